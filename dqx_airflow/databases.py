@@ -176,7 +176,7 @@ class DatabaseConnection:
         return f"{self.database.kind}://{self.host}:{self.port}/{'.'.join(parts)}"
 
 
-def connection_of(conn_id: str, told: Mapping[str, Any]) -> DatabaseConnection:
+def connection_of(conn_id: str, airflow_fields: Mapping[str, Any]) -> DatabaseConnection:
     """The connection with the `FIELDS` of an Airflow connection.
 
     Driver settings are in `extra`, below `jdbc`.
@@ -184,9 +184,9 @@ def connection_of(conn_id: str, told: Mapping[str, Any]) -> DatabaseConnection:
     :raises RequestError: it is not a connection to a supported database. The message holds no
         secret.
     """
-    kind, host = str(told.get("conn_type") or ""), str(told.get("host") or "")
-    about, extra = f"the connection '{conn_id}'", _extra(conn_id, told.get("extra"))
-    fields = dict(told)
+    kind, host = str(airflow_fields.get("conn_type") or ""), str(airflow_fields.get("host") or "")
+    about, extra = f"the connection '{conn_id}'", _extra(conn_id, airflow_fields.get("extra"))
+    fields = dict(airflow_fields)
     driver_settings = extra.get("jdbc") or {}
     if not isinstance(driver_settings, Mapping):
         raise RequestError(
@@ -241,8 +241,8 @@ def connection_of(conn_id: str, told: Mapping[str, Any]) -> DatabaseConnection:
         host,
         port,
         name,
-        told.get("login") or None,
-        told.get("password") or None,
+        airflow_fields.get("login") or None,
+        airflow_fields.get("password") or None,
         tuple(properties.items()),
     )
 
@@ -270,9 +270,9 @@ def told_to_children(connections: Mapping[str, DatabaseConnection]) -> Iterator[
 
     They are passed only in the environment: arguments and `conf` are visible to others.
     """
-    told = {f"{VARIABLE}{conn_id.upper()}": one.text for conn_id, one in connections.items()}
-    before = {name: os.environ.get(name) for name in told}
-    os.environ.update(told)
+    variables = {f"{VARIABLE}{conn_id.upper()}": one.text for conn_id, one in connections.items()}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

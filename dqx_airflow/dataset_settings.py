@@ -70,8 +70,8 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
         raise RequestError(objection)
     settings = {key: value for key, value in given.items() if value not in (None, "")}
     if "format" not in settings:
-        told = JDBC if "conn_id" in settings else format_of(str(settings.get("path", "")))
-        settings |= {"format": told} if told else {}
+        format_name = JDBC if "conn_id" in settings else format_of(str(settings.get("path", "")))
+        settings |= {"format": format_name} if format_name else {}
     options, version = settings.pop("options", ()), settings.pop("version", None)
     keys, masked = settings.pop("keys", ()), settings.pop("masked", ())
     trust_log = settings.pop("trust_log", True)
@@ -352,7 +352,7 @@ def _version(name: str, given: Any) -> int | None:
 
 def _truth(name: str, setting: str, given: Any) -> bool:
     """A boolean, which may come from a template or a command line as a string."""
-    found = {"true": True, "false": False}.get(str(given).strip().lower())
-    if found is None:
+    truth = {"true": True, "false": False}.get(str(given).strip().lower())
+    if truth is None:
         raise RequestError(f"dataset '{name}' has {setting}={given!r}: write true or false")
-    return found
+    return truth

@@ -34,7 +34,7 @@ def date_text(pattern: str, on: date) -> str:
 
     :raises DatePatternError: the pattern does not identify a day, or has unsupported letters.
     """
-    text, position, told = [], 0, set()
+    text, position, units = [], 0, set()
     while position < len(pattern):
         part = _PART.match(pattern, position)
         if part is None:
@@ -44,11 +44,11 @@ def date_text(pattern: str, on: date) -> str:
             form = _FORMS.get(part[0])
             if form is None:
                 raise DatePatternError(f"'{part[0]}' is not supported in a date pattern")
-            told.add("y" if letter == "u" else letter)
+            units.add("y" if letter == "u" else letter)
             text.append(form.format(on, on.year % 100))
         else:
             text.append(literal or quoted.replace("''", "'") or "'")
         position = part.end()
-    if told != {"y", "M", "d"}:
+    if units != {"y", "M", "d"}:
         raise DatePatternError("it must contain the year, the month and the day")
     return "".join(text)

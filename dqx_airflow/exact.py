@@ -137,11 +137,11 @@ def bounded(number: Number) -> Number:
 
 def square_root(square: Exact) -> Exact:
     """The square root of a non-negative number: exact if it is rational, else with 40 digits."""
-    found = Fraction(square)
-    numerator, denominator = math.isqrt(found.numerator), math.isqrt(found.denominator)
-    if (numerator**2, denominator**2) == (found.numerator, found.denominator):
+    ratio = Fraction(square)
+    numerator, denominator = math.isqrt(ratio.numerator), math.isqrt(ratio.denominator)
+    if (numerator**2, denominator**2) == (ratio.numerator, ratio.denominator):
         return exact(Fraction(numerator, denominator))
-    quotient = _ROOT.divide(Decimal(found.numerator), Decimal(found.denominator))
+    quotient = _ROOT.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     return exact(_ROOT.sqrt(quotient))
 
 

@@ -97,9 +97,9 @@ def wrong_option(ref: DatasetRef) -> WrongOption | None:
                 "remove one of them",
             )
         given[_meaning(name)] = name
-        found = _wrong_for_source(ref, name, value) or _wrong_value(name, value)
-        if found is not None:
-            return found
+        wrong = _wrong_for_source(ref, name, value) or _wrong_value(name, value)
+        if wrong is not None:
+            return wrong
     return None
 
 
@@ -128,11 +128,11 @@ def with_default_options(ref: DatasetRef, defaults: Mapping[str, Mapping[str, st
         own, and take none.
     """
     has_format = ref.path is not None or ref.format == JDBC
-    found = defaults.get(ref.format) if has_format else None
-    if not found:
+    of_format = defaults.get(ref.format) if has_format else None
+    if not of_format:
         return ref
     own = {_meaning(name) for name, _ in ref.options}
-    missing = tuple((name, value) for name, value in found.items() if _meaning(name) not in own)
+    missing = tuple((name, value) for name, value in of_format.items() if _meaning(name) not in own)
     return replace(ref, options=missing + ref.options)
 
 

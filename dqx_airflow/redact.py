@@ -58,9 +58,9 @@ def holds_credentials(place: str) -> bool:
     if _QUERY.search(place):
         return True
     return any(
-        ":" in found["user"] or found["head"].lower().startswith("http")
-        for found in _USERINFO.finditer(place)
-        if found["head"] != "//" and _without_user(found) != found[0]
+        ":" in match["user"] or match["head"].lower().startswith("http")
+        for match in _USERINFO.finditer(place)
+        if match["head"] != "//" and _without_user(match) != match[0]
     )
 
 

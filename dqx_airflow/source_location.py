@@ -95,9 +95,9 @@ def _web_address(url: str) -> str | None:
         scheme, _, rest = url.partition("://")
         # A user, possibly with a password or token.
         host, slash, path = rest.partition("/")
-        found = f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+        address = f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
     elif match := _SSH.fullmatch(url):
-        found = f"https://{match['host']}/{match['path']}"
+        address = f"https://{match['host']}/{match['path']}"
     else:
         return None
-    return redact_urls(found.rstrip("/").removesuffix(".git"))
+    return redact_urls(address.rstrip("/").removesuffix(".git"))

@@ -31,10 +31,10 @@ def spark_location(location: str, *, has_endpoint: bool = False) -> str:
     if match := _AZURE.fullmatch(location) or _WITH_ACCOUNT.fullmatch(location):
         form = "abfss://{container}@{account}.dfs.core.windows.net/{path}"
         return form.format(**match.groupdict())
-    found = _SCHEME.fullmatch(location)
-    if found is None:
+    parts = _SCHEME.fullmatch(location)
+    if parts is None:
         return location
-    scheme, rest = found["scheme"].lower(), found["rest"]
+    scheme, rest = parts["scheme"].lower(), parts["rest"]
     if scheme == "az":
         container, _, path = rest.partition("/")
         raise RequestError(

@@ -17,14 +17,14 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def sarif_log(diagnostics: Iterable[Diagnostic]) -> str:
     """A SARIF log with one run; its rules are the codes that occur."""
-    found = list(diagnostics)
-    codes = sorted({diagnostic.code for diagnostic in found if diagnostic.code})
+    listed = list(diagnostics)
+    codes = sorted({diagnostic.code for diagnostic in listed if diagnostic.code})
     driver = {
         "name": "dql",
         "version": __version__,
         "rules": [_rule(code) for code in codes],
     }
-    results = [_result(diagnostic) for diagnostic in found]
+    results = [_result(diagnostic) for diagnostic in listed]
     run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 

@@ -38,15 +38,15 @@ def draw(
 
 def shown(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], str]:
     """The first findings, errors before warnings, in their order; and how many more there are."""
-    found = list(diagnostics)
-    if len(found) <= MOST_SHOWN:
-        return found, ""
-    ranked = sorted(range(len(found)), key=lambda index: found[index].level is Level.WARNING)
+    listed = list(diagnostics)
+    if len(listed) <= MOST_SHOWN:
+        return listed, ""
+    ranked = sorted(range(len(listed)), key=lambda index: listed[index].level is Level.WARNING)
     kept = sorted(ranked[:MOST_SHOWN])
-    left = [found[index].level for index in ranked[MOST_SHOWN:]]
+    left = [listed[index].level for index in ranked[MOST_SHOWN:]]
     counts = [(left.count(level), level.value) for level in Level]
     hidden = [f"{count:,} more {name}{'s' * (count > 1)}" for count, name in counts if count]
-    return [found[index] for index in kept], f"... and {' and '.join(hidden)}"
+    return [listed[index] for index in kept], f"... and {' and '.join(hidden)}"
 
 
 def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colour: bool) -> str:

@@ -209,8 +209,8 @@ def draw_report(report: GateReport, *, colour: bool = False, root: str | None = 
         for status in (Status.ERROR, Status.FAILED)
         for verdict in report.with_status(status)
     ]
-    if told := [*account(report), *shadow_account(report)]:
-        parts.append("\n".join(map(printable, told)))
+    if notes := [*account(report), *shadow_account(report)]:
+        parts.append("\n".join(map(printable, notes)))
     return "\n\n".join([*parts, "\n".join(filter(None, [on_call(report), headline(report)]))])
 
 

@@ -72,7 +72,9 @@ class Checked:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(found for found in self.diagnostics if found.level is Level.ERROR)
+        return tuple(
+            diagnostic for diagnostic in self.diagnostics if diagnostic.level is Level.ERROR
+        )
 
 
 @collector_at_rest()

@@ -44,7 +44,7 @@ def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.
     if isinstance(assertion.claim, nodes.Composite):
         inner = replace(check, where=around)
         of_parts = (filters_over(inner, part) for part in assertion.claim.parts)
-        return tuple(dict.fromkeys(where for found in of_parts for where in found))
+        return tuple(dict.fromkeys(where for filters in of_parts for where in filters))
     own = [call.where for call in calls_in(assertion.claim)]
-    found = (joined(around, where) for where in own or [None])
-    return tuple(dict.fromkeys(where for where in found if where is not None))
+    filters = (joined(around, where) for where in own or [None])
+    return tuple(dict.fromkeys(where for where in filters if where is not None))

@@ -114,20 +114,20 @@ class Linker:
 
     def _import(self, statement: nodes.Import, scope: Scope, chain: tuple[str, ...]) -> None:
         path = statement.path
-        found = self.read(scope.file, path.value)
-        if isinstance(found, str):
-            self._error("E006", f"cannot import '{path.value}'", path.span, found)
+        source = self.read(scope.file, path.value)
+        if isinstance(source, str):
+            self._error("E006", f"cannot import '{path.value}'", path.span, source)
             return
-        if found.name in chain:
-            circle = " → ".join((*chain[chain.index(found.name) :], found.name))
+        if source.name in chain:
+            circle = " → ".join((*chain[chain.index(source.name) :], source.name))
             self._error("E005", f"circular import: {circle}", path.span, "remove one of them")
             return
         if len(self.sources) >= MOST_FILES:
             message = f"more than {MOST_FILES} files are imported"
             self._error("E006", message, path.span, "import fewer files")
             return
-        self.imported.append(ImportedFile(scope.file, path.value, found))
-        exporter = self._scopes.get(found.name) or self._read_library(statement, found, chain)
+        self.imported.append(ImportedFile(scope.file, path.value, source))
+        exporter = self._scopes.get(source.name) or self._read_library(statement, source, chain)
         self._bring(statement, exporter, scope)
 
     def _read_library(
@@ -294,8 +294,8 @@ class FileReader:
             self._places[name] = place
             if name not in self._read:
                 self._read[name] = read_source(place, name)
-            found = self._read[name]
-            return found.reason if isinstance(found, Unreadable) else found
+            source = self._read[name]
+            return source.reason if isinstance(source, Unreadable) else source
         if any((folder / path).is_dir() for folder in folders):
             return "this is a folder, not a file"
         return f"file not found in {', '.join(map(str, folders))}"

@@ -75,7 +75,8 @@ def find_catalog(file: str) -> Catalog:
         return Catalog()
     settings = read_settings(place)
     problems = [
-        f"{found.span.file}:{found.span.line}: {found.message}" for found in settings.problems
+        f"{problem.span.file}:{problem.span.line}: {problem.message}"
+        for problem in settings.problems
     ]
     return Catalog(settings.datasets, place.parent, problems)
 

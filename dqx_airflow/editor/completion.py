@@ -87,10 +87,10 @@ def complete(
         return _complete_text(reading, quoted[0], offset, paths)
     start, end = quoted or (_start_of_word(text, offset), offset)
     finder = _Finder(reading, catalog, place_at(text, start), start, end)
-    found: dict[str, Suggestion] = {}
+    suggestions: dict[str, Suggestion] = {}
     for item in (*finder.names(), *finder.keywords()):
-        found.setdefault(item.label, item)
-    return Completion(start, end, _ordered(found.values(), text[start:offset]))
+        suggestions.setdefault(item.label, item)
+    return Completion(start, end, _ordered(suggestions.values(), text[start:offset]))
 
 
 def _ordered(items: Iterable[Suggestion], typed: str) -> tuple[Suggestion, ...]:
@@ -127,8 +127,10 @@ def _complete_text(
     if hole and place.parameters:
         items = [Suggestion(name, Sort.PARAMETER) for name in place.parameters]
         return Completion(offset - len(hole[1]), offset, tuple(items))
-    found = (Suggestion(name, sort) for name, sort in _texts(reading, place, paths))
-    return Completion(start + 1, offset, _ordered(dict.fromkeys(found), text[start + 1 : offset]))
+    suggestions = (Suggestion(name, sort) for name, sort in _texts(reading, place, paths))
+    return Completion(
+        start + 1, offset, _ordered(dict.fromkeys(suggestions), text[start + 1 : offset])
+    )
 
 
 def _texts(

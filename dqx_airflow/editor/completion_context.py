@@ -293,16 +293,16 @@ class _Read:
 
     def parameters(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The parameters of the macro with the variables of its loops, and the variadic one."""
-        found: list[str] = []
+        parameters: list[str] = []
         lists: list[str] = []
         for number, item in enumerate(self.items):
             if isinstance(item, Tree) and item.data == "parameters":
                 *names, dots = item.children
-                found = [str(name) for name in names]
-                lists = found[-1:] if dots is not None else []
+                parameters = [str(name) for name in names]
+                lists = parameters[-1:] if dots is not None else []
             elif self.words[number - 1] == "for" and number:
-                found = [*found, str(item)]
-        return tuple(found), tuple(lists)
+                parameters = [*parameters, str(item)]
+        return tuple(parameters), tuple(lists)
 
     def last_text(self) -> str:
         """The last text in quotes, without them."""
@@ -373,11 +373,11 @@ def keywords() -> frozenset[str]:
 
 def _commas(arguments: str) -> int:
     """The commas of arguments that do not stand in brackets or quotes within them."""
-    depth = found = 0
+    depth = commas = 0
     for character in _QUOTED.sub("", arguments):
         depth += (character in "([{") - (character in ")]}")
-        found += character == "," and not depth
-    return found
+        commas += character == "," and not depth
+    return commas
 
 
 def _end_of_line(text: str, offset: int) -> int:

@@ -49,12 +49,12 @@ class Files:
         names_on_disk = {name: name}
 
         def read(importer: str, path: str) -> SourceFile | str:
-            found = disk(names_on_disk[importer], path)
-            if isinstance(found, str):
-                return found
-            whole = os.path.normpath(root / found.name)
-            names_on_disk[whole] = found.name
-            return SourceFile(whole, self.opened.get(whole, found.text))
+            source = disk(names_on_disk[importer], path)
+            if isinstance(source, str):
+                return source
+            whole = os.path.normpath(root / source.name)
+            names_on_disk[whole] = source.name
+            return SourceFile(whole, self.opened.get(whole, source.text))
 
         return read
 

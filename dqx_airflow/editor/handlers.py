@@ -49,12 +49,12 @@ _ENTRIES = {
 
 def answer_hover(ls: DqlServer, params: types.HoverParams) -> types.Hover | None:
     reading, offset = ls.read_at(params.text_document, params.position)
-    found = hover(reading, offset, ls.catalog(reading.name))
+    shown = hover(reading, offset, ls.catalog(reading.name))
     ls.tell_problems()
-    if found is None:
+    if shown is None:
         return None
-    content = types.MarkupContent(types.MarkupKind.Markdown, found.markdown)
-    return types.Hover(content, stretch_of(reading.lines, found.start, found.end))
+    content = types.MarkupContent(types.MarkupKind.Markdown, shown.markdown)
+    return types.Hover(content, stretch_of(reading.lines, shown.start, shown.end))
 
 
 def answer_completion(ls: DqlServer, params: types.CompletionParams) -> types.CompletionList:

@@ -75,14 +75,14 @@ def occurrences(reading: ParsedFile) -> tuple[Occurrence, ...]:
 
 def occurrence_at(reading: ParsedFile, offset: int) -> Occurrence | None:
     """The name at an offset, or the one that ends there."""
-    found = None
+    nearest = None
     for item in occurrences(reading):
         start, end = reading.lines.stretch(item.span)
         if start <= offset < end:
             return item
         if offset == end:
-            found = item
-    return found
+            nearest = item
+    return nearest
 
 
 class _OccurrenceFinder:

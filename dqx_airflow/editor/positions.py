@@ -36,8 +36,8 @@ class Lines:
     _parsed: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._shown = [0, *(found.end() for found in _LINE_END.finditer(self.text))]
-        self._parsed = [0, *(found.end() for found in re.finditer("\n", self.text))]
+        self._shown = [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+        self._parsed = [0, *(match.end() for match in re.finditer("\n", self.text))]
 
     def offset(self, position: Position) -> int:
         """The offset of a position of the editor."""

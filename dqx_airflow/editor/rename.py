@@ -97,10 +97,10 @@ def _check_meaning(
     """Raises where a file would not mean the same after the edits."""
 
     def reader(importer: str, path: str) -> SourceFile | str:
-        found = reading.reader(importer, path)
-        if isinstance(found, str):
-            return found
-        return SourceFile(found.name, changed.get(found.name, found.text))
+        source = reading.reader(importer, path)
+        if isinstance(source, str):
+            return source
+        return SourceFile(source.name, changed.get(source.name, source.text))
 
     before = reading.source
     after = SourceFile(before.name, changed.get(before.name, before.text))
@@ -116,13 +116,13 @@ def _meaning(
     reading: ParsedFile, renamed: Collection[Span], name: str
 ) -> list[tuple[SymbolKind, str, tuple[int | str, ...]]]:
     """What each name of a file stands for, whatever the places are."""
-    found = occurrences(reading)
-    numbers = {item.span: number for number, item in enumerate(found)}
+    before = occurrences(reading)
+    numbers = {item.span: number for number, item in enumerate(before)}
     return [
         (
             item.kind,
             name if item.span in renamed else item.text,
             tuple(numbers.get(span, span.file) for span in item.definitions),
         )
-        for item in found
+        for item in before
     ]

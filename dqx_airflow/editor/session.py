@@ -100,20 +100,20 @@ class DqlServer(LanguageServer):
                 types.PublishDiagnosticsParams(self.uri_of(file), diagnostics)
             )
 
-    def diagnostic(self, found: Diagnostic) -> types.Diagnostic:
-        is_error = found.level is Level.ERROR
-        label = [found.label] if found.label else []
-        advice = [f"help: {found.help}"] if found.help else []
+    def diagnostic(self, diagnostic: Diagnostic) -> types.Diagnostic:
+        is_error = diagnostic.level is Level.ERROR
+        label = [diagnostic.label] if diagnostic.label else []
+        advice = [f"help: {diagnostic.help}"] if diagnostic.help else []
         return types.Diagnostic(
-            self.range(found.span),
-            "\n".join([found.message, *label, *advice]),
+            self.range(diagnostic.span),
+            "\n".join([diagnostic.message, *label, *advice]),
             types.DiagnosticSeverity.Error if is_error else types.DiagnosticSeverity.Warning,
-            code=found.code,
+            code=diagnostic.code,
             source="dql",
-            tags=[types.DiagnosticTag.Unnecessary] if found.code in _UNUSED else None,
+            tags=[types.DiagnosticTag.Unnecessary] if diagnostic.code in _UNUSED else None,
             related_information=[
                 types.DiagnosticRelatedInformation(self.location(item.span), item.label)
-                for item in found.related
+                for item in diagnostic.related
             ],
         )
 

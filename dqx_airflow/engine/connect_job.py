@@ -62,6 +62,6 @@ def _open(connection: Connection, name: str, settings: Mapping[str, str]) -> Spa
         spark = open_session(connection, name, settings)
     # The warning quotes the value, which may be a secret.
     refused = filter(None, (_REFUSED.match(str(warning.message)) for warning in caught))
-    for setting in dict.fromkeys(found[1] for found in refused):
+    for setting in dict.fromkeys(match[1] for match in refused):
         print(f"warning: only the server can set {setting}", file=sys.stderr)
     return spark

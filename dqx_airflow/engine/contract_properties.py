@@ -47,9 +47,9 @@ def publish(contract: ContractDescription, path: str, *, is_dry: bool = False) -
         raise DatasetError(f"the Delta table at {path} cannot be read: {error}") from error
     metadata = table.metadata()
     columns = {field.name: field.metadata.get("comment") for field in table.schema().fields}
-    told = properties_of(contract)
+    due = properties_of(contract)
     properties = {
-        key: value for key, value in told.items() if metadata.configuration.get(key) != value
+        key: value for key, value in due.items() if metadata.configuration.get(key) != value
     }
     comments = {
         field.name: field.description

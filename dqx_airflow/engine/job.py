@@ -245,10 +245,10 @@ def _validate(
 ) -> tuple[GateReport, ...]:
     refs = {ref.name: ref for part in parts for ref in part.request.datasets}
     asked = [with_requests_of(part.plan, part.shadow[0]) for part in parts]
-    opened, found = measure_together(spark, tuple(refs.values()), asked, memory)
+    opened, measured = measure_together(spark, tuple(refs.values()), asked, memory)
     reports = [
-        _judge(part, spark, opened, all_found, started)
-        for part, all_found in zip(parts, found, strict=True)
+        _judge(part, spark, opened, scanned, started)
+        for part, scanned in zip(parts, measured, strict=True)
     ]
     return _promoted(parts, reports, spark, opened, started)
 
@@ -257,14 +257,14 @@ def _judge(
     part: _JobPart,
     spark: SparkSession,
     all_opened: Mapping[str, OpenDataset],
-    all_found: Scanned,
+    all_scanned: Scanned,
     started: datetime,
 ) -> GateReport:
     """The report of a part, before anything is promoted."""
     request, plan = part.request, part.plan
     names = {ref.name for ref in request.datasets}
     opened = {name: dataset for name, dataset in all_opened.items() if name in names}
-    scanned = all_found.of(plan.requests)
+    scanned = all_scanned.of(plan.requests)
     verdicts = evaluate(
         plan, scanned, request.skip_dates, now=started, sample_rows=request.sample_rows
     )
@@ -277,7 +277,7 @@ def _judge(
         verdicts += verdicts_on_tables(request.contract, published_contracts(spark, opened))
     conditions = {name: condition_of(spark, dataset, plan.date) for name, dataset in opened.items()}
     targets, quarantines = dict(request.promote_to), dict(request.quarantine)
-    told = tuple(
+    judged = tuple(
         replace(
             item,
             quarantined=quarantined.get(item.name),
@@ -295,12 +295,12 @@ def _judge(
         fail_on=request.fail_on,
         outcome=part.decide(verdicts),
         verdicts=verdicts,
-        datasets=told,
+        datasets=judged,
         started_at=started,
         finished_at=_now(),
         contract=request.contract and request.contract.in_report,
         sources=digests_of(request.sources),
-        shadow=shadow_report(request, part.shadow, all_found, request.skip_dates, started),
+        shadow=shadow_report(request, part.shadow, all_scanned, request.skip_dates, started),
         partial=plan.partial,
     )
 
@@ -316,7 +316,7 @@ def _promoted(
     by_date: dict[date, list[int]] = {}
     for number, report in enumerate(reports):
         by_date.setdefault(report.run_key.date, []).append(number)
-    told = list(reports)
+    results = list(reports)
     for numbers in by_date.values():
         if any(reports[one].outcome not in _PASSES for one in numbers):
             continue
@@ -327,13 +327,13 @@ def _promoted(
             spark, opened, part.request, report.datasets, part.run_id, started
         )
         verdicts = report.verdicts + refused
-        told[first] = replace(report, verdicts=verdicts, outcome=part.decide(verdicts))
+        results[first] = replace(report, verdicts=verdicts, outcome=part.decide(verdicts))
         for one in numbers:
             datasets = tuple(
-                replace(item, promotion=promoted.get(item.name)) for item in told[one].datasets
+                replace(item, promotion=promoted.get(item.name)) for item in results[one].datasets
             )
-            told[one] = replace(told[one], datasets=datasets, finished_at=_now())
-    return tuple(told)
+            results[one] = replace(results[one], datasets=datasets, finished_at=_now())
+    return tuple(results)
 
 
 def _require_time(request: GateRequest, started: datetime) -> None:

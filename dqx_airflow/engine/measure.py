@@ -37,8 +37,8 @@ def measure(
 
     :param memory: the states of earlier runs; without it everything is computed.
     """
-    opened, (found,) = measure_together(spark, refs, [plan], memory)
-    return opened, found
+    opened, (scanned,) = measure_together(spark, refs, [plan], memory)
+    return opened, scanned
 
 
 def measure_together(
@@ -63,17 +63,17 @@ def measure_together(
     if len(by_scope) > 1:
         judged = {plan.date for plan in plans}
         shared = _measure_shared(spark, opened, joined(plans), judged, memory)
-    found: dict[tuple[date, frozenset[str]], Scanned] = {}
+    measured: dict[tuple[date, frozenset[str]], Scanned] = {}
     for scope, alike in by_scope.items():
         whole = joined(alike)
         names = scope[1] or {ref.name for ref in refs}
         own = {name: dataset for name, dataset in opened.items() if name in names}
         known = shared.of(whole.requests)
-        found[scope] = _measure_alone(spark, own, unreadable, whole, known, memory)
+        measured[scope] = _measure_alone(spark, own, unreadable, whole, known, memory)
     for dataset in opened.values():
-        _distrust_changed(dataset, found.values())
-    told = (found[plan.date, frozenset(plan.reads)].of(plan.requests) for plan in plans)
-    return opened, tuple(told)
+        _distrust_changed(dataset, measured.values())
+    scanned = (measured[plan.date, frozenset(plan.reads)].of(plan.requests) for plan in plans)
+    return opened, tuple(scanned)
 
 
 def _measure_shared(
@@ -174,13 +174,13 @@ def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:
     }
 
 
-def _distrust_changed(dataset: OpenDataset, found: Iterable[Scanned]) -> None:
+def _distrust_changed(dataset: OpenDataset, scanned: Iterable[Scanned]) -> None:
     """Discards the results of files that have changed since."""
     change = dataset.change
     if change is None:
         return
     name = dataset.ref.name
-    for measured in found:
+    for measured in scanned:
         for request in (*measured.values, *measured.groups):
             references = {lookup.reference for lookup in lookups_of(request)}
             # A query sees all datasets.
@@ -194,17 +194,17 @@ def snapshots(
     refs: Sequence[DatasetRef], opened: Mapping[str, OpenDataset], plan: Plan, measured: Scanned
 ) -> tuple[DatasetSnapshot, ...]:
     """The snapshots of the measured datasets, for a report."""
-    told = []
+    described = []
     for ref in refs:
         dataset = opened.get(ref.name)
         if dataset is None:
-            told.append(snapshot_of(ref, plan, measured))
+            described.append(snapshot_of(ref, plan, measured))
             continue
         location, version, fields = dataset.location, dataset.version, dataset.fields
-        told.append(
+        described.append(
             snapshot_of(ref, plan, measured, location=location, version=version, fields=fields)
         )
-    return tuple(told)
+    return tuple(described)
 
 
 def _open_all(

@@ -30,7 +30,7 @@ def co_failures(
 ) -> tuple[CoFailure, ...]:
     """The pairs that fail together, over the days on which both were judged: a suite that did not
     run has not passed."""
-    found = []
+    pairs = []
     failures = {name: list(_failures(one, dates)) for name, one in backtests.items()}
     for one, other in combinations(backtests, 2):
         for row, mine in enumerate(failures[one]):
@@ -43,8 +43,8 @@ def co_failures(
                 except StatisticsError:  # one of them never changes
                     continue
                 if strength >= _WEAKEST:
-                    found.append(CoFailure((one, row), (other, place), strength))
-    return tuple(found)
+                    pairs.append(CoFailure((one, row), (other, place), strength))
+    return tuple(pairs)
 
 
 def _failures(backtest: Backtest, dates: Collection[date]) -> Iterator[dict[date, float]]:

@@ -120,10 +120,10 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
 
     def values(self, action: Vector) -> Values:
         """The values that an action stands for, by suite and name."""
-        found: Values = {name: {} for name in self.backtests}
+        values: Values = {name: {} for name in self.backtests}
         for dial, share in zip(self._dials, action, strict=True):
-            found[dial.suite][dial.tunable.name] = dial.value(float(share))
-        return found
+            values[dial.suite][dial.tunable.name] = dial.value(float(share))
+        return values
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -138,17 +138,17 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         """Judges the day with these values; the reward is what it does not cost."""
         self._present = np.clip(np.asarray(action, np.float32), 0.0, 1.0)
         on = self._date
-        found, bonus = self._outcome(self._judged(self._present), on)
+        counts, bonus = self._outcome(self._judged(self._present), on)
         self._step += 1
-        told = {
+        info = {
             "date": on.isoformat(),
-            "false_alarms": found.false_alarms,
-            "missed": found.missed,
-            "cost": found.cost,
+            "false_alarms": counts.false_alarms,
+            "missed": counts.missed,
+            "cost": counts.cost,
             "bonus": bonus,
         }
         is_over = self._step >= self._episode
-        return self._observation(), bonus - found.cost, is_over, False, told
+        return self._observation(), bonus - counts.cost, is_over, False, info
 
     def cost(self, action: Vector) -> Counts:
         """What all days of the environment cost with the same values."""

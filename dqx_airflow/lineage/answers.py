@@ -41,12 +41,12 @@ def bounded(transport: Transport) -> Transport:
     """A transport that reads no bodies, where it is one over HTTP; any other as it is."""
     # A transform transport has another one inside, that of Datadog one over HTTP.
     inner = (getattr(transport, name, None) for name in ("transport", "http"))
-    for found in (transport, *inner):
-        if isinstance(found, HttpTransport) and found.config.adapter is None:
-            session = found.session
-            retries = urllib3.util.Retry(**found.config.retry)
+    for part in (transport, *inner):
+        if isinstance(part, HttpTransport) and part.config.adapter is None:
+            session = part.session
+            retries = urllib3.util.Retry(**part.config.retry)
             # A redirect may lead to another host.
-            for prefix in ("http://", "https://", found.url):
+            for prefix in ("http://", "https://", part.url):
                 session.mount(prefix, StatusOnly(max_retries=retries))
             session.max_redirects = _MOST_REDIRECTS
     return transport

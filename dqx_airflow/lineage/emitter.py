@@ -281,14 +281,14 @@ class LineageEmitter:
 
 def _secrets_of_environment() -> frozenset[str]:
     """Needed before the configuration is parsed: where that fails, the client logs what it saw."""
-    found = {key: value for key, value in os.environ.items() if key.startswith("OPENLINEAGE_")}
+    variables = {key: value for key, value in os.environ.items() if key.startswith("OPENLINEAGE_")}
     parsed: list[Any] = []
-    for value in found.values():
+    for value in variables.values():
         try:
             parsed.append(json.loads(value))
         except ValueError:
             continue
-    return secrets_of([found, parsed])
+    return secrets_of([variables, parsed])
 
 
 def _is_refusal(error: BaseException) -> bool:

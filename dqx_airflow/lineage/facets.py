@@ -162,15 +162,15 @@ def origin(request: GateRequest) -> dict[str, JobFacet]:
 
 def _documentation(request: GateRequest) -> str:
     contract = request.contract
-    told = [f"data quality gate: enforces {request.suite.name}"]
+    parts = [f"data quality gate: enforces {request.suite.name}"]
     if contract is not None:
         version = f" {contract.version}" if contract.version else ""
-        told = [f"data quality gate: enforces contract {contract.id}{version}"]
+        parts = [f"data quality gate: enforces contract {contract.id}{version}"]
         facts = contract.responsible.facts if contract.responsible else ()
-        told += [f"{name}: {text}" for name, text in facts]
+        parts += [f"{name}: {text}" for name, text in facts]
     if request.origin is not None and request.origin.documentation:
-        told.append(request.origin.documentation)
-    return "; ".join(told)
+        parts.append(request.origin.documentation)
+    return "; ".join(parts)
 
 
 def data_facets(

@@ -58,18 +58,18 @@ def number(value: Any) -> int | float | None:
 
 def integer(value: Any) -> int | None:
     """`value` where it is a whole number, else None."""
-    found = number(value)
-    return int(found) if found is not None and found == int(found) else None
+    finite = number(value)
+    return int(finite) if finite is not None and finite == int(finite) else None
 
 
 def param(value: Any) -> int | float | str | None:
     """A metric value for free-form parameters: a number where every reader keeps it, else text."""
-    found = number(value)
-    if found is not None and abs(found) <= _LARGEST_SAFE_INT and _is_told(found, value):
-        return found
+    finite = number(value)
+    if finite is not None and abs(finite) <= _LARGEST_SAFE_INT and _is_told(finite, value):
+        return finite
     return value_text(value)
 
 
-def _is_told(found: float, value: Any) -> bool:
+def _is_told(shown: float, value: Any) -> bool:
     """False for a decimal of which a float shows other digits."""
-    return not isinstance(value, Fraction) or not is_decimal(value) or as_told(found) == value
+    return not isinstance(value, Fraction) or not is_decimal(value) or as_told(shown) == value

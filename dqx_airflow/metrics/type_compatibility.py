@@ -24,7 +24,7 @@ _EXACT_IN = {
 """The numeric types that floating point represents exactly."""
 
 
-def misfits(found: str, wanted: str, place: str) -> Iterator[str]:
+def misfits(actual: str, wanted: str, place: str) -> Iterator[str]:
     """Where a type contains more than another one, in words: `address.zip is bigint, not text`.
 
     Empty if it fits. Both types are spelled as `canonical_type` spells them.
@@ -32,51 +32,51 @@ def misfits(found: str, wanted: str, place: str) -> Iterator[str]:
     :param place: the column or field of the type `found`.
     """
     kind = _name(wanted)
-    if found == "void" or kind == "any":
+    if actual == "void" or kind == "any":
         return
-    if kind == _name(found) == "struct":
-        own = fields_of(found)
+    if kind == _name(actual) == "struct":
+        own = fields_of(actual)
         for field, inner in fields_of(wanted).items():
             name = spelled_like(field, own)
             if name is None:
                 yield f"{place}.{field} is missing"
             else:
                 yield from misfits(own[name], inner, f"{place}.{name}")
-    elif kind == _name(found) and kind in ("array", "map"):
+    elif kind == _name(actual) and kind in ("array", "map"):
         parts = ("item",) if kind == "array" else ("key", "value")
-        for part, own_type, inner in zip(parts, parts_of(found), parts_of(wanted), strict=True):
+        for part, own_type, inner in zip(parts, parts_of(actual), parts_of(wanted), strict=True):
             yield from misfits(own_type, inner, f"{place}[{part}]")
-    elif not _is_within(found, wanted):
-        yield f"{place} is {found}, not {wanted}"
+    elif not _is_within(actual, wanted):
+        yield f"{place} is {actual}, not {wanted}"
 
 
-def _is_within(found: str, wanted: str) -> bool:
+def _is_within(actual: str, wanted: str) -> bool:
     """True if a simple type is the wanted one, a narrower one, or one of those of a word."""
-    kind = _name(found)
+    kind = _name(actual)
     match _name(wanted):
         case "number":
-            return family_of(found) is Family.NUMBER
+            return family_of(actual) is Family.NUMBER
         case "whole_number":
-            return kind in WHOLE_SIZES or (kind == "decimal" and decimal_size(found)[1] == 0)
+            return kind in WHOLE_SIZES or (kind == "decimal" and decimal_size(actual)[1] == 0)
         case "text":
-            return family_of(found) is Family.TEXT
+            return family_of(actual) is Family.TEXT
         case ("smallint" | "int" | "bigint") as whole if kind in WHOLE_SIZES:
             return WHOLE_SIZES[kind] <= WHOLE_SIZES[whole]
         case "decimal" if kind in WHOLE_SIZES or kind == "decimal":
-            (precision, scale), (digits, fraction) = decimal_size(found), decimal_size(wanted)
+            (precision, scale), (digits, fraction) = decimal_size(actual), decimal_size(wanted)
             return scale <= fraction and precision - scale <= digits - fraction
-        case ("float" | "double") as floating if found != wanted:
+        case ("float" | "double") as floating if actual != wanted:
             return kind in _EXACT_IN[floating]
         case "string":
-            return family_of(found) is Family.TEXT
+            return family_of(actual) is Family.TEXT
         case (
             "timestamp"
         ):  # files without a time zone are read as the other type, whatever wrote them
             return kind in ("timestamp", "timestamp_ntz")
-        case "varchar" if kind in ("char", "varchar") and parts_of(found) and parts_of(wanted):
-            return int(parts_of(found)[0]) <= int(parts_of(wanted)[0])
+        case "varchar" if kind in ("char", "varchar") and parts_of(actual) and parts_of(wanted):
+            return int(parts_of(actual)[0]) <= int(parts_of(wanted)[0])
         case _:
-            return found == wanted
+            return actual == wanted
 
 
 def _name(spark_type: str) -> str:

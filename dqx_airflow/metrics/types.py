@@ -130,10 +130,10 @@ def decimal_type(value: Decimal) -> str | None:
 
 def widest(*types: str) -> str:
     """The type that holds the values of all these types, which are comparable with each other."""
-    found = types[0]
+    wide = types[0]
     for other in types[1:]:
-        found = _wider(found, other)
-    return found
+        wide = _wider(wide, other)
+    return wide
 
 
 def _wider(one: str, other: str) -> str:

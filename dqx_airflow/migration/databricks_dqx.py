@@ -193,8 +193,8 @@ def _limit(value: object) -> str:
     if not isinstance(value, str):
         return value_text(value)
     bare = value.strip()
-    if found := re.fullmatch(r"'((?:[^']|'')*)'", bare):
-        return value_text(found[1].replace("''", "'"))
+    if match := re.fullmatch(r"'((?:[^']|'')*)'", bare):
+        return value_text(match[1].replace("''", "'"))
     if re.fullmatch(r"[A-Za-z_]\w*", bare):
         return column_text(bare)
     if bare.isdigit() or _DAY.fullmatch(bare):
@@ -354,8 +354,8 @@ def _query(arguments: _Arguments) -> Translation:
         raise UntranslatableError("its query reads other frames than that of the check")
     condition = sql_name(column_text(arguments.get("condition_column") or "condition"))
     fails = f"NOT {condition}" if arguments.get("negate") else condition
-    found = text.strip().rstrip(";")
-    counted = " ".join(("SELECT", f"count_if({fails})", "FROM (", found, ") AS found"))
+    query = text.strip().rstrip(";")
+    counted = " ".join(("SELECT", f"count_if({fails})", "FROM (", query, ") AS found"))
     return Translation("sql_query", (QueryGives(counted, Condition("==", 0)),))
 
 

@@ -57,8 +57,8 @@ def _freshness_of(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mappings(items: object) -> list[Mapping[str, Any]]:
-    found = items if isinstance(items, list) else []
-    return [one for one in found if isinstance(one, Mapping)]
+    listed = items if isinstance(items, list) else []
+    return [one for one in listed if isinstance(one, Mapping)]
 
 
 def _of_node(node: Mapping[str, Any], request: ImportRequest, place: str) -> Iterator[ForeignRule]:
@@ -154,8 +154,8 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
     if "test_name" in test:
         kind, given = str(test["test_name"]), test
     else:
-        kind, found = next(iter(test.items()))
-        given = found if isinstance(found, Mapping) else {}
+        kind, written = next(iter(test.items()))
+        given = written if isinstance(written, Mapping) else {}
         given = {**given, **{k: v for k, v in test.items() if k in _REMARKS}}
     config = {**given, **(given.get("config") or {})}
     nested = given.get("arguments")

@@ -43,8 +43,8 @@ class Arguments(dict[str, Any]):
     def relation(self, key: str) -> str:
         """The dataset that `ref('orders')` or `source('shop', 'orders')` names."""
         written = str(self.get(key) or "")
-        found = _REF.search(written)
-        names = found["names"] if found else written
+        match = _REF.search(written)
+        names = match["names"] if match else written
         parts = [part.strip().strip("'\"") for part in re.split(r"[.,]", names)]
         if not parts[-1]:
             raise UntranslatableError(f"it has no {key}")

@@ -70,19 +70,21 @@ def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
 def difference_of(kind: str, *, is_grouped: bool) -> str | None:
     """When the verdicts of the two tools differ."""
     bare = kind.rsplit(".", maxsplit=1)[-1]
-    found = []
+    differences = []
     if bare in ORDERS:
-        found.append("NULL is left out, where dbt compares nothing with it")
+        differences.append("NULL is left out, where dbt compares nothing with it")
     if bare == MOST_COMMON_VALUE:
-        found.append("NULL is left out; of equally common values, all have to be listed")
+        differences.append("NULL is left out; of equally common values, all have to be listed")
     if bare == "equality":
-        found.append("a row that is there several times must be there as often in both tables")
+        differences.append(
+            "a row that is there several times must be there as often in both tables"
+        )
     if bare == _WITHIN_STDEVS:
-        found.append("values that are all equal pass in dbt, and have no z-score here")
+        differences.append("values that are all equal pass in dbt, and have no z-score here")
     is_measured = bare in (*ORDERS, *_OF_THE_NEWEST, MOST_COMMON_VALUE, "sequential_values")
     if is_measured or is_grouped:
-        found.append(_EMPTY)
-    return "; ".join(found) or None
+        differences.append(_EMPTY)
+    return "; ".join(differences) or None
 
 
 def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
@@ -113,11 +115,11 @@ def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> 
     """The demands where a test fails at a number of rows alone, such as `> 10`."""
     if fails_if == ANY_ROW:
         return demands
-    found = _FAILS_IF.fullmatch(fails_if)
-    opposite = {">": "<=", ">=": "<"}.get(found["op"]) if found else None
-    if found is None or opposite is None:
+    match = _FAILS_IF.fullmatch(fails_if)
+    opposite = {">": "<=", ">=": "<"}.get(match["op"]) if match else None
+    if match is None or opposite is None:
         raise UntranslatableError(f"failing if rows {fails_if} has no counterpart")
-    condition = Condition(opposite, int(found["bound"]))
+    condition = Condition(opposite, int(match["bound"]))
     match demands:
         case (Unique(),):
             raise UntranslatableError("a number of repeated values has no counterpart")

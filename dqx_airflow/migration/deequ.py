@@ -78,14 +78,14 @@ def rules_of_code(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
     """
     dataset = request.dataset or "data"
     try:
-        found = list(_of_python(ast.parse(text), dataset, request.file))
+        rules = list(_of_python(ast.parse(text), dataset, request.file))
     except SyntaxError as error:
         if _SCALA_CHECK.search(text) is None:
             raise UntranslatableError(f"line {error.lineno}: not Python") from None
-        found = list(_of_scala(text, dataset, request.file))
-    if not found:
+        rules = list(_of_scala(text, dataset, request.file))
+    if not rules:
         raise UntranslatableError("there is no chain of constraints on a Check(...) in it")
-    yield from found
+    yield from rules
 
 
 def _of_python(tree: ast.Module, dataset: str, file: str) -> Iterator[ForeignRule]:
@@ -116,13 +116,13 @@ _LINK = re.compile(r"(?:\s|//[^\n]*)*\.\s*\w+\s*(?=\()")
 
 def _of_scala(text: str, dataset: str, file: str) -> Iterator[ForeignRule]:
     """The chains that start from `Check(CheckLevel.Error, ...)`."""
-    for found in _SCALA_CHECK.finditer(text):
-        end = start = _end_of_call(text, text.index("(", found.start()))
+    for match in _SCALA_CHECK.finditer(text):
+        end = start = _end_of_call(text, text.index("(", match.start()))
         while (link := _LINK.match(text, end)) is not None:
             end = _end_of_call(text, link.end())
         if end > start:
-            place = f"{file}: line {text.count(chr(10), 0, found.start()) + 1}"
-            severity = Severity.P3 if found["level"] == "Warning" else None
+            place = f"{file}: line {text.count(chr(10), 0, match.start()) + 1}"
+            severity = Severity.P3 if match["level"] == "Warning" else None
             code = text[start:end]
             yield from _of_chain(f"check{code}", " ".join(code.split()), dataset, place, severity)
 

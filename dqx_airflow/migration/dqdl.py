@@ -59,18 +59,18 @@ def _with_variables(text: str) -> str:
     """The text with the values of its variables; sections that have no rules are blank lines."""
     values: dict[str, str] = {}
 
-    def blank(found: re.Match[str]) -> str:
-        return "\n" * found[0].count("\n")
+    def blank(match: re.Match[str]) -> str:
+        return "\n" * match[0].count("\n")
 
-    def declare(found: re.Match[str]) -> str:
-        if found["name"] in _SECTIONS:
-            return found[0]
-        values[found["name"]] = " ".join(found["value"].split())
-        return blank(found)
+    def declare(match: re.Match[str]) -> str:
+        if match["name"] in _SECTIONS:
+            return match[0]
+        values[match["name"]] = " ".join(match["value"].split())
+        return blank(match)
 
     head, rules, rest = text.partition("Rules")
     head = _DECLARED.sub(declare, _LABELS.sub(blank, _DICTIONARY.sub(blank, head)))
-    return _USED.sub(lambda found: values.get(found[1], found[0]), head + rules + rest)
+    return _USED.sub(lambda match: values.get(match[1], match[0]), head + rules + rest)
 
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|.', re.DOTALL)
@@ -82,7 +82,7 @@ def _entries(text: str) -> list[tuple[int, str]]:
     start = _START.match(text)
     if start is None:
         return []
-    found: list[tuple[int, str]] = []
+    entries: list[tuple[int, str]] = []
     depth, begun = 1, start.end()
     for token in _TOKEN.finditer(text, start.end()):
         depth += {"[": 1, "(": 1, "]": -1, ")": -1}.get(token[0], 0)
@@ -91,10 +91,10 @@ def _entries(text: str) -> list[tuple[int, str]]:
             begun = token.end()
             if entry.strip():
                 ahead = len(entry) - len(entry.lstrip())
-                found.append((text.count("\n", 0, token.start() - len(entry) + ahead) + 1, entry))
+                entries.append((text.count("\n", 0, token.start() - len(entry) + ahead) + 1, entry))
         if depth == 0:
             rest = text[token.end() :].lstrip()
-            return found if not rest or rest.startswith("Analyzers") else []
+            return entries if not rest or rest.startswith("Analyzers") else []
     return []
 
 

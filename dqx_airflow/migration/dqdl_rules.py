@@ -119,16 +119,16 @@ _AGGREGATE = re.compile(r"\s*(?P<metric>sum|avg)\s*\((?P<column>[^()]+)\)\s*", r
 
 def _aggregates_match(rule: DqdlRule) -> Claims:
     """The ratio of an aggregate to that of another dataset."""
-    found = [_AGGREGATE.fullmatch(one) for one in rule.parameters]
-    if len(found) != 2 or found[0] is None or found[1] is None:
+    matches = [_AGGREGATE.fullmatch(one) for one in rule.parameters]
+    if len(matches) != 2 or matches[0] is None or matches[1] is None:
         raise UntranslatableError('it takes two aggregates: "sum(a)" "sum(reference.a)"')
-    dataset, _, name = found[1]["column"].rpartition(".")
+    dataset, _, name = matches[1]["column"].rpartition(".")
     if not dataset:
         raise UntranslatableError("its second aggregate names no dataset")
     other = column_text(dataset)
     metrics = {"sum": "sum", "avg": "average"}
-    own = f"{metrics[found[0]['metric'].lower()]}({column_text(found[0]['column'])}"
-    theirs = f"{metrics[found[1]['metric'].lower()]}({column_text(name)}"
+    own = f"{metrics[matches[0]['metric'].lower()]}({column_text(matches[0]['column'])}"
+    theirs = f"{metrics[matches[1]['metric'].lower()]}({column_text(name)}"
     subject = f"{own}, dataset {rule.dataset}) / {theirs}, dataset {other})"
     return Claims("aggregate_match", _compared(subject, rule.condition), others=(other,))
 

@@ -39,11 +39,11 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
         return
     for suite, dataset in _validations(document):
         path = f"expectations/{suite.replace('.', '/')}.json"
-        found = request.read_beside(path) or request.read_beside(f"../{path}")
-        if found is None:
+        source = request.read_beside(path) or request.read_beside(f"../{path}")
+        if source is None:
             message = f"there is no {path} beside it: import the expectation suites themselves"
             raise UntranslatableError(message)
-        yield from _of_suite(found, request, request.dataset or dataset or _dataset_of(found))
+        yield from _of_suite(source, request, request.dataset or dataset or _dataset_of(source))
 
 
 def _dataset_of(document: Mapping[str, Any]) -> str:

@@ -178,8 +178,13 @@ def _range(path: str, given: Any) -> _Demands:
 
 
 def _lengths(path: str, given: Any) -> _Demands:
-    found = (("min_value", ">="), ("max_value", "<="), ("exact_value", ">="), ("exact_value", "<="))
-    return tuple(Length(op, given[key]) for key, op in found if given.get(key) is not None)
+    bounds = (
+        ("min_value", ">="),
+        ("max_value", "<="),
+        ("exact_value", ">="),
+        ("exact_value", "<="),
+    )
+    return tuple(Length(op, given[key]) for key, op in bounds if given.get(key) is not None)
 
 
 def _none_of(path: str, values: Any) -> _Demands:

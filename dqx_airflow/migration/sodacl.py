@@ -160,10 +160,10 @@ def _sodacl_meaning(
     if text == "failed rows" or text.startswith("failed rows "):
         return _failed_rows(text.removeprefix("failed rows").strip(), settings), None
     try:
-        if (found := _SAME_AS.fullmatch(text)) is not None:
-            return _same_count(found, dataset)
-        if (found := CHANGE.fullmatch(text)) is not None:
-            return change_claims(found), OF_SCANS
+        if (match := _SAME_AS.fullmatch(text)) is not None:
+            return _same_count(match, dataset)
+        if (match := CHANGE.fullmatch(text)) is not None:
+            return change_claims(match), OF_SCANS
     except UntranslatableError as error:
         return str(error), None
     return sodacl.translate({text: settings} if settings else text), None
@@ -178,9 +178,9 @@ _REASONS = {
 _SAME_AS = re.compile(r'row_count\s+same\s+as\s+"?(?P<other>[\w.]+)"?(?P<source>\s+in\s+\S+)?')
 
 
-def _same_count(found: re.Match[str], dataset: str) -> tuple[Claims, str | None]:
+def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]:
     """That two datasets have as many rows; one of the same name elsewhere gets another one here."""
-    name, source = found["other"].split(".")[-1], found["source"]
+    name, source = match["other"].split(".")[-1], match["source"]
     difference = None
     if name == dataset and source is not None:
         name = _plain_name(f"{source.split()[-1]}_{name}")

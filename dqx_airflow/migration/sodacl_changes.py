@@ -26,26 +26,26 @@ OF_SCANS = "Soda compares with its last scans, DQL with the days before"
 """How the verdicts of such a check differ."""
 
 
-def change_claims(found: re.Match[str]) -> Claims:
+def change_claims(match: re.Match[str]) -> Claims:
     """A metric compared with that of another day.
 
     :raises UntranslatableError: the metric or the comparison has no counterpart.
     """
-    metric = _CHANGING.get(found["metric"])
-    if metric is None or (found["metric"] == "row_count") == bool(found["column"]):
-        raise UntranslatableError(f"a change of {found['metric']} has no counterpart")
-    column = column_text(found["column"].strip('"')) if found["column"] else ""
+    metric = _CHANGING.get(match["metric"])
+    if metric is None or (match["metric"] == "row_count") == bool(match["column"]):
+        raise UntranslatableError(f"a change of {match['metric']} has no counterpart")
+    column = column_text(match["column"].strip('"')) if match["column"] else ""
 
     def measured(*more: str) -> str:
         return metric.format(", ".join(filter(None, (column, *more))))
 
-    span = found["span"] or ""
+    span = match["span"] or ""
     before = measured("lag 7" if span.startswith("same") else "lag 1")
-    if found["days"]:
-        before = f"mean({before}, n {found['days']})"
+    if match["days"]:
+        before = f"mean({before}, n {match['days']})"
     change = f"{measured()} - {before}"
-    unit = "%" if found["percent"] else ""
+    unit = "%" if match["percent"] else ""
     subject = f"({change}) / {before}" if unit else change
     return Claims(
-        "change", (f"{subject} {comparison_text(found['comparison'], unit)}",), column or None
+        "change", (f"{subject} {comparison_text(match['comparison'], unit)}",), column or None
     )

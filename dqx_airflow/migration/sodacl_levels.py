@@ -55,9 +55,9 @@ def comparison_text(comparison: str, unit: str) -> str:
     :param unit: of the bounds, `%` or none.
     :raises UntranslatableError: it compares with no number."""
     bare = comparison.strip()
-    if (found := _BETWEEN.fullmatch(bare)) is not None:
-        low, high = (one.removeprefix("+") for one in found.groups())
+    if (match := _BETWEEN.fullmatch(bare)) is not None:
+        low, high = (one.removeprefix("+") for one in match.groups())
         return f"between {low}{unit} and {high}{unit}"
-    if (found := _SIGNED.fullmatch(bare)) is not None:
-        return f"{_SIGNS.get(found[1], found[1])} {found[2].removeprefix('+')}{unit}"
+    if (match := _SIGNED.fullmatch(bare)) is not None:
+        return f"{_SIGNS.get(match[1], match[1])} {match[2].removeprefix('+')}{unit}"
     raise UntranslatableError(f"'{bare}' compares with no number")

@@ -154,10 +154,10 @@ def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:
         return None
     if (variable := VARIABLE.search(rule.where)) is not None:
         raise UnenforceableError(f"its filter has the variable {variable[0]}: write its value")
-    found = row_rule(rule.where, None, rule.dataset, lambda table: table)
-    if isinstance(found, TableSql | Query):
+    translated = row_rule(rule.where, None, rule.dataset, lambda table: table)
+    if isinstance(translated, TableSql | Query):
         raise UnenforceableError("its filter is more than a condition over a row")
-    return found
+    return translated
 
 
 def _compiled(dataset: str, translation: Translation, demand: Demand) -> CompiledClaim:
@@ -222,8 +222,8 @@ class _Lines:
 def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str, dict[int, int]]:
     out = _Lines()
     counts = {outcome: sum(one.outcome is outcome for one in rules) for outcome in ImportOutcome}
-    told = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
-    out.add(f"# {_one_line(origin)}: {told or 'no rules'}.")
+    summary = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
+    out.add(f"# {_one_line(origin)}: {summary or 'no rules'}.")
     out.add(f"suite {show_text(name)} {{")
     for datasets, numbers in _checks(rules).items():
         title = " with ".join(datasets)

@@ -157,11 +157,11 @@ class ContractGateOperator(GateOperator):
         if [*self.own_mistakes()]:
             return [], ()
         try:
-            found = find_source(self.contract, folder, kind="contract", signs=_SIGNS)
+            file = find_source(self.contract, folder, kind="contract", signs=_SIGNS)
         except GateMisconfigured as error:
             return [str(error)], ()
-        enforcement = self._enforced(found, None)
-        name = f"the contract {found.source.name}"
+        enforcement = self._enforced(file, None)
+        name = f"the contract {file.source.name}"
         mistakes = errors_in(enforcement.diagnostics, enforcement.sources, name)
         mistakes += enforcement.refused
         selection = known_selection(self)
@@ -173,9 +173,9 @@ class ContractGateOperator(GateOperator):
             mistakes += selectable_suites(selection, pairs, datasets or (), enforced.contract)[1]
         if not mistakes:
             mistakes += self._place_mistakes(enforcement)
-        if found.place is None:
+        if file.place is None:
             return mistakes, ()
-        files = (found.place.parent / source for source in enforcement.sources)
+        files = (file.place.parent / source for source in enforcement.sources)
         return mistakes, (*places_of(str(self.contract), folder), *files)
 
     def _place_mistakes(self, enforcement: Enforcement) -> list[str]:
@@ -229,29 +229,29 @@ class ContractGateOperator(GateOperator):
         :raises GateMisconfigured: the suite does not fit the datasets, nothing is selected, or the
             contract is not in force on one of the dates.
         """
-        told: dict[str, None] = {}
-        compiled = self._compiled(request, self._enforcement, told)
+        unchecked: dict[str, None] = {}
+        compiled = self._compiled(request, self._enforcement, unchecked)
         parts = []
         for part in request.more:
             on = part.run_key.date
             enforcement = self._enforced(self._found, on)
             if enforcement.refused:
                 raise GateMisconfigured(f"on {on}: {'; '.join(enforcement.refused)}")
-            own = self._compiled(replace(request, run_key=part.run_key), enforcement, told)
+            own = self._compiled(replace(request, run_key=part.run_key), enforcement, unchecked)
             is_same = (own.suite, own.contract) == (compiled.suite, compiled.contract)
             parts.append(
                 part
                 if is_same
                 else replace(part, suite=own.suite, contract=own.contract, selection=own.selection)
             )
-        for line in list(told)[:_MOST_TOLD]:
+        for line in list(unchecked)[:_MOST_TOLD]:
             self.log.warning("%s", line)
-        if (more := len(told) - _MOST_TOLD) > 0:
+        if (more := len(unchecked) - _MOST_TOLD) > 0:
             self.log.warning("not checked: %d more; see `dql contract coverage`", more)
         return replace(compiled, more=tuple(parts))
 
     def _compiled(
-        self, request: GateRequest, enforcement: Enforcement, told: dict[str, None]
+        self, request: GateRequest, enforcement: Enforcement, unchecked: dict[str, None]
     ) -> GateRequest:
         """The request for the contract as it is enforced on its date.
 
@@ -266,7 +266,7 @@ class ContractGateOperator(GateOperator):
         )
         if enforced.objections:
             raise GateMisconfigured("; ".join(enforced.objections))
-        told.update(dict.fromkeys(enforced.account))
+        unchecked.update(dict.fromkeys(enforced.account))
         compiled = replace(request, suite=enforced.suite, contract=enforced.contract)
         if request.selection is not None:
             suite = check_source(enforced.suite).suite

@@ -74,7 +74,7 @@ def date_of_run(context: Any) -> DataDate:
     if moment is not None:
         return _logical_date(moment, getattr(context.get("dag"), "timezone", None))
     due = DataDate(_day_of(run.run_after), "the day on which the run is due")
-    found: dict[tuple[date, str], None] = {}
+    named: dict[tuple[date, str], None] = {}
     key = getattr(run, "partition_key", None)
     if key:
         on = _day_in(str(key)) if _STARTS_WITH_DAY.match(str(key)) else None
@@ -84,7 +84,7 @@ def date_of_run(context: Any) -> DataDate:
                 f"the partition key of the run, {str(key)!r}, is not a date",
                 "date= with a template that returns a date from {{ partition_key }}",
             )
-        found[on, f"the partition key {key}"] = None
+        named[on, f"the partition key {key}"] = None
     for event in getattr(run, "consumed_asset_events", None) or ():
         extra = event.extra
         if not isinstance(extra, Mapping) or "gate" not in extra:
@@ -93,18 +93,18 @@ def date_of_run(context: Any) -> DataDate:
         if on is None:
             said = f"the asset event of {extra['gate']} has the date {extra.get('date')!r}"
             return _in_doubt(due, said, "date=, a date or a template that returns one")
-        found[on, f"the asset event of {extra['gate']}"] = None
-    dates = {on for on, _ in found}
+        named[on, f"the asset event of {extra['gate']}"] = None
+    dates = {on for on, _ in named}
     if len(dates) > 1:
-        listed = ", ".join(f"{on.isoformat()} ({who})" for on, who in [*found][:_MOST_SHOWN])
-        more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        listed = ", ".join(f"{on.isoformat()} ({who})" for on, who in [*named][:_MOST_SHOWN])
+        more = f" and {len(named) - _MOST_SHOWN} more" if len(named) > _MOST_SHOWN else ""
         return _in_doubt(
             due,
             f"the run was triggered with different dates: {listed}{more}",
             "date= with one of them, or expand the gate over all of them with .expand(date=...)",
         )
     if dates:
-        return DataDate(dates.pop(), f"from {next(iter(found))[1]}")
+        return DataDate(dates.pop(), f"from {next(iter(named))[1]}")
     return _in_doubt(
         due,
         "the run has no logical date, and was not triggered by the asset event of a gate",

@@ -139,7 +139,7 @@ class DqlGateOperator(GateOperator):
         sound = [one.suite for one in checked if one.suite is not None and not one.errors]
         if request.selection is None or len(sound) < len(checked):
             return [(None if one.errors else one.suite, request.selection) for one in checked]
-        sources = [found.source for found in self._found]
+        sources = [suite.source for suite in self._found]
         return selected_suites(request, list(zip(sound, sources, strict=True)))
 
     def _shadow(self, datasets: Sequence[DatasetRef]) -> ShadowSuite | None:

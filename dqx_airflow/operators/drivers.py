@@ -55,7 +55,7 @@ class YarnApplication:
         :raises DriverUnknownError: its state cannot be determined now.
         """
         try:
-            state, result, told = self._manager()._query_yarn_application_status(self.id)
+            state, result, message = self._manager()._query_yarn_application_status(self.id)
         except (RuntimeError, ValueError) as error:
             self._hook = None  # its connection may have been read while nobody could tell it
             raise DriverUnknownError(str(error)) from None
@@ -63,7 +63,7 @@ class YarnApplication:
             return None
         how = f"the application {self.id} ended as {result if state == 'FINISHED' else state}"
         # What follows the first line are stack traces, and the end of what a container printed.
-        diagnosis = (told or "").strip()
+        diagnosis = (message or "").strip()
         first, *_ = diagnosis.splitlines() or [""]
         if first:
             how = f"{how}: {first[:_LONGEST_DIAGNOSIS]}"
@@ -105,8 +105,8 @@ class KubernetesPod:
             code = getattr(error, "status", None)
             if code == _NOT_FOUND:
                 return DriverEnd(f"the driver pod {name} no longer exists")
-            told = f"{type(error).__name__}{f' {code}' if code else ''}"
-            raise DriverUnknownError(f"the Kubernetes API: {told}") from None
+            problem = f"{type(error).__name__}{f' {code}' if code else ''}"
+            raise DriverUnknownError(f"the Kubernetes API: {problem}") from None
         if status.phase == "Unknown":
             raise DriverUnknownError(f"the node of the driver pod {name} does not respond")
         if status.phase in ("Succeeded", "Failed"):

@@ -297,10 +297,10 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.operators.parse_check import require_sound_partial
 
         require_sound_partial(cls, kwargs)
-        found = super().partial(**kwargs)
+        partial = super().partial(**kwargs)
         from dqx_airflow.operators.mapped import checked_partial
 
-        return checked_partial(found)
+        return checked_partial(partial)
 
     def render_template(
         self, content: Any, context: Any, jinja_env: Any = None, seen_oids: set[int] | None = None

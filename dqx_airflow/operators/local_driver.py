@@ -22,14 +22,14 @@ def local_driver_env(env_vars: Mapping[str, Any] | None) -> dict[str, Any]:
     """`env_vars` with what makes a JVM quick that lives for seconds."""
     from dqx_airflow.config.jvm_options import for_a_short_life
 
-    told = env_vars or {}
-    return {**told, **for_a_short_life({**os.environ, **told})}
+    given = env_vars or {}
+    return {**given, **for_a_short_life({**os.environ, **given})}
 
 
 def _python(conf: Mapping[str, str], env_vars: Mapping[str, Any]) -> dict[str, str]:
     """The Python of this worker, unless another one is set."""
-    told = {**os.environ, **env_vars}
-    if told.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
+    variables = {**os.environ, **env_vars}
+    if variables.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
         return {}
     if "spark.pyspark.python" in conf:
         return {}

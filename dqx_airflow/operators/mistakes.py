@@ -204,8 +204,8 @@ def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
         if isinstance(given, Mapping):
             refs = []
             for name, setting in given.items():
-                found, ref = _dataset(str(name), setting)
-                mistakes += found
+                own, ref = _dataset(str(name), setting)
+                mistakes += own
                 refs.append(ref)
         else:
             mistakes.append(f"datasets={given!r}: write a mapping of names to paths or tables")

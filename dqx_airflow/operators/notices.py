@@ -134,11 +134,11 @@ def _incident_url(ti: Any) -> str:
 def summary_of(ti: Any) -> Mapping[str, Any]:
     """The summary that the task left, empty without one."""
     try:
-        found = ti.xcom_pull(task_ids=ti.task_id, key=XCOM_KEY, map_indexes=ti.map_index)
+        pushed = ti.xcom_pull(task_ids=ti.task_id, key=XCOM_KEY, map_indexes=ti.map_index)
     except Exception:  # a notice without details is better than none
         log.exception("the summary of the gate cannot be read")
         return {}
-    return found if isinstance(found, Mapping) else {}
+    return pushed if isinstance(pushed, Mapping) else {}
 
 
 def _title(report: Mapping[str, Any], error: str) -> str:

@@ -38,8 +38,8 @@ def end_task(report: GateReport, on_violation: OnViolation) -> str:
     :raises AirflowSkipException: blocked, and `on_violation` is "skip".
     :raises GateBroken: broken.
     """
-    told = filter(None, [headline(report), on_call(report)])
-    message = _cut("; ".join(told), _LONGEST_MESSAGE)
+    parts = filter(None, [headline(report), on_call(report)])
+    message = _cut("; ".join(parts), _LONGEST_MESSAGE)
     if report.outcome is Outcome.BROKEN:
         raise GateBroken(message)
     if report.outcome is Outcome.BLOCKED and on_violation == "skip":
@@ -122,29 +122,29 @@ def failure_summary(error: Exception, gate: str, key: RunKey | None) -> dict[str
 
     :param key: the run of the gate, None where it is not known yet.
     """
-    told = redact_urls(" ".join(str(error).split()))
+    message = redact_urls(" ".join(str(error).split()))
     return {
         "outcome": NO_REPORT,
         "gate": _cut(gate),
         "date": key.date.isoformat() if key is not None else None,
-        "headline": _cut(f"{NO_REPORT}: gate {gate}: {told}", _LONGEST_MESSAGE),
-        "error": _cut(told, _LONGEST_MESSAGE),
+        "headline": _cut(f"{NO_REPORT}: gate {gate}: {message}", _LONGEST_MESSAGE),
+        "error": _cut(message, _LONGEST_MESSAGE),
         "error_type": type(error).__name__,
     }
 
 
 def validated_places(report: GateReport) -> dict[str, dict[str, Any]]:
     """Where the rows that were validated are, promoted or not: nothing here is cut."""
-    found = {name: asdict(rows) for name, rows in report.validated.items()}
-    short = (name for name in found if len(f"{name}{found[name]}") <= _LONGEST_PLACE)
-    return {name: found[name] for name in [*short][:_MOST_DATASETS]}
+    places = {name: asdict(rows) for name, rows in report.validated.items()}
+    short = (name for name in places if len(f"{name}{places[name]}") <= _LONGEST_PLACE)
+    return {name: places[name] for name in [*short][:_MOST_DATASETS]}
 
 
 def _places(report: GateReport) -> dict[str, str]:
     """Where the datasets are, day after day. What is too long is left out: cut, it would be another
     place."""
-    found = {_cut(one.name): place_of(one) for one in report.datasets[:_MOST_DATASETS]}
-    return {name: place for name, place in found.items() if place and len(place) <= _LONGEST_PLACE}
+    places = {_cut(one.name): place_of(one) for one in report.datasets[:_MOST_DATASETS]}
+    return {name: place for name, place in places.items() if place and len(place) <= _LONGEST_PLACE}
 
 
 def partial_summary(report: GateReport) -> dict[str, Any] | None:

@@ -76,13 +76,11 @@ def part_lines(reports: Sequence[GateReport]) -> list[str]:
     """A line for the log on the reports of each outcome, the worst last; none for one report."""
     lines = []
     for outcome in Outcome:
-        found = [report for report in reports if report.outcome is outcome]
-        if found and len(reports) > 1:
-            named = [f"{one.run_key.date.isoformat()} {one.suite}" for one in found[:5]]
-            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-            lines.append(
-                f"{outcome.value}: {len(found)} of {len(reports)}: {', '.join(named)}{more}"
-            )
+        own = [report for report in reports if report.outcome is outcome]
+        if own and len(reports) > 1:
+            named = [f"{one.run_key.date.isoformat()} {one.suite}" for one in own[:5]]
+            more = f" and {len(own) - 5} more" if len(own) > 5 else ""
+            lines.append(f"{outcome.value}: {len(own)} of {len(reports)}: {', '.join(named)}{more}")
     return lines
 
 

@@ -112,8 +112,8 @@ def _opening(operator: type[GateOperator]) -> str:
 
 def _arguments(docstring: str | None) -> dict[str, str]:
     """What a docstring says about each argument, on one line."""
-    found = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", cleandoc(docstring or ""), re.M | re.S)
-    return {name: " ".join(text.split()) for name, text in found}
+    described = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", cleandoc(docstring or ""), re.M | re.S)
+    return {name: " ".join(text.split()) for name, text in described}
 
 
 def _table(arguments: Mapping[str, str], operator: type[GateOperator]) -> str:

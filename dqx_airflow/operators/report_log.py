@@ -90,11 +90,11 @@ def _named(report: GateReport, rest: Sequence[Verdict], *, fails: bool) -> list[
     entries = []
     for verdict in rest[:_MOST_NAMED]:
         name = f"{verdict.status.value}: {verdict.name} ({verdict.severity.value})"
-        told = f"is {scaled_text(verdict)}, expected {verdict.expected}"
+        detail = f"is {scaled_text(verdict)}, expected {verdict.expected}"
         if verdict.status is not Status.FAILED:
-            told = verdict.reason or ""
+            detail = verdict.reason or ""
         level = _level_of(verdict, report, fails=fails)
-        entries.append(LogEntry(level, printable(f"{name}: {told}")))
+        entries.append(LogEntry(level, printable(f"{name}: {detail}")))
     if len(rest) > _MOST_NAMED:
         level = _level_of(rest[_MOST_NAMED], report, fails=fails)
         more = len(rest) - _MOST_NAMED
@@ -110,10 +110,10 @@ def _graded(verdict: Verdict) -> str:
     return f"{verdict.name} ({verdict.severity.value})"
 
 
-def _listed(level: Level, what: str, found: Sequence[tuple[Verdict, str]]) -> list[LogEntry]:
+def _listed(level: Level, what: str, verdicts: Sequence[tuple[Verdict, str]]) -> list[LogEntry]:
     lines = [
         f"{what}: {name}: {verdict.note if what == 'passed' else verdict.reason}"
-        for verdict, name in found
+        for verdict, name in verdicts
     ]
     return [LogEntry(level, printable(line)) for line in _cut(lines, what)]
 

@@ -147,20 +147,20 @@ def selected_suites(
     from dqx_airflow.plan.selection import choose_among, chosen_of, require_protected, seen_of
 
     known = [seen_of(replace(request, suite=source), suite) for suite, source in suites]
-    found: list[tuple[nodes.Suite | None, Selection | None]] = []
+    selected: list[tuple[nodes.Suite | None, Selection | None]] = []
     try:
         for (suite, source), own, all_of in zip(
             suites, choose_among(known, request.selection), known, strict=True
         ):
             if own is None:
                 require_protected([one.name for one in all_of if one.is_protected], request)
-                found.append((None, None))
+                selected.append((None, None))
                 continue
             chosen = chosen_of(replace(request, suite=source, selection=own), suite)
-            found.append((suite if chosen is None else chosen.suite, own))
+            selected.append((suite if chosen is None else chosen.suite, own))
     except RequestError as error:
         raise GateMisconfigured(error.in_one_line) from None
-    return found
+    return selected
 
 
 def dag_folder(context: Any) -> Path | None:

@@ -79,14 +79,14 @@ def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
         "token": connection.password,
         "use_ssl": connection.extra_dejson.get("use_ssl"),
     }
-    told = [
+    parameters = [
         f";{key}={quote(str(value), safe='')}"
         for key, value in given.items()
         if value not in (None, "")
     ]
     token = connection.password or ""
     secrets = dict.fromkeys((quote(token, safe=""), token))
-    return f"sc://{host}{port}/{''.join(told)}", tuple(filter(None, secrets))
+    return f"sc://{host}{port}/{''.join(parameters)}", tuple(filter(None, secrets))
 
 
 def master_of(connection: Any) -> str:

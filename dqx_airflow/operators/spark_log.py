@@ -100,13 +100,13 @@ class SparkLog:
     def _look_for_cause(self, line: str) -> None:
         patterns = (_OF_THE_JOB, _OF_JAVA, _OF_SUBMIT)
         for rank, pattern in enumerate(patterns):
-            if found := pattern.fullmatch(line):
-                cause = found.groupdict().get("cause") or line.removeprefix("Caused by: ")
+            if match := pattern.fullmatch(line):
+                cause = match.groupdict().get("cause") or line.removeprefix("Caused by: ")
                 self._causes[rank] = redact_urls(cause.strip())[:_LONGEST_CAUSE]
                 self._help = None if rank == 0 else self._help
                 return
-        if (found := _HELP.fullmatch(line)) and self._help is None:
-            self._help = redact_urls(found["help"])[:_LONGEST_CAUSE]
+        if (match := _HELP.fullmatch(line)) and self._help is None:
+            self._help = redact_urls(match["help"])[:_LONGEST_CAUSE]
 
 
 class SubmissionLog:

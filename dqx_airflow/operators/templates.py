@@ -82,11 +82,13 @@ def _unknown_macros(argument: str, text: str, tree: Any) -> Iterator[str]:
     from airflow.sdk.execution_time import macros
     from jinja2 import nodes
 
-    for found in tree.find_all(nodes.Getattr):
-        is_macro = isinstance(found.node, nodes.Name) and found.node.name == "macros"
-        if is_macro and not hasattr(macros, found.attr):
+    for attribute in tree.find_all(nodes.Getattr):
+        is_macro = isinstance(attribute.node, nodes.Name) and attribute.node.name == "macros"
+        if is_macro and not hasattr(macros, attribute.attr):
             # Plugins may add others before a task runs.
-            near = slip_of(found.attr, [name for name in vars(macros) if not name.startswith("_")])
+            near = slip_of(
+                attribute.attr, [name for name in vars(macros) if not name.startswith("_")]
+            )
             if near is not None:
-                unknown = f"'macros.{found.attr}'; did you mean 'macros.{near}'?"
+                unknown = f"'macros.{attribute.attr}'; did you mean 'macros.{near}'?"
                 yield f"{argument}: the template {text!r} has the unknown name {unknown}"

@@ -142,12 +142,12 @@ class _Automaton:
         if high is not None and high <= room:
             inside = room // high
             parts = [self.part(body, inside) for _ in range(high)]
-            found = _NOTHING
+            whole = _NOTHING
             for number, part in reversed(list(enumerate(parts))):
-                found = self._then(part, found)
+                whole = self._then(part, whole)
                 if number >= low:
-                    found = self._optional(found)
-            return found
+                    whole = self._optional(whole)
+            return whole
         part = self.part(body, 1)
         if part.empty and low > _COPIES // 2:
             raise ExplodingError(
@@ -172,11 +172,11 @@ class _Automaton:
         self.inner = max(self.inner, inside.inner)
         if not inside.sets:
             return part
-        found = self._position(reduce(or_, inside.sets))
+        position = self._position(reduce(or_, inside.sets))
         if is_repeated or len(inside.sets) > 1:
-            self._join(found.last, found.first)
-        free = found.free_ends if part.free_ends else frozenset()
-        return _Part(found.first, found.last, min(1, part.empty), part.is_free, free)
+            self._join(position.last, position.first)
+        free = position.free_ends if part.free_ends else frozenset()
+        return _Part(position.first, position.last, min(1, part.empty), part.is_free, free)
 
 
 def power(node: Node, *, is_anchored: bool) -> int:
@@ -238,12 +238,12 @@ class _Graph:
 
     def _decided(self, free_ends: Collection[int]) -> set[int]:
         """Positions behind which all that may follow matches, too."""
-        found = set(free_ends)
+        decided = set(free_ends)
         while True:
-            lost = {at for at in found if any(next_ not in found for next_ in self.after[at])}
+            lost = {at for at in decided if any(next_ not in decided for next_ in self.after[at])}
             if not lost:
-                return found
-            found -= lost
+                return decided
+            decided -= lost
 
     def _overlap(self, a: int, b: int) -> bool:
         if a == b:
@@ -335,14 +335,14 @@ class _Graph:
         for _ in range(_STEPS):
             best: dict[int, float] = {}
             for tried in list(ways)[:_STEPS]:
-                found: dict[int, float] = {}
+                longer: dict[int, float] = {}
                 for at, count in ways.items():
                     if not self._overlap(at, tried):
                         continue
                     for to, more in self.after[at].items():
-                        found[to] = found.get(to, 0) + count * more
-                if sum(found.values()) > sum(best.values()):
-                    best = found
+                        longer[to] = longer.get(to, 0) + count * more
+                if sum(longer.values()) > sum(best.values()):
+                    best = longer
             ways = best
             turning = sum(1 for at in ways if at in self.after[at])
             if sum(ways.values()) > _MOST_WAYS * (1 + turning) ** 2:
@@ -380,7 +380,7 @@ def _components(nodes: Iterable, after) -> Iterator[frozenset]:  # type: ignore[
     low: dict = {}  # type: ignore[type-arg]
     stack: list = []  # type: ignore[type-arg]
     on_stack: set = set()  # type: ignore[type-arg]
-    found: list[frozenset] = []  # type: ignore[type-arg]
+    components: list[frozenset] = []  # type: ignore[type-arg]
     for root in nodes:
         if root in order:
             continue
@@ -411,16 +411,16 @@ def _components(nodes: Iterable, after) -> Iterator[frozenset]:  # type: ignore[
                         component.append(member)
                         if member == node:
                             break
-                    found.append(frozenset(component))
-    return iter(reversed(found))
+                    components.append(frozenset(component))
+    return iter(reversed(components))
 
 
 def _sum(counts: Iterable[dict[int, int]]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    sums: dict[int, int] = {}
     for count in counts:
         for at, ways in count.items():
-            found[at] = min(2, found.get(at, 0) + ways)
-    return found
+            sums[at] = min(2, sums.get(at, 0) + ways)
+    return sums
 
 
 def _times(counts: dict[int, int], ways: int) -> dict[int, int]:

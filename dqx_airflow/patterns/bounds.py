@@ -328,10 +328,10 @@ def _first(node: Node) -> Characters:
         case Concatenation(items=items):
             return _behind(items, chars.NOTHING)
         case Choice(branches=branches):
-            found = chars.NOTHING
+            first = chars.NOTHING
             for branch in branches:
-                found |= _first(branch)
-            return found
+                first |= _first(branch)
+            return first
         case Repeat(body=body) | Group(body=body, kind="plain" | "atomic"):
             return _first(body)
         case _:

@@ -42,13 +42,13 @@ class Characters:
         return Characters(_merged((*self.ranges, *other.ranges)), self.is_vague or other.is_vague)
 
     def __and__(self, other: Characters) -> Characters:
-        found = [
+        ranges = [
             (max(a, c), min(b, d))
             for a, b in self.ranges
             for c, d in other.ranges
             if max(a, c) <= min(b, d)
         ]
-        return Characters(_merged(found), self.is_vague or other.is_vague)
+        return Characters(_merged(ranges), self.is_vague or other.is_vague)
 
     def __bool__(self) -> bool:
         return bool(self.ranges)
@@ -66,13 +66,13 @@ class Characters:
         return Characters(_merged(gaps), self.is_vague)
 
     def in_any_case(self, *, unicode: bool) -> Characters:
-        found = list(self.ranges)
+        ranges = list(self.ranges)
         for low, high in self.ranges:
             letters = (chr(code) for code in range(max(low, 65), min(high, 122) + 1))
-            found += [(ord(c.swapcase()),) * 2 for c in letters if c.isalpha()]
+            ranges += [(ord(c.swapcase()),) * 2 for c in letters if c.isalpha()]
         if unicode:  # the kelvin sign is a k
-            return Characters(_merged([*found, _BEYOND]), is_vague=True)
-        return Characters(_merged(found), self.is_vague)
+            return Characters(_merged([*ranges, _BEYOND]), is_vague=True)
+        return Characters(_merged(ranges), self.is_vague)
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

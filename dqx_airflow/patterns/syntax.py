@@ -131,9 +131,9 @@ class _PatternReader:
     def _repeated(self, node: Node) -> Node:
         if "x" in self.flags:
             self._skip_blanks()
-        if found := self._match(_COUNT):
-            low = int(found["low"])
-            high = int(found["high"]) if found["high"] else None if found["open"] else low
+        if match := self._match(_COUNT):
+            low = int(match["low"])
+            high = int(match["high"]) if match["high"] else None if match["open"] else low
             if high is not None and high < low:
                 raise PatternError("min repeat greater than max repeat")
         elif self._sees("{"):
@@ -205,24 +205,24 @@ class _PatternReader:
         before = self.flags
         number = None
         opening = "?:"
-        if found := self._match(_KIND):
-            kind, opening = _KINDS[found[0]], found[0]
+        if match := self._match(_KIND):
+            kind, opening = _KINDS[match[0]], match[0]
         elif self._sees("?P"):
             raise PatternError("a group is named with (?<name>...)")
-        elif (found := self._match(_NAMED)) or not self._sees("?"):
+        elif (match := self._match(_NAMED)) or not self._sees("?"):
             number, opening = len(self.groups), ""
             self.groups.append(None)
-            if found and self.names.setdefault(found["name"], number) != number:
-                raise PatternError(f"two groups have the name {found['name']}")
+            if match and self.names.setdefault(match["name"], number) != number:
+                raise PatternError(f"two groups have the name {match['name']}")
         else:
-            found = self._match(_FLAGS)
-            if found is None or set(found["on"] + (found["off"] or "")) - set("imsxuU"):
+            match = self._match(_FLAGS)
+            if match is None or set(match["on"] + (match["off"] or "")) - set("imsxuU"):
                 raise PatternError(
                     "unknown group or flag",
                     "the flags are i, m, s, x, u and U, as in (?i)",
                 )
-            self.flags = (before | set(found["on"])) - set(found["off"] or "")
-            if found["end"] == ")":
+            self.flags = (before | set(match["on"])) - set(match["off"] or "")
+            if match["end"] == ")":
                 return None
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -290,22 +290,22 @@ class _PatternReader:
 
     def _character(self) -> Characters:
         """One character, or a class of them, that a backslash begins, which is taken."""
-        if found := self._match(_PROPERTY):
-            name = found["letter"] or found["name"]
-            is_inverted = found[0].startswith("P") is not name.startswith("^")
+        if match := self._match(_PROPERTY):
+            name = match["letter"] or match["name"]
+            is_inverted = match[0].startswith("P") is not name.startswith("^")
             name_alone = name.lstrip("^")
             characters = chars.property_of(name_alone, is_exact=self.has_exact_classes)
             if "i" in self.flags:  # \p{Lu} is any letter with a case then
                 characters = Characters(chars.EVERYTHING.ranges, is_vague=True)
             return characters.inverted() if is_inverted else characters
-        if found := self._match(_CODED):
-            if found["control"]:
-                return chars.one(ord(found["control"]) ^ 64)
-            if found["octal"]:
-                return chars.one(int(found["octal"], 8))
-            code = int(found["long"] or found["byte"] or found["unit"], 16)
+        if match := self._match(_CODED):
+            if match["control"]:
+                return chars.one(ord(match["control"]) ^ 64)
+            if match["octal"]:
+                return chars.one(int(match["octal"], 8))
+            code = int(match["long"] or match["byte"] or match["unit"], 16)
             if code > 0x10FFFF:
-                raise PatternError(f"there is no character {found[0]}")
+                raise PatternError(f"there is no character {match[0]}")
             return chars.one(code)
         character = self._take()
         if character.lower() in _CLASSES:
@@ -323,7 +323,7 @@ class _PatternReader:
         """What is between brackets; the first one is taken."""
         is_inverted = self._sees("^")
         self.position += is_inverted
-        found, is_first = chars.NOTHING, True
+        characters, is_first = chars.NOTHING, True
         self.depth += 1
         if self.depth > _DEEPEST:
             raise PatternError("nested too deeply")
@@ -336,12 +336,12 @@ class _PatternReader:
             if self._sees("&&"):
                 self.position += 2
                 rest = self._rest_of_class()
-                found = found & rest if not is_first else rest
+                characters = characters & rest if not is_first else rest
                 break
-            found |= self._of_class()
+            characters |= self._of_class()
             is_first = False
         self.depth -= 1
-        return found.inverted() if is_inverted else found
+        return characters.inverted() if is_inverted else characters
 
     def _rest_of_class(self) -> Characters:
         """What stands behind `&&`, up to the bracket that closes the class."""

@@ -40,10 +40,10 @@ def describe_plan(plan: Plan) -> str:
 
 def describe_request(request: MetricRequest) -> str:
     """`null_count(email) of orders on 2024-11-29`"""
-    told = [_argument(item) for item in request.arguments if item is not None]
+    parts = [_argument(item) for item in request.arguments if item is not None]
     if request.where is not None:
-        told.append(f"where {_argument(request.where)}")
-    text = f"{request.metric}({', '.join(told)}) of {request.dataset}"
+        parts.append(f"where {_argument(request.where)}")
+    text = f"{request.metric}({', '.join(parts)}) of {request.dataset}"
     return text + (f" on {request.date.isoformat()}" if request.date else "")
 
 

@@ -54,12 +54,12 @@ def seen_in(assertion: PlannedAssertion, scanned: Scanned) -> frozenset[Group]:
     )
 
 
-def column_types(assertion: PlannedAssertion, found: Scanned) -> dict[str, tuple[str, ...]]:
+def column_types(assertion: PlannedAssertion, scanned: Scanned) -> dict[str, tuple[str, ...]]:
     """By dataset, the types of the grouping columns, if known."""
     return {
-        request.dataset: found.groups[request].types
+        request.dataset: scanned.groups[request].types
         for request in assertion.requests
-        if request in found.groups and found.groups[request].types
+        if request in scanned.groups and scanned.groups[request].types
     }
 
 
@@ -252,8 +252,8 @@ def expected_text(
     """The condition as text, with the values of its metrics, if known."""
     if not bounds or not any(True for bound in condition.bounds for _ in requests_of(bound)):
         return condition.text
-    told = MASK if is_hidden else " and ".join(format_value(bound) for bound in bounds)
-    return f"{condition.text} ({told})"
+    limits = MASK if is_hidden else " and ".join(format_value(bound) for bound in bounds)
+    return f"{condition.text} ({limits})"
 
 
 def _worst_first(

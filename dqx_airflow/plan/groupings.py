@@ -168,8 +168,8 @@ def _show(value: MetricValue) -> str:
 
 
 def _value(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> MetricValue:
-    found = fold(node, constants)
-    return ("true" if found else "false") if isinstance(found, bool) else found
+    folded = fold(node, constants)
+    return ("true" if folded else "false") if isinstance(folded, bool) else folded
 
 
 def _most(assertion: nodes.Assertion) -> int:

@@ -205,13 +205,13 @@ def _have_room(one: str, other: str) -> bool:
 
 
 def _differing_columns(left: Schema, right: Schema) -> Sequence[str]:
-    found = []
+    differences = []
     for name, own in left.types.items():
         if name not in right.types:
-            found.append(f"{name} is not in '{right.dataset}'")
+            differences.append(f"{name} is not in '{right.dataset}'")
         elif own != right.types[name]:
-            found.append(f"{name} is {own}, in '{right.dataset}' {right.types[name]}")
-    found += [
+            differences.append(f"{name} is {own}, in '{right.dataset}' {right.types[name]}")
+    differences += [
         f"{name} is missing in '{left.dataset}'" for name in right.types if name not in left.types
     ]
-    return found
+    return differences

@@ -78,10 +78,10 @@ def request_key(request: MetricRequest, on: date) -> str:
     arguments = [*map(_argument, request.arguments)]
     if request.where is not None:
         arguments.append({"where": show(request.where.node)})
-    told: list[Any] = [request.dataset, request.metric, arguments, lag]
+    parts: list[Any] = [request.dataset, request.metric, arguments, lag]
     if request.grouping is not None:
-        told.append([*request.grouping.columns])
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=str)
+        parts.append([*request.grouping.columns])
+    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def requests_behind(assertion: PlannedAssertion) -> tuple[MetricRequest, ...]:
@@ -135,7 +135,7 @@ def measured_json(
     measured = measurements_of(assertion, plan, scanned, skip_dates)
     if not measured.values and not measured.failures and not measured.groups:
         return None
-    told = {
+    fields = {
         "values": {key: _plain(value) for key, value in measured.values.items()},
         "failures": dict(measured.failures),
         "details": dict(measured.details),
@@ -144,23 +144,23 @@ def measured_json(
         "groups": {key: _told_groups(groups) for key, groups in measured.groups.items()},
         "group_types": {key: groups.types for key, groups in measured.groups.items()},
     }
-    kept = {name: part for name, part in told.items() if part}
+    kept = {name: part for name, part in fields.items() if part}
     return json.dumps(kept, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def measurements_from(text: str | None) -> Measurements:
     """The measurements from their JSON; empty if it is None, or cannot be read."""
     try:
-        told = json.loads(text or "{}")
+        fields = json.loads(text or "{}")
         return Measurements(
-            {key: _exactly(value) for key, value in told.get("values", {}).items()},
-            told.get("failures", {}),
-            told.get("details", {}),
-            frozenset(told.get("skipped", ())),
-            told.get("reads", {}),
+            {key: _exactly(value) for key, value in fields.get("values", {}).items()},
+            fields.get("failures", {}),
+            fields.get("details", {}),
+            frozenset(fields.get("skipped", ())),
+            fields.get("reads", {}),
             {
-                key: _read_groups(rows, told.get("group_types", {}).get(key, ()))
-                for key, rows in told.get("groups", {}).items()
+                key: _read_groups(rows, fields.get("group_types", {}).get(key, ()))
+                for key, rows in fields.get("groups", {}).items()
             },
         )
     except (ValueError, AttributeError, TypeError, KeyError):

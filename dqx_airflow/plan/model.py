@@ -218,12 +218,12 @@ class PlannedAssertion:
     requests: tuple[MetricRequest, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        found = dict.fromkeys(requests_of(self.term))
+        requests = dict.fromkeys(requests_of(self.term))
         for bound in self.condition.bounds:
-            found.update(dict.fromkeys(requests_of(bound)))
+            requests.update(dict.fromkeys(requests_of(bound)))
         if self.groups is not None:
-            found.update(dict.fromkeys(self.groups.rows))
-        object.__setattr__(self, "requests", tuple(found))
+            requests.update(dict.fromkeys(self.groups.rows))
+        object.__setattr__(self, "requests", tuple(requests))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,9 +85,9 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
         reading = [request for request, item in pairs if item.statistic is not Statistic.ROWS]
         if pairs:
             sql = (item.sql for _, item in pairs)
-            found = _pass((request for request, _ in pairs), sql, reason, reading)
+            one = _pass((request for request, _ in pairs), sql, reason, reading)
             unmerged = dict.fromkeys(item.sql for _, item in pairs if item.merge is None)
-            yield replace(found, unmerged=tuple(unmerged))
+            yield replace(one, unmerged=tuple(unmerged))
 
 
 def _of_filter(request: MetricRequest) -> tuple[Aggregate, ...]:

@@ -123,9 +123,9 @@ def predicate_sql(
 
 def causes_of(node: nodes.Expression, types: RowTypes) -> tuple[Cause, ...]:
     """Reasons for a predicate to be false for a row, other than its tests."""
-    found: dict[Cause, None] = {}
-    _PredicateWriter(types, lambda causes: found.update(dict.fromkeys(causes))).write(node)
-    return tuple(found)
+    noted: dict[Cause, None] = {}
+    _PredicateWriter(types, lambda causes: noted.update(dict.fromkeys(causes))).write(node)
+    return tuple(noted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +149,12 @@ class _PredicateWriter:
                 items = self._value(array)
                 inner = self._among(items)
                 if (name.text == "every") is not is_opposite:
-                    found = inner.write(predicate, is_opposite=is_opposite)
-                    test = f"forall({items.sql}, {_ITEM} -> {found})"
+                    of_item = inner.write(predicate, is_opposite=is_opposite)
+                    test = f"forall({items.sql}, {_ITEM} -> {of_item})"
                 else:
                     # `exists` has no third truth value if a legacy option of Spark is set so.
-                    found = inner.write(predicate, is_opposite=is_opposite)
-                    test = f"(NOT forall({items.sql}, {_ITEM} -> (NOT {found})))"
+                    of_item = inner.write(predicate, is_opposite=is_opposite)
+                    test = f"(NOT forall({items.sql}, {_ITEM} -> (NOT {of_item})))"
                 return self._sound(test, items.causes)
             case _:
                 test, causes = self._test(node)
@@ -215,13 +215,13 @@ class _PredicateWriter:
             case nodes.Matches(operand=operand, pattern=pattern):
                 value = self._value(operand)
                 pattern_ = bounded(pattern.value)
-                found = _matches(operand, value.sql, pattern_.text)
-                return _decided(value.sql, found, pattern_.longest), list(value.causes)
+                matching = _matches(operand, value.sql, pattern_.text)
+                return _decided(value.sql, matching, pattern_.longest), list(value.causes)
             case nodes.Like(operand=operand, pattern=pattern):
                 value = self._value(operand)
-                found = f"({value.sql} LIKE {quote_literal(pattern.value)})"
+                matching = f"({value.sql} LIKE {quote_literal(pattern.value)})"
                 longest = bounded_like(pattern.value)
-                return _decided(value.sql, found, longest), list(value.causes)
+                return _decided(value.sql, matching, longest), list(value.causes)
             case nodes.HasFormat(operand=operand, format=name):
                 value = self._value(operand)
                 expression = ended(whole(TEXT_FORMATS[name.text].pattern))

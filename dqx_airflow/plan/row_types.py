@@ -115,8 +115,8 @@ class RowTypes:
             case nodes.Day(value=day):
                 return literal_type(day)
             case nodes.Negative(operand=operand):
-                found = self._demand(operand, _NUMBER, "-")
-                return "bigint" if found in WHOLE_SIZES else found
+                operand_type = self._demand(operand, _NUMBER, "-")
+                return "bigint" if operand_type in WHOLE_SIZES else operand_type
             case nodes.Arithmetic(op=op, left=left, right=right):
                 types = self.type_of(left), self.type_of(right)
                 result = arithmetic_type(op, *types)
@@ -260,17 +260,17 @@ def objection_to_comparison(left: str, right: str, text: str | None = None) -> s
     return "they cannot be compared"
 
 
-def _described(node: nodes.Expression, found: str) -> str:
+def _described(node: nodes.Expression, type_name: str) -> str:
     """`'price' is of type double`, `5 is a number`"""
     match node:
         case nodes.Name(text=name):
-            return f"'{name}' is of type {found}"
+            return f"'{name}' is of type {type_name}"
         case nodes.Item():
-            return f"`{show(node)}` is of type {found}"
-        case _ if is_duration(found):
+            return f"`{show(node)}` is of type {type_name}"
+        case _ if is_duration(type_name):
             return f"{show(node)} is a duration"
         case _:
-            return f"{show(node)} is {_a(family_of(found).value)}"
+            return f"{show(node)} is {_a(family_of(type_name).value)}"
 
 
 def _a(noun: str) -> str:

@@ -112,10 +112,10 @@ def choose_among(
     """
     everything = [one for own in known for one in own]
     require_known(everything, selection)
-    found = tuple(without_unmatched(own, selection) for own in known)
-    if not any(found):
+    chosen = tuple(without_unmatched(own, selection) for own in known)
+    if not any(chosen):
         raise nothing_selected(everything, selection)
-    return found
+    return chosen
 
 
 def choose(
@@ -183,10 +183,10 @@ def selectables(
 ) -> tuple[Selectable, ...]:
     """The selectable properties of the assertions of a suite, in its order."""
     clauses = {clause.assertion: clause for clause in contract.clauses} if contract else {}
-    found = (assertion for check in suite.checks for assertion in check.assertions)
+    assertions = (assertion for check in suite.checks for assertion in check.assertions)
     return tuple(
         _selectable(one, node, clauses.get(one.name))
-        for one, node in zip(stated, found, strict=True)
+        for one, node in zip(stated, assertions, strict=True)
     )
 
 
@@ -264,11 +264,11 @@ def without_unmatched(known: Collection[Selectable], selection: Selection) -> Se
 
 def require_known(known: Collection[Selectable], selection: Selection) -> None:
     """:raises RequestError: the selection names something that does not exist."""
-    found = tuple(unmatched(known, selection))
-    if found:
-        problems = "; ".join(one.problem for one in found)
+    unknown = tuple(unmatched(known, selection))
+    if unknown:
+        problems = "; ".join(one.problem for one in unknown)
         raise RequestError(
-            problems, "; ".join(dict.fromkeys(one.hint for one in found if one.hint))
+            problems, "; ".join(dict.fromkeys(one.hint for one in unknown if one.hint))
         )
 
 

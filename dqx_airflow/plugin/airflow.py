@@ -150,7 +150,7 @@ class GateTasks:
 
 def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateTasks:
     """A dependency: what the user may see on pages about more than one DAG."""
-    found = session.execute(
+    pushing = session.execute(
         select(XComModel.dag_id, XComModel.task_id).where(XComModel.key == XCOM_KEY).distinct()
     )
     newest = select(func.max(DagRun.id)).group_by(DagRun.dag_id)
@@ -161,7 +161,7 @@ def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateT
         .where(DagRun.id.in_(newest), TaskInstance.operator.in_(_OPERATORS))
         .distinct()
     )
-    tasks = {(dag_id, task_id) for rows in (found, mute) for dag_id, task_id in rows}
+    tasks = {(dag_id, task_id) for rows in (pushing, mute) for dag_id, task_id in rows}
     readable = {dag_id for dag_id, _ in tasks if may_read(request, user, dag_id)}
     dags = session.execute(
         select(
@@ -302,8 +302,8 @@ def attempts_of(session: Any, run: TaskRun) -> frozenset[str]:
 
 def graph_of_dag(session: Any, dag_id: str) -> DagGraph:
     """The tasks of the newest version of a DAG; an empty graph where it is not known."""
-    found = session.scalar(SerializedDagModel.latest_item_select_object(dag_id))
-    return graph_of(found.data if found else None)
+    serialized = session.scalar(SerializedDagModel.latest_item_select_object(dag_id))
+    return graph_of(serialized.data if serialized else None)
 
 
 def states_of(session: Any, dag_id: str, run_id: str, task_ids: Collection[str]) -> dict[str, str]:
@@ -336,12 +336,12 @@ def assets_of(session: Any, dag_id: str, task_ids: Collection[str]) -> dict[str,
         )
         .order_by(AssetModel.name, DagScheduleAssetReference.dag_id)
     )
-    found: dict[str, list[str]] = {}
+    assets: dict[str, list[str]] = {}
     for name, consumer in rows:
-        waiting = found.setdefault(name, [])
+        waiting = assets.setdefault(name, [])
         if consumer and consumer not in waiting:
             waiting.append(consumer)
-    return {name: tuple(consumers) for name, consumers in found.items()}
+    return {name: tuple(consumers) for name, consumers in assets.items()}
 
 
 def owners_of(session: Any, dag_id: str) -> str:

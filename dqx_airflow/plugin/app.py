@@ -131,17 +131,19 @@ def dataset(
     runs = runs_reading(recent_runs(session, tasks.tasks, DEPTH), place)
     session.close()
     rows = dataset_rows(gate_rows(runs, tasks.dags))
-    found = next((row for row in rows if row.place == place), None)
-    if found is None:
+    row_of_place = next((row for row in rows if row.place == place), None)
+    if row_of_place is None:
         return notice(
             HTTPStatus.NOT_FOUND,
             "No such dataset",
             f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
             "list of all datasets.",
         )
-    number, pages = page_within(found, whole_number(page) or 1)
-    past, problem = _past_of(list(gates_of_page(found, number)))
-    return html_page("dataset.html", page=dataset_page(found, past, number, pages), problem=problem)
+    number, pages = page_within(row_of_place, whole_number(page) or 1)
+    past, problem = _past_of(list(gates_of_page(row_of_place, number)))
+    return html_page(
+        "dataset.html", page=dataset_page(row_of_place, past, number, pages), problem=problem
+    )
 
 
 @app.get("/contract")
@@ -223,5 +225,5 @@ def _past_reports(
 
 def _instance(row: GateRow) -> int:
     """The map index where a row is about one instance of a mapped gate; -1 for all of them."""
-    found = {cell.run.map_index if cell.instances == 1 else -1 for cell in row.cells}
-    return found.pop() if len(found) == 1 else -1
+    instances = {cell.run.map_index if cell.instances == 1 else -1 for cell in row.cells}
+    return instances.pop() if len(instances) == 1 else -1

@@ -160,15 +160,15 @@ def counts_line(counts: Mapping[Status, int]) -> str:
 
 def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBoard:
     """A page of the board of these gates; the nearest one where there is no such page."""
-    found = [row for row in rows if _is_asked_for(row, filters)]
+    shown = [row for row in rows if _is_asked_for(row, filters)]
     states = [row.state for row in rows]
-    pages = max(math.ceil(len(found) / _ROWS_OF_A_PAGE), 1)
+    pages = max(math.ceil(len(shown) / _ROWS_OF_A_PAGE), 1)
     page = min(max(page, 1), pages)
     return GateBoard(
-        rows=tuple(found[(page - 1) * _ROWS_OF_A_PAGE : page * _ROWS_OF_A_PAGE]),
+        rows=tuple(shown[(page - 1) * _ROWS_OF_A_PAGE : page * _ROWS_OF_A_PAGE]),
         page=page,
         pages=pages,
-        total=len(found),
+        total=len(shown),
         counts={state: states.count(state) for state in STATES_WORST_FIRST if state in states},
         late=sum(row.is_late for row in rows),
         choices={

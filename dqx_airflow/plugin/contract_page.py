@@ -217,12 +217,12 @@ def _versions(runs: Iterable[ContractRun]) -> tuple[VersionUse, ...]:
         by_version.setdefault(run.contract.version, []).append(run)
     return tuple(
         VersionUse(
-            first=found[-1],
-            last=found[0],
-            gates=tuple(sorted({run.gate for run in found})),
-            outcomes=_by_outcome(found),
+            first=own[-1],
+            last=own[0],
+            gates=tuple(sorted({run.gate for run in own})),
+            outcomes=_by_outcome(own),
         )
-        for found in by_version.values()
+        for own in by_version.values()
     )
 
 
@@ -251,15 +251,15 @@ def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
 
 def _broken(reported: Sequence[GateVerdicts]) -> tuple[BrokenClause, ...]:
     """The clauses that were broken or could not be checked, most often first."""
-    found: dict[str, list[tuple[GateVerdicts, Verdict]]] = {}
+    by_clause: dict[str, list[tuple[GateVerdicts, Verdict]]] = {}
     for one in reported:
         paths = set()
         for verdict in one.view.verdicts:
             if verdict.clause and verdict.status in _BAD and verdict.clause not in paths:
                 paths.add(verdict.clause)
-                found.setdefault(verdict.clause, []).append((one, verdict))
+                by_clause.setdefault(verdict.clause, []).append((one, verdict))
     clauses = []
-    for path, broken in found.items():
+    for path, broken in by_clause.items():
         newest, verdict = max(broken, key=lambda pair: pair[0].view.date or date.min)
         gates: dict[str, str] = {}
         for one, _ in broken:

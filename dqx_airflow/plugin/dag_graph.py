@@ -29,14 +29,14 @@ class DagGraph:
 def graph_of(data: object) -> DagGraph:
     """The graph of a serialized DAG; an empty one for anything that is none."""
     tasks = _get(_get(data, "dag"), "tasks")
-    found: dict[str, frozenset[str]] = {}
+    upstream: dict[str, frozenset[str]] = {}
     for task in tasks if isinstance(tasks, list) else ():
         fields = _get(task, "__var") or task
         task_id, following = _get(fields, "task_id"), _get(fields, "downstream_task_ids")
         if isinstance(task_id, str):
             ids = following if isinstance(following, list) else ()
-            found[task_id] = frozenset(one for one in ids if isinstance(one, str))
-    return DagGraph(found)
+            upstream[task_id] = frozenset(one for one in ids if isinstance(one, str))
+    return DagGraph(upstream)
 
 
 def _get(value: object, key: str) -> Any:

@@ -41,8 +41,8 @@ class DatasetRow:
         """Whether each of the words, in lower case, is in its place or in a name around it."""
         rows = (*self.gates, *self.promoted_by)
         texts = (self.place, *self.names, *self.contracts, *(row.gate for row in rows))
-        told = "\n".join(texts).lower()
-        return all(word in told for word in words)
+        text = "\n".join(texts).lower()
+        return all(word in text for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +102,15 @@ def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
 def index_of(rows: Sequence[DatasetRow], filters: IndexFilters, page: int = 1) -> DatasetIndex:
     """A page of the index; the nearest one where there is no such page."""
     words = filters.search.lower().split()
-    found = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
-    pages = max(math.ceil(len(found) / _ROWS_OF_A_PAGE), 1)
+    shown = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
+    pages = max(math.ceil(len(shown) / _ROWS_OF_A_PAGE), 1)
     page = min(max(page, 1), pages)
     states = {row.state for row in rows}
     return DatasetIndex(
-        rows=tuple(found[(page - 1) * _ROWS_OF_A_PAGE : page * _ROWS_OF_A_PAGE]),
+        rows=tuple(shown[(page - 1) * _ROWS_OF_A_PAGE : page * _ROWS_OF_A_PAGE]),
         page=page,
         pages=pages,
-        total=len(found),
+        total=len(shown),
         known=len(rows),
         outcomes=tuple(state for state in STATES_WORST_FIRST if state in states),
         filters=filters,

@@ -107,8 +107,8 @@ class DatasetPage:
     @property
     def contracts(self) -> tuple[EnforcedContract, ...]:
         """The contracts that gates enforce on it, each in its versions."""
-        found = {(one.id, one.version): one for row in self.rows for one in row.contracts}
-        return tuple(found.values())
+        contracts = {(one.id, one.version): one for row in self.rows for one in row.contracts}
+        return tuple(contracts.values())
 
 
 def dataset_page(
@@ -170,8 +170,8 @@ def _gate(place: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistor
         for one in days
     ]
     assertions = [
-        _assertion(found)
-        for key, found in histories(oldest_first, row.dag_id, row.task_id).items()
+        _assertion(history)
+        for key, history in histories(oldest_first, row.dag_id, row.task_id).items()
         if key in keys
     ]
     assertions.sort(key=lambda one: (-one.failures, one.newest.severity.value))
@@ -193,9 +193,9 @@ def _names(place: str, report: GateReport) -> tuple[str, ...]:
     return tuple(one.name for one in report.datasets if is_at(place, gate, one))
 
 
-def _assertion(found: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
-    past = tuple(one for one, _ in found)
-    newest = found[-1][1]
+def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
+    past = tuple(one for one, _ in history)
+    newest = history[-1][1]
     read = reading_of(newest)
     chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read)
     return AssertionHistory(newest, past, chart, read)

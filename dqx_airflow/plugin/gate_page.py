@@ -244,14 +244,14 @@ def histories(
 ) -> Mapping[AssertionKey, list[tuple[PastValue, Verdict]]]:
     """The verdicts of each assertion of a task, also as values of the past, in the order of the
     reports."""
-    found: dict[AssertionKey, list[tuple[PastValue, Verdict]]] = {}
+    by_assertion: dict[AssertionKey, list[tuple[PastValue, Verdict]]] = {}
     for report in reports:
         key, attempt = report.run_key, report.attempt.id
         href = report_address(dag_id, task_id, key, attempt, report.run_id)
         for verdict in report.verdicts:
             past = past_of(report.run_key.date, verdict, href)
-            found.setdefault((verdict.check, verdict.name), []).append((past, verdict))
-    return found
+            by_assertion.setdefault((verdict.check, verdict.name), []).append((past, verdict))
+    return by_assertion
 
 
 def _past_run(run: TaskRun, report: GateReport) -> EarlierRun:

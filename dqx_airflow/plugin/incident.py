@@ -119,12 +119,12 @@ def incident(
     desk = known_desk()
     gate, problem = _gate(session, desk, dag_id, task_id)
     session.close()
-    found: tuple[Incident, ...] = ()
+    incidents: tuple[Incident, ...] = ()
     if gate:
         wanted = RunsWanted([gate], map_index=index)
         runs = desk.ask(lambda store: store.runs(wanted, _MOST_RUNS))
-        found, problem = incidents_of(runs.found), problem or runs.problem
-    chosen = _chosen(found, day(on))
+        incidents, problem = incidents_of(runs.found), problem or runs.problem
+    chosen = _chosen(incidents, day(on))
     if chosen is None:
         return notice(
             HTTPStatus.NOT_FOUND,
@@ -162,7 +162,7 @@ def incident(
         map_index,
         gate,
         chosen,
-        tuple(one for one in found if one is not chosen)[:_MOST_LISTED],
+        tuple(one for one in incidents if one is not chosen)[:_MOST_LISTED],
         view_of_report(newest) if newest else None,
         _faults(newest, past.found),
         _versions(known.get(first.run_id), known.get(before.run_id) if before else None),

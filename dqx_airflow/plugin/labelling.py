@@ -69,20 +69,20 @@ def alerts(
     session.close()
     desk = known_desk()
     gates, problem = gates_of_rows(desk, asked)
-    found: Answer[RecentAlert] = Answer(problem=problem)
+    answer: Answer[RecentAlert] = Answer(problem=problem)
     if names := set(chain.from_iterable(gates.values())):
-        found = desk.ask(lambda store: recent_alerts(store.select, names))
-    chosen, more = chosen_alerts(found.found, filters)
+        answer = desk.ask(lambda store: recent_alerts(store.select, names))
+    chosen, more = chosen_alerts(answer.found, filters)
     shown = desk.ask(lambda store: with_failing_rows(store.select, chosen)) if chosen else Answer()
     past: Answer[Any] = Answer()
     if chosen:
-        until = max(one.alert.date for one in found.found)
+        until = max(one.alert.date for one in answer.found)
         keys = {one.key for one in chosen}
         past = desk.ask(lambda store: tuple(histories(store.select, keys, until).items()))
     places = places_of(session, {one.attempt_id for one in chosen})
     editable = {dag_id for dag_id in _dags(places) if may_edit(request, user, dag_id)}
     page = alerts_page(
-        found.found,
+        answer.found,
         shown.found,
         more,
         dict(past.found),
@@ -94,7 +94,7 @@ def alerts(
     return html_page(
         "alerts.html",
         page=page,
-        problem=found.problem or shown.problem or past.problem,
+        problem=answer.problem or shown.problem or past.problem,
         read_only=desk.read_only() if editable else None,
         token=form_token(user),
     )
@@ -120,10 +120,10 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
             HTTPStatus.FORBIDDEN, "You do not have permission to edit this DAG, so not to label."
         )
     check, name = form.get("check", ""), form.get("name", "")
-    found = desk.ask(lambda store: alert_of(store.select, runs.found[0], check, name))
-    if not found.found:
+    answer = desk.ask(lambda store: alert_of(store.select, runs.found[0], check, name))
+    if not answer.found:
         raise _NO_ALERT
-    alert = found.found[0].alert
+    alert = answer.found[0].alert
     author = user.get_name()
     said = Label(
         alert.gate,

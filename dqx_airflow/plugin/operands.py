@@ -19,7 +19,7 @@ def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         return ()
     from dqx_airflow.plan.measured import measurements_from
 
-    found = []
+    operands = []
     for key, value in measurements_from(verdict.measured).values.items():
         try:
             dataset, metric, arguments, lag = json.loads(key)
@@ -30,11 +30,11 @@ def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         name = f"{metric}({', '.join(map(_argument, arguments))})"
         if len(verdict.datasets) > 1:
             name = f"{dataset}: {name}"
-        found.append((int(lag or 0), name, format_value(value)))
-    if len(found) < 2:
+        operands.append((int(lag or 0), name, format_value(value)))
+    if len(operands) < 2:
         return ()
-    found.sort(key=lambda one: one[:2])
-    return tuple((f"{name}{_days(lag)}", value) for lag, name, value in found[:_MOST])
+    operands.sort(key=lambda one: one[:2])
+    return tuple((f"{name}{_days(lag)}", value) for lag, name, value in operands[:_MOST])
 
 
 def _days(lag: int) -> str:

@@ -72,14 +72,14 @@ def _is_about(pushed: object, place: str) -> bool:
 def _mentioned(pushed: Any) -> set[str]:
     """The places that a summary may be about, and more."""
     places, validated = pushed.get("places"), pushed.get("validated")
-    found = {str(one) for one in places.values()} if isinstance(places, Mapping) else set()
+    mentioned = {str(one) for one in places.values()} if isinstance(places, Mapping) else set()
     if isinstance(validated, Mapping):
         locations = (one.get("location") for one in validated.values() if isinstance(one, Mapping))
-        found |= {place_at(one) for one in locations if isinstance(one, str)}
+        mentioned |= {place_at(one) for one in locations if isinstance(one, str)}
     datasets = pushed.get("datasets")
     if isinstance(datasets, list):
-        found |= {_nameless(one, pushed.get("gate")) for one in datasets}
-    return found
+        mentioned |= {_nameless(one, pushed.get("gate")) for one in datasets}
+    return mentioned
 
 
 def _nameless(name: object, gate: object) -> str:

@@ -228,11 +228,11 @@ def _view_of(pushed: object) -> ReportView | None:
 
 
 def _partial(given: object) -> PartialView | None:
-    told = _mapping(given)
-    if not told:
+    fields = _mapping(given)
+    if not fields:
         return None
-    selected, assertions = _count(told.get("selected")), _count(told.get("assertions"))
-    return PartialView(_text(told.get("selection")), selected, assertions)
+    selected, assertions = _count(fields.get("selected")), _count(fields.get("assertions"))
+    return PartialView(_text(fields.get("selection")), selected, assertions)
 
 
 def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:

@@ -106,12 +106,12 @@ def _span(evidence: Mapping[str, Any], held: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _change(found: object) -> SideChange | None:
-    told = _mapping(found)
-    label = told.get("label")
+def _change(given: object) -> SideChange | None:
+    fields = _mapping(given)
+    label = fields.get("label")
     try:
         date, assertion, before, after = (
-            str(told[name]) for name in ("date", "assertion", "before", "after")
+            str(fields[name]) for name in ("date", "assertion", "before", "after")
         )
     except KeyError:
         return None
@@ -121,27 +121,27 @@ def _change(found: object) -> SideChange | None:
 
 def _chart(curve: object) -> Markup | None:
     """The drawing of a curve, which escapes what it is made of; None for one that is no curve."""
-    told = _mapping(curve)
-    points = _list(told.get("points"))
+    fields = _mapping(curve)
+    points = _list(fields.get("points"))
     if not 1 < len(points) <= _MOST_POINTS:
         return None
     try:
         numbers = [[float(value), float(cost)] for value, cost in points]
         drawn = {
-            "param": plain(str(told["param"])),
-            "type": told.get("type"),
+            "param": plain(str(fields["param"])),
+            "type": fields.get("type"),
             "points": numbers,
-            "today": float(told["today"]),
-            "proposed": float(told["proposed"]),
+            "today": float(fields["today"]),
+            "proposed": float(fields["proposed"]),
         }
         return Markup(cost_svg(drawn))  # noqa: S704 (numbers, and an escaped name)
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
 
-def _mapping(found: object) -> Mapping[str, Any]:
-    return found if isinstance(found, Mapping) else {}
+def _mapping(given: object) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
 
 
-def _list(found: object) -> Sequence[Any]:
-    return found if isinstance(found, list | tuple) else ()
+def _list(given: object) -> Sequence[Any]:
+    return given if isinstance(given, list | tuple) else ()

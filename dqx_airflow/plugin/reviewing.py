@@ -40,11 +40,11 @@ _NO_PROPOSAL = Refused(HTTPStatus.NOT_FOUND, "Proposal not found. Reload the pag
 def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
     """The proposals for the suites of gates that the user may read."""
     desk = known_desk()
-    found = desk.ask(lambda store: proposals_from(store.select))
-    dags = _dags_of(desk, session, found.found)
+    answer = desk.ask(lambda store: proposals_from(store.select))
+    dags = _dags_of(desk, session, answer.found)
     seen = [
         one
-        for one in found.found
+        for one in answer.found
         if _all(dags.get(one.proposal.id), lambda dag_id: may_read(request, user, dag_id))
     ]
     editable = {
@@ -55,7 +55,7 @@ def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
     return html_page(
         "review.html",
         page=review_page(seen, frozenset(editable)),
-        problem=found.problem,
+        problem=answer.problem,
         read_only=desk.read_only() if editable else None,
         token=form_token(user),
     )
@@ -73,10 +73,10 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
     if stage is ProposalStage.REJECTED and not reason:
         raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and give one.")
     desk = known_desk()
-    found = desk.ask(lambda store: proposals_from(store.select))
-    if found.problem is not None:
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
-    wanted = [one for one in found.found if one.proposal.id == form.get("proposal")]
+    answer = desk.ask(lambda store: proposals_from(store.select))
+    if answer.problem is not None:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
+    wanted = [one for one in answer.found if one.proposal.id == form.get("proposal")]
     dags = _dags_of(desk, session, wanted)
     if not wanted or not _all(
         dags.get(wanted[0].proposal.id), lambda dag_id: may_read(request, user, dag_id)
@@ -127,12 +127,12 @@ def _dags_of(
     )
     session.close()
     places = places_of(session, {one for _, gates in asked.found for ids in gates for one in ids})
-    found = {}
+    by_key = {}
     for key, gates in asked.found:
         dags = {places[one].dag_id for ids in gates for one in ids if one in places}
         if dags:
-            found[key] = frozenset(dags)
-    return found
+            by_key[key] = frozenset(dags)
+    return by_key
 
 
 def _all(dags: Collection[str] | None, allows: Any) -> bool:

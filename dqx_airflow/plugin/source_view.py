@@ -84,8 +84,8 @@ def sources_of(
             marks.setdefault(verdict.span.file, []).append(_mark(verdict, verdict.span, fail_on))
 
     def rank(file: str) -> int:
-        found = marks.get(file, ())
-        return 0 if any(mark.note for mark in found) else 1 if found else 2
+        own = marks.get(file, ())
+        return 0 if any(mark.note for mark in own) else 1 if own else 2
 
     views = []
     left = _MOST_LINES
@@ -189,9 +189,9 @@ def _marked(texts: Mapping[int, str], marks: Sequence[_Mark]) -> dict[int, Sourc
                 lines[number] = _line(number, texts[number], mark)
         if mark.note and span.line in texts:
             notes.setdefault(span.line, []).append(mark.note)
-    for number, told in notes.items():
-        more = max(len(told) - _MOST_NOTES, 0)
-        lines[number] = replace(lines[number], notes=tuple(told[:_MOST_NOTES]), more_notes=more)
+    for number, own in notes.items():
+        more = max(len(own) - _MOST_NOTES, 0)
+        lines[number] = replace(lines[number], notes=tuple(own[:_MOST_NOTES]), more_notes=more)
     return lines
 
 

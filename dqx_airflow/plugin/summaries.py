@@ -30,14 +30,14 @@ def summaries_of(session: Any, left: Mapping[Any, datetime]) -> dict[Any, object
 
     :param left: the attempts, each with the time at which it left something.
     """
-    found = {one: _kept[one, at] for one, at in left.items() if (one, at) in _kept}
-    missing = iter([one for one in left if one not in found])
+    pushed = {one: _kept[one, at] for one, at in left.items() if (one, at) in _kept}
+    missing = iter([one for one in left if one not in pushed])
     while some := list(islice(missing, _ASKED_AT_ONCE)):
         for one, at, value in session.execute(_pushed().where(TaskInstance.id.in_(some))):
-            _kept[one, at] = found[one] = as_pushed(value)
+            _kept[one, at] = pushed[one] = as_pushed(value)
     for key in [*islice(_kept, max(len(_kept) - _MOST_KEPT, 0))]:
         _kept.pop(key, None)
-    return found
+    return pushed
 
 
 def as_pushed(value: object) -> object:

@@ -94,10 +94,10 @@ class SuiteOfTests(pytest.File):
 
         :raises DqxError: the suite could not be run.
         """
-        found = self._outcome
-        if isinstance(found, DqxError):
-            raise found
-        return found
+        outcome = self._outcome
+        if isinstance(outcome, DqxError):
+            raise outcome
+        return outcome
 
     def _database(self, settings: Settings) -> Database:
         on = date_of_run(self.config)

@@ -103,6 +103,6 @@ def _timestamps(op: str, left: Any, right: Any, result_type: str) -> Any:
 
 
 def _zoneless(moment: date) -> datetime:
-    found = timestamp_of(moment)
-    assert found is not None
-    return found
+    timestamp = timestamp_of(moment)
+    assert timestamp is not None
+    return timestamp

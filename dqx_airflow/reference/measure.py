@@ -318,5 +318,5 @@ def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known])
 def _is_on(moment: Any, on: date) -> bool:
     if isinstance(moment, str):
         return moment == on.isoformat()
-    found = timestamp_of(moment)
-    return found is not None and found.date() == on
+    timestamp = timestamp_of(moment)
+    return timestamp is not None and timestamp.date() == on

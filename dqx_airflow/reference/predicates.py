@@ -104,11 +104,11 @@ class EvaluatedRow:
             case nodes.Member():
                 return self._is_known(lookup_of(self.dataset, node))
             case nodes.Matches(operand=operand, pattern=pattern):
-                found = compile_java(pattern.value).search
-                return self._find(found, operand, _longest(pattern.value))
+                search = compile_java(pattern.value).search
+                return self._find(search, operand, _longest(pattern.value))
             case nodes.Like(operand=operand, pattern=pattern):
-                found = compile_like(pattern.value).fullmatch
-                return self._find(found, operand, bounded_like(pattern.value))
+                search = compile_like(pattern.value).fullmatch
+                return self._find(search, operand, bounded_like(pattern.value))
             case nodes.HasFormat(operand=operand, format=name):
                 expression = whole(TEXT_FORMATS[name.text].pattern)
                 return self._find(compile_java(expression).search, operand)
@@ -217,12 +217,12 @@ class EvaluatedRow:
                 return None
 
     def _field_of_item(self, path: tuple[str, ...]) -> Any:
-        found = self.item
+        value = self.item
         for name in path:
-            if found is None:
+            if value is None:
                 break
-            found = found[spelled_like(name, found)]
-        return found
+            value = value[spelled_like(name, value)]
+        return value
 
     def _type(self, node: nodes.Expression) -> str:
         return self.types.type_of(node)
@@ -272,10 +272,10 @@ def _longest(pattern: str) -> int | None:
 
 
 def _all(truths: Iterable[bool | None]) -> bool | None:
-    found: bool | None = True
+    conjunction: bool | None = True
     for truth in truths:
-        found = _and(found, truth)
-    return found
+        conjunction = _and(conjunction, truth)
+    return conjunction
 
 
 def _and(left: bool | None, right: bool | None) -> bool | None:

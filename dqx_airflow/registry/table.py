@@ -50,16 +50,16 @@ class TableHome:
             table = self._table()
             if table is None:
                 return ()
-            found = table.to_pyarrow_table(columns=["contract_id"])
-            return tuple(sorted(set(found["contract_id"].to_pylist())))
+            ids = table.to_pyarrow_table(columns=["contract_id"])
+            return tuple(sorted(set(ids["contract_id"].to_pylist())))
 
     def entries(self, contract_id: str) -> tuple[VersionEntry, ...]:
         with self._failures_told():
             table = self._table()
             if table is None:
                 return ()
-            found = table.to_pyarrow_table(filters=[("contract_id", "=", contract_id)])
-            rows = sorted(found.to_pylist(), key=lambda row: row["number"])
+            entries = table.to_pyarrow_table(filters=[("contract_id", "=", contract_id)])
+            rows = sorted(entries.to_pylist(), key=lambda row: row["number"])
             return tuple(self._entry(row) for row in rows)
 
     def add(self, entry: VersionEntry) -> bool:

@@ -115,9 +115,9 @@ class Registry:
         digest = digest_of(texts)
         for _ in range(_MOST_TRIES):
             known = self.versions(contract.id)
-            found = objections(contract, digest, known, on, semantic=semantic)
-            if found:
-                return Publication(None, found)
+            problems = objections(contract, digest, known, on, semantic=semantic)
+            if problems:
+                return Publication(None, problems)
             same = next((item for item in known if item.digest == digest), None)
             if same is not None:
                 return Publication(same, was_there=True)
@@ -154,10 +154,10 @@ def _read(entry: VersionEntry) -> PublishedVersion:
             f"{shown} was changed after it was published", "restore it from a backup"
         )
     main, text = next(iter(entry.files.items()))
-    found = read_contract(SourceFile(main, text), _FilesReader(entry.files))
-    if found.contract is None:
+    result = read_contract(SourceFile(main, text), _FilesReader(entry.files))
+    if result.contract is None:
         raise RegistryError(f"{shown} is not a contract", "restore it from a backup")
-    return PublishedVersion(found.contract, entry.number, entry.on, entry.digest)
+    return PublishedVersion(result.contract, entry.number, entry.on, entry.digest)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,8 @@ def alerts(
         until=until,
         storage_options=storage_options,
     )
-    found = alerts_among(runs, labels)
-    return tuple(one for one in found if not (unlabelled and one.label))
+    judged = alerts_among(runs, labels)
+    return tuple(one for one in judged if not (unlabelled and one.label))
 
 
 def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Alert, ...]:
@@ -104,7 +104,7 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
     :param runs: with the columns `OF_VERDICTS` of their rows.
     """
     by_key = {label.key: label for label in labels}
-    found = []
+    listed = []
     for run in runs:
         for row in run.rows:
             label = by_key.get((run.gate, run.date, row["check"], row["name"]))
@@ -112,8 +112,8 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
             if failed or (label and label.ground_truth):
                 verdict = verdict_from_row(row)
                 suite = row.get("suite") or ""
-                found.append(Alert(run.gate, run.date, run.run_id, verdict, label, suite))
-    return tuple(found)
+                listed.append(Alert(run.gate, run.date, run.run_id, verdict, label, suite))
+    return tuple(listed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,12 +84,12 @@ def _at(path: str) -> Callable[[Source], Any]:
     names = path.split(".")
 
     def get(source: Source) -> Any:
-        found: Any = source
+        value: Any = source
         for name in names:
-            if found is None:
+            if value is None:
                 return None
-            found = getattr(found, name)
-        return found
+            value = getattr(value, name)
+        return value
 
     return get
 
@@ -109,12 +109,12 @@ def _own(
     """
 
     def read(row: Row) -> Any:
-        found = row.get(name)
-        return otherwise if found is None else make(found) if make else found
+        value = row.get(name)
+        return otherwise if value is None else make(value) if make else value
 
     def get(source: Source) -> Any:
-        found = getattr(source.verdict, name)
-        return found.value if isinstance(found, Enum) else found
+        value = getattr(source.verdict, name)
+        return value.value if isinstance(value, Enum) else value
 
     return Column(name, type, meaning, get, name, read)
 

@@ -77,10 +77,10 @@ def next_portion(files: Iterable[LiveFile], most: Portion, *, by_month: bool) ->
     for file in files:
         if most.is_small(file) or (by_month and file.month is None):
             small[file.month].append(file)
-    for month, found in sorted(small.items(), key=lambda item: -len(item[1])):
+    for month, of_month in sorted(small.items(), key=lambda item: -len(item[1])):
         is_astray = by_month and month is None
-        if len(found) >= most.fewest_files or (is_astray and found):
-            return _first(found, most)
+        if len(of_month) >= most.fewest_files or (is_astray and of_month):
+            return _first(of_month, most)
     return []
 
 

@@ -58,13 +58,13 @@ def contract_uses(
     ]
     columns = ("gate", "contract_version", "finished_at", "contract")
     order = 'ORDER BY "gate", "contract_version", "finished_at"'
-    found: dict[tuple[str, str | None], ContractUse] = {}
+    uses: dict[tuple[str, str | None], ContractUse] = {}
     for row in select_rows(location, runs, columns, where, order):
         key = gate, version = row["gate"], row["contract_version"]
-        before = found[key].runs if key in found else 0
+        before = uses[key].runs if key in uses else 0
         last = row["finished_at"].date()
-        found[key] = ContractUse(gate, version, before + 1, last, _pin(row["contract"]))
-    return tuple(found.values())
+        uses[key] = ContractUse(gate, version, before + 1, last, _pin(row["contract"]))
+    return tuple(uses.values())
 
 
 def _pin(contract: str | None) -> str | None:

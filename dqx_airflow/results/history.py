@@ -156,8 +156,8 @@ class OpenStore:
         digests = ", ".join(sorted({text_literal(source.digest) for source in report.sources}))
         if not digests:
             return ()
-        found = self.select(SOURCES, SOURCES_SCHEMA.names, [f'"digest" IN ({digests})'])
-        texts = {row["digest"]: row["text"] for row in found}
+        rows = self.select(SOURCES, SOURCES_SCHEMA.names, [f'"digest" IN ({digests})'])
+        texts = {row["digest"]: row["text"] for row in rows}
         return tuple(
             SourceFile(source.file, texts[source.digest])
             for source in report.sources
@@ -294,7 +294,7 @@ def _before(day: date, days: int) -> date:
 
 
 def _by_run(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
+    by_run: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row["run_id"]].append(row)
-    return found
+        by_run[row["run_id"]].append(row)
+    return by_run

@@ -124,9 +124,9 @@ def runs_that_count(
         f'"dataset_date" <= {date_literal(until)}',
     ]
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
-    found = select(RUNS, _OF_RUNS, [*which, *days], order, standing=True)
+    runs = select(RUNS, _OF_RUNS, [*which, *days], order, standing=True)
     last: dict[tuple[str, date], Row] = {}
-    for row in found:
+    for row in runs:
         key = row["gate"], row["dataset_date"]
         if not (_is_weak(row) and key in last and not _is_weak(last[key])):
             last[key] = row

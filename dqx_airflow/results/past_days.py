@@ -46,10 +46,10 @@ def past_days(
     if name is None:
         return ()
     labels: dict[date, dict[tuple[str, str], bool]] = {}
-    found = read_labels(
+    stored = read_labels(
         root, gates={name}, since=since, until=until, storage_options=storage_options
     )
-    for label in found:
+    for label in stored:
         labels.setdefault(label.date, {})[label.check, label.name] = label.ground_truth
     return tuple(_day(run, labels.get(run.date, {})) for run in runs)
 

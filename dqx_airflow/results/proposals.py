@@ -110,8 +110,8 @@ def proposals_from(
                 continue  # of a newer version
         if row["event"] in list(ProposalStage) and _counts(last.get(proposal_id), row):
             last[proposal_id] = row
-    found = (_stored(made[key], row) for key, row in last.items() if key in made)
-    return tuple(one for one in found if stage in (None, one.stage))
+    stored = (_stored(made[key], row) for key, row in last.items() if key in made)
+    return tuple(one for one in stored if stage in (None, one.stage))
 
 
 def attempts_behind(
@@ -122,7 +122,7 @@ def attempts_behind(
 
     :raises StoreError: the store is there and cannot be read.
     """
-    found: dict[str, Sequence[frozenset[str]]] = {}
+    attempts: dict[str, Sequence[frozenset[str]]] = {}
     for proposal in (one.proposal for one in proposals):
         condition = f'"suite" = {text_literal(proposal.suite)}'
         if proposal.gate is not None:
@@ -131,8 +131,8 @@ def attempts_behind(
         by_gate: dict[str, set[str]] = {}
         for row in select(RUNS, ("gate", "attempt_id"), [condition], order):
             by_gate.setdefault(row["gate"], set()).add(row["attempt_id"])
-        found[proposal.id] = tuple(map(frozenset, by_gate.values()))
-    return found
+        attempts[proposal.id] = tuple(map(frozenset, by_gate.values()))
+    return attempts
 
 
 def _counts(before: Row | None, row: Row) -> bool:

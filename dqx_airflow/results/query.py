@@ -48,8 +48,8 @@ def select_rows(
         rows = _STANDING.format(rows=rows, last=last_first(there))
     sql = f"SELECT {selected} FROM ({rows}) {order}"  # noqa: S608
     with foreign_errors_told(location, "read"):
-        found = QueryBuilder().register("stored", table).execute(sql).read_all()
-        return rows_of(found)
+        answer = QueryBuilder().register("stored", table).execute(sql).read_all()
+        return rows_of(answer)
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:

@@ -55,10 +55,10 @@ def read_report(
         f'"scheduler_run" = {text_literal(run_key.scheduler_run)}',
         f'"attempt_id" = {text_literal(attempt_id)}',
     ]
-    found = select_rows(
+    rows = select_rows(
         location, runs, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id" LIMIT 1'
     )
-    return _report(location, found[0]) if found else None
+    return _report(location, rows[0]) if rows else None
 
 
 def read_reports(
@@ -117,8 +117,8 @@ def find_report(
     ]
     # The few columns first: the others would be read of every run.
     keys = ["run_id", "gate", "dataset_date"]
-    found = select_rows(location, runs, keys, where, 'ORDER BY "run_id"')
-    by_id = {row["run_id"]: row for row in found}
+    known = select_rows(location, runs, keys, where, 'ORDER BY "run_id"')
+    by_id = {row["run_id"]: row for row in known}
     if len(by_id) > 1 and run_id_prefix not in by_id:
         matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
         raise RequestError(

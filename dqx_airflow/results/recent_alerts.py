@@ -137,13 +137,13 @@ def histories(
         OF_VERDICTS,
         which_rows=[f'"name" IN ({names})'],
     )
-    found: dict[AssertionKey, list[tuple[date, Verdict]]] = {key: [] for key in assertions}
+    by_assertion: dict[AssertionKey, list[tuple[date, Verdict]]] = {key: [] for key in assertions}
     for run in runs:
         for row in run.rows:
             key = run.gate, row["check"], row["name"]
-            if key in found:
-                found[key].append((run.date, verdict_from_row(row)))
-    return found
+            if key in by_assertion:
+                by_assertion[key].append((run.date, verdict_from_row(row)))
+    return by_assertion
 
 
 def with_failing_rows(select: Select, alerts: Sequence[RecentAlert]) -> tuple[RecentAlert, ...]:
@@ -173,8 +173,8 @@ def _with_rows(
 ) -> RecentAlert:
     verdict = one.alert.verdict
     rows = sampled.get((one.alert.run_id, verdict.check, verdict.name), {})
-    told = replace(verdict, failing_rows=tuple(row for _, row in sorted(rows.items())))
-    return replace(one, alert=replace(one.alert, verdict=told))
+    with_rows = replace(verdict, failing_rows=tuple(row for _, row in sorted(rows.items())))
+    return replace(one, alert=replace(one.alert, verdict=with_rows))
 
 
 def _runs(
@@ -199,18 +199,18 @@ def _newest_date(select: Select, gates: Collection[str]) -> date | None:
         return None
     tomorrow = datetime.now(timezone.utc).date() + timedelta(days=1)
     where = [_among("gate", gates), f'"dataset_date" <= {date_literal(tomorrow)}']
-    found = select(RUNS, ["dataset_date"], where, 'ORDER BY "dataset_date" DESC LIMIT 1')
-    return found[0]["dataset_date"] if found else None
+    rows = select(RUNS, ["dataset_date"], where, 'ORDER BY "dataset_date" DESC LIMIT 1')
+    return rows[0]["dataset_date"] if rows else None
 
 
 def _gates(select: Select, column: str, values: Collection[str]) -> tuple[GateOfAttempt, ...]:
     if not values:
         return ()
     columns = ("attempt_id", "gate", "run_id", "dataset_date")
-    found = select(RUNS, columns, [_among(column, values)], 'ORDER BY "finished_at", "run_id"')
+    rows = select(RUNS, columns, [_among(column, values)], 'ORDER BY "finished_at", "run_id"')
     return tuple(
         GateOfAttempt(row["attempt_id"], row["gate"], row["run_id"], row["dataset_date"])
-        for row in found
+        for row in rows
     )
 
 

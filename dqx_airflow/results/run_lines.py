@@ -82,13 +82,13 @@ class RunsWanted:
 
         :param columns: those of the table: an older one knows of no partial runs.
         """
-        found = []
+        conditions = []
         if self.outcome and with_outcome:
-            found.append(f'"outcome" = {text_literal(self.outcome.value)}')
+            conditions.append(f'"outcome" = {text_literal(self.outcome.value)}')
         if self.is_partial is not None:
             partial = f'coalesce("{PARTIAL}", FALSE)' if PARTIAL in columns else "FALSE"
-            found.append(partial if self.is_partial else f"NOT {partial}")
-        return f"WHERE {' AND '.join(found)} " if found else ""
+            conditions.append(partial if self.is_partial else f"NOT {partial}")
+        return f"WHERE {' AND '.join(conditions)} " if conditions else ""
 
 
 def instance_condition(map_index: int) -> str:

@@ -59,7 +59,7 @@ def shadow_days(
         f'"dataset_date" >= {date_literal(since)}',
         f'"dataset_date" <= {date_literal(until)}',
     ]
-    told = {
+    reports = {
         row["run_id"]: from_json(ShadowReport, row["shadow_run"])
         for row in select(RUNS, ("run_id", "shadow_run"), of_runs)
         if row.get("shadow_run")
@@ -74,12 +74,12 @@ def shadow_days(
     return tuple(
         ShadowDay(
             run.date,
-            told[run.run_id].name,
+            reports[run.run_id].name,
             {(row["check"], row["name"]): Status(row["status"]) for row in run.rows},
             others.get(run.run_id, {}),
             labels.get(run.date, {}),
-            told[run.run_id].problem,
+            reports[run.run_id].problem,
         )
         for run in runs
-        if run.run_id in told
+        if run.run_id in reports
     )

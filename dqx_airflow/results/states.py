@@ -63,8 +63,8 @@ class StateStore:
             f'WHERE "scope" = \'{scope}\' AND ({" OR ".join(which)}) ORDER BY "stored_at"'
         )
         with foreign_errors_told(self.location, "read"):
-            found = QueryBuilder().register(STATES, table).execute(query)
-            rows = rows_of(found.read_all())
+            answer = QueryBuilder().register(STATES, table).execute(query)
+            rows = rows_of(answer.read_all())
         return tuple(_states(rows))
 
     def keep(self, scope: str, run_id: str, at: datetime, states: Iterable[State]) -> None:
@@ -102,14 +102,14 @@ class StateStore:
 
 def tell_result(result: MetricValue) -> str:
     """A result as JSON, in which an exact number that is not whole is `{"exact": "0.1"}`."""
-    told = {_EXACT: exact_text(result)} if isinstance(result, Fraction) else result
-    return json.dumps(told)
+    plain = {_EXACT: exact_text(result)} if isinstance(result, Fraction) else result
+    return json.dumps(plain)
 
 
 def read_result(text: str) -> MetricValue:
     """The result of the JSON text that `tell_result` made."""
-    found = json.loads(text)
-    value: MetricValue = parse_exact(found[_EXACT]) if isinstance(found, dict) else found
+    plain = json.loads(text)
+    value: MetricValue = parse_exact(plain[_EXACT]) if isinstance(plain, dict) else plain
     return value
 
 

@@ -212,8 +212,8 @@ def _migrate(location: ResultsRoot, definition: TableDefinition, table: DeltaTab
         rows = read_files(location, table, [file])
         if MONTH not in rows.column_names:
             rows = rows.append_column(MONTH, pa.nulls(len(rows), pa.string()))
-        found: list[pa.RecordBatch] = with_month(definition, rows).cast(schema).to_batches(8192)
-        return found
+        batches: list[pa.RecordBatch] = with_month(definition, rows).cast(schema).to_batches(8192)
+        return batches
 
     files = live_files(definition, table)
     # deltalake asks for batches from a thread of its runtime, where nothing else may use that.
@@ -323,11 +323,11 @@ def _used_digests(location: ResultsRoot) -> list[str]:
     if runs is None or all(column.name != "sources" for column in runs.schema().fields):
         return []
     query = 'SELECT DISTINCT "sources" FROM runs WHERE "sources" IS NOT NULL'
-    found = rows_of(QueryBuilder().register(RUNS, runs).execute(query).read_all())
+    rows = rows_of(QueryBuilder().register(RUNS, runs).execute(query).read_all())
     return sorted(
         {
             source.digest
-            for row in found
+            for row in rows
             for source in from_json(tuple[SourceDigest, ...], row["sources"])
         }
     )

@@ -242,7 +242,7 @@ class Backtest:
 
         :param values: of tunables; the others have those of the suite.
         """
-        found: list[float | None] = [None] * len(self.days)
+        distances: list[float | None] = [None] * len(self.days)
         suite = with_values(self.suite, {**self.values, **values})
         for number, group in enumerate(self._groups):
             planned = self._plan(suite, group.on).assertions[row]
@@ -253,8 +253,8 @@ class Backtest:
             for index, subject, *ends in zip(group.days, subjects, *limits, strict=True):
                 if isinstance(subject, _ComparedNumber):
                     away = [abs(end.near - subject.near) for end in ends if end is not None]
-                    found[index] = min(away, default=None)
-        return found
+                    distances[index] = min(away, default=None)
+        return distances
 
     def compared(self, row: int) -> tuple[MetricValue, ...]:
         """What was compared on each day, scaled by the profiles, with the suite's own values; None
@@ -288,10 +288,10 @@ class Backtest:
         for tunable in self.tunables:
             for value in {tunable.min_bound, tunable.max_bound} - {tunable.value}:
                 other = self._plan(with_values(self.suite, {tunable.name: value}), plan.date)
-                for found, one, two in zip(names, plan.assertions, other.assertions, strict=True):
+                for own, one, two in zip(names, plan.assertions, other.assertions, strict=True):
                     if one != two:
-                        found.add(tunable.name)
-        return [frozenset(found) for found in names]
+                        own.add(tunable.name)
+        return [frozenset(own) for own in names]
 
     def _reached_by(self, changed: frozenset[str]) -> tuple[tuple[int, ...], nodes.Suite]:
         """The assertions that depend on some tunables, and the suite with them alone."""
@@ -328,17 +328,17 @@ class Backtest:
         """The statuses of a group of days, remembered by what the assertion became."""
         group = self._groups[number]
         key = row, number, planned.term, planned.condition, planned.multiplier
-        found = self._cache.get(key)
-        if found is None:
+        statuses = self._cache.get(key)
+        if statuses is None:
             if only_limits_differ(group.plan.assertions[row], planned):
-                found = self._by_limits(row, number, planned)
+                statuses = self._by_limits(row, number, planned)
             else:
                 days = [self.days[index] for index in group.days]
-                found = tuple(self._status(row, planned, group.plan, day) for day in days)
+                statuses = tuple(self._status(row, planned, group.plan, day) for day in days)
             if len(self._cache) > _MOST_REMEMBERED:
                 self._cache.clear()
-            self._cache[key] = found
-        return found
+            self._cache[key] = statuses
+        return statuses
 
     def _by_limits(
         self, row: int, number: int, planned: PlannedAssertion
@@ -385,17 +385,17 @@ class Backtest:
             ):
                 parts = (self._series_of(number, part, keys) for part in terms)
                 return [apply(function, values) for values in zip(*parts, strict=True)]
-        found = self._series.get((number, term))
-        if found is None:
+        series = self._series.get((number, term))
+        if series is None:
             if isinstance(term, Applied):
                 parts = (self._series_of(number, part, keys) for part in term.terms)
-                found = tuple(apply(term.function, one) for one in zip(*parts, strict=True))
+                series = tuple(apply(term.function, one) for one in zip(*parts, strict=True))
             else:
                 assert isinstance(term, Measured)
                 key = keys.behind[term.request]
-                found = tuple(self.days[index].measured.values.get(key) for index in days)
-            self._series[number, term] = found
-        return found
+                series = tuple(self.days[index].measured.values.get(key) for index in days)
+            self._series[number, term] = series
+        return series
 
     def turning_points(self, row: int, name: str) -> list[float]:
         """The values of a tunable at which an assertion changes sides, of each day on which that is
@@ -404,7 +404,7 @@ class Backtest:
         low, high = (float(end) for end in tunable.bounds)
         tuned, slim = self._reached_by(frozenset({name}))
         ends = [with_values(slim, {**self.values, name: end}) for end in tunable.bounds]
-        found = []
+        points = []
         for number, group in enumerate(self._groups):
             one, other = (
                 self._plan(suite, group.on).assertions[tuned.index(row)] for suite in ends
@@ -421,8 +421,8 @@ class Backtest:
                         continue
                     start, end = (limit.near for limit in pair if limit is not None)
                     if start != end:
-                        found.append(low + (subject.near - start) / (end - start) * (high - low))
-        return found
+                        points.append(low + (subject.near - start) / (end - start) * (high - low))
+        return points
 
     def _subjects_of(self, row: int, number: int) -> tuple[Status | _ComparedNumber | None, ...]:
         """What is compared on each day of a group, whatever the limit; a status, or None for an
@@ -492,14 +492,14 @@ class Backtest:
         return judge_one(planned, plan, scanned, skipped, now=day.now)
 
     def _keys(self, planned: PlannedAssertion, plan: Plan) -> _Keys:
-        found = self._known_keys.get(id(planned))
-        if found is None or found.planned is not planned:
+        keys = self._known_keys.get(id(planned))
+        if keys is None or keys.planned is not planned:
             behind = keys_of(requests_behind(planned), plan.date)
             needed = tuple(behind[request] for request in planned.requests)
             if len(self._known_keys) > _MOST_REMEMBERED:
                 self._known_keys.clear()
-            found = self._known_keys[id(planned)] = _Keys(planned, needed, behind)
-        return found
+            keys = self._known_keys[id(planned)] = _Keys(planned, needed, behind)
+        return keys
 
 
 def _held(holds: bool) -> Status:

@@ -121,16 +121,16 @@ def _cell(row: ComparedAssertion, day: ComparedDay, x: int, y: int) -> str:
 
 
 def _title(row: ComparedAssertion, day: ComparedDay) -> str:
-    told = f"{day.date} {row.name}: {_WORDS[day.before]}"
+    title = f"{day.date} {row.name}: {_WORDS[day.before]}"
     if day.after is not day.before:
-        told += f", proposed: {_WORDS[day.after]}"
+        title += f", proposed: {_WORDS[day.after]}"
     if day.value is not None:
-        told += f"; value {format_value(day.value)}"
+        title += f"; value {format_value(day.value)}"
     if day.unknown:
-        told += f"; {day.unknown}"
+        title += f"; {day.unknown}"
     if day.label is not None:
-        told += "; a person: there was an issue" if day.label else "; a person: the data was fine"
-    return told
+        title += "; a person: there was an issue" if day.label else "; a person: the data was fine"
+    return title
 
 
 def _legend(y: int) -> Iterator[str]:

@@ -58,14 +58,14 @@ def holidays_of(country: str, first: date, last: date) -> dict[date, str]:
     code, _, subdivision = country.partition("-")
     years = range(first.year, last.year + 2)
     try:
-        found = holidays.country_holidays(
+        by_date = holidays.country_holidays(
             code, subdiv=subdivision or None, years=years, observed=False
         )
     except (NotImplementedError, KeyError, ValueError) as error:
         raise RequestError(
             f"there are no holidays of '{country}'", "write a code such as US, DE or DE-BY"
         ) from error
-    return dict(sorted(found.items()))
+    return dict(sorted(by_date.items()))
 
 
 def _weekdays() -> Iterator[Calendar]:

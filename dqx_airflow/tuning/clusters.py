@@ -81,7 +81,7 @@ def tuned_profiles(
     if rules.profile_days is ProfileDays.INCLUDE:
         tried += map(_existing, past.backtest.suite.profiles)
     named = {profile.name.value for profile in past.backtest.suite.profiles}
-    found: dict[int, Tuned] = {}
+    profiles: dict[int, Tuned] = {}
     left_out = {}
     for row, one in enumerate(past.backtest.assertions):
         if one.is_required:
@@ -93,14 +93,14 @@ def tuned_profiles(
         for cluster in _clusters(past, row, days, new):
             tuned = _tuned(past, row, cluster, days, rules, text, gate)
             if tuned.proposal is not None:
-                found[row] = tuned
+                profiles[row] = tuned
                 left_out[row] = cluster.days
                 break
             failed.append(tuned)
         else:
             if failed:
-                found[row] = failed[0]
-    return found, left_out
+                profiles[row] = failed[0]
+    return profiles, left_out
 
 
 def _existing(profile: nodes.Profile) -> Calendar:
@@ -198,7 +198,9 @@ def _tuned(
     if not wins(trials):
         return Tuned(about, None, no_win(trials), len(labelled))
     would_be = _judged_alone(backtest, after, row)
-    was, becomes = (counts(told, past.known[row], one.cost, days) for told in (statuses, would_be))
+    was, becomes = (
+        counts(judged, past.known[row], one.cost, days) for judged in (statuses, would_be)
+    )
     if becomes.cost >= was.cost:
         return Tuned(about, None, "over all days it costs more than it saves", len(labelled))
     evidence = {

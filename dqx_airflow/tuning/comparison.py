@@ -40,8 +40,8 @@ class ComparedAssertion:
     days: tuple[ComparedDay, ...]
 
     def count(self, status: Status | None, *, after: bool) -> int:
-        found = ((day.after if after else day.before) for day in self.days)
-        return sum(one is status for one in found)
+        statuses = ((day.after if after else day.before) for day in self.days)
+        return sum(one is status for one in statuses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +90,16 @@ class BacktestComparison:
                 yield one, day
 
     def _tally(self, *, after: bool) -> Tally:
-        found = [(day.after if after else day.before, day.label) for _, day in self._all()]
-        counts = {status: sum(one is status for one, _ in found) for status in (*Status, None)}
+        judged = [(day.after if after else day.before, day.label) for _, day in self._all()]
+        counts = {status: sum(one is status for one, _ in judged) for status in (*Status, None)}
         return Tally(
             counts[Status.PASSED],
             counts[Status.FAILED],
             counts[Status.SKIPPED],
             counts[Status.ERROR],
             counts[None],
-            sum(one is Status.FAILED and label is False for one, label in found),
-            sum(one is Status.PASSED and label is True for one, label in found),
+            sum(one is Status.FAILED and label is False for one, label in judged),
+            sum(one is Status.PASSED and label is True for one, label in judged),
         )
 
 

@@ -55,15 +55,15 @@ class Counts:
 def truths(backtest: Backtest) -> tuple[tuple[KnownTruth | None, ...], ...]:
     """For each assertion and day what is known; None where neither a person nor a gate said it."""
     statuses, labels = backtest.judge().statuses, backtest.labels
-    found = []
+    known = []
     for row, one in enumerate(backtest.assertions):
         said = [
             stored.status if (stored := day.verdicts.get(one.key)) else statuses[row][index]
             for index, day in enumerate(backtest.days)
         ]
         weight = _failure_weight(one.cost, labels[row], said)
-        found.append(tuple(_truth(*both, weight) for both in zip(labels[row], said, strict=True)))
-    return tuple(found)
+        known.append(tuple(_truth(*both, weight) for both in zip(labels[row], said, strict=True)))
+    return tuple(known)
 
 
 def _failure_weight(

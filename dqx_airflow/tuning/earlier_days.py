@@ -37,12 +37,12 @@ def with_earlier_values(days: Sequence[PastDay], keys: Iterable[str]) -> tuple[P
 
 
 def _lagged(key: str) -> _Lagged | None:
-    told = json.loads(key)
-    dataset, lag = told[0], told[3]
+    parts = json.loads(key)
+    dataset, lag = parts[0], parts[3]
     if not isinstance(lag, int) or lag < 1:
         return None
-    told[3] = 0
-    own_key = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    parts[3] = 0
+    own_key = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
     return _Lagged(key, own_key, dataset, lag)
 
 
@@ -57,10 +57,10 @@ def _filled(day: PastDay, lagged: Sequence[_Lagged], by_date: Mapping[date, Past
         earlier = by_date.get(day.date - timedelta(days=one.lag))
         if earlier is None or one.own_key not in earlier.measured.values:
             continue
-        found = earlier.measured
-        if found.reads.get(one.dataset) != measured.reads.get(one.dataset):
+        stored = earlier.measured
+        if stored.reads.get(one.dataset) != measured.reads.get(one.dataset):
             continue
-        values[one.key] = found.values[one.own_key]
-        if one.own_key in found.details:
-            details[one.key] = found.details[one.own_key]
+        values[one.key] = stored.values[one.own_key]
+        if one.own_key in stored.details:
+            details[one.key] = stored.details[one.own_key]
     return replace(day, measured=replace(measured, values=values, details=details))

@@ -19,7 +19,7 @@ def form_edits(text: str, suite: nodes.Suite, form: ProposedForm) -> list[tuple[
     :raises RequestError: the suite has no assertion as the form knows it.
     """
     lines = _LINE_END.split(text)
-    end_of_line = found[0] if (found := _LINE_END.search(text)) else "\n"
+    end_of_line = ending[0] if (ending := _LINE_END.search(text)) else "\n"
     node = assertion_of(suite, form.check, form.assertion)
     if node is None or claim_text(text, node) != form.before:
         raise RequestError(
@@ -46,16 +46,16 @@ def form_edits(text: str, suite: nodes.Suite, form: ProposedForm) -> list[tuple[
 def assertion_of(suite: nodes.Suite, check: str, name: str) -> nodes.Assertion | None:
     """The assertion that the file of the suite has under a name; None where a macro makes it, and
     where there is none."""
-    found = [
+    matching = [
         node
         for owner in suite.checks
         if owner.name.value == check
         for node in owner.assertions
         if node.name is not None and node.name.value == name
     ]
-    if len(found) != 1 or found[0].uses or found[0].span.file != suite.span.file:
+    if len(matching) != 1 or matching[0].uses or matching[0].span.file != suite.span.file:
         return None
-    return found[0]
+    return matching[0]
 
 
 def claim_text(text: str, node: nodes.Assertion) -> str:

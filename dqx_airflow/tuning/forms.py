@@ -109,8 +109,8 @@ def tuned_forms(
         form has to do better than fixed limits with the profile.
     """
     rows = range(len(past.backtest.assertions))
-    found = ((row, _tuned(past, row, rules, text, profiles.get(row), gate)) for row in rows)
-    return {row: one for row, one in found if one is not None and one.proposal is not None}
+    tried = ((row, _tuned(past, row, rules, text, profiles.get(row), gate)) for row in rows)
+    return {row: one for row, one in tried if one is not None and one.proposal is not None}
 
 
 def _tuned(
@@ -162,8 +162,8 @@ def _known_in_all(past: KnownPast, others: Sequence[KnownPast], row: int) -> tup
     every = [one.backtest.judge().statuses[row] for one in (past, *others)]
     return tuple(
         index
-        for index, found in enumerate(zip(*every, strict=True))
-        if all(status in _DECIDED for status in found)
+        for index, statuses in enumerate(zip(*every, strict=True))
+        if all(status in _DECIDED for status in statuses)
     )
 
 
@@ -200,8 +200,8 @@ def _try(
         for fold in folds
     )
     values = search.best(days)
-    found = counted(values, days)
-    fit = found.false_alarms * one.cost.false_positive + found.missed * one.cost.false_negative
+    total = counted(values, days)
+    fit = total.false_alarms * one.cost.false_positive + total.missed * one.cost.false_negative
     nearness = _nearness(backtest, known, row, search.named(values), days)
     false_alarm = one.cost.false_positive
     return _Tried(candidate, search, days, trials, values, fit, nearness, false_alarm)
@@ -216,8 +216,8 @@ def _nearness(
 ) -> float:
     fine = [n for n in days if (truth := known[n]) and not truth.is_issue]
     distances = backtest.distances(row, values)
-    found = [distance for n in fine if (distance := distances[n]) is not None]
-    return median(found) if found else float("inf")
+    known_distances = [distance for n in fine if (distance := distances[n]) is not None]
+    return median(known_distances) if known_distances else float("inf")
 
 
 def _proposed(

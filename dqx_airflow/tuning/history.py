@@ -85,10 +85,10 @@ class History:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All entries, in the order in which they were written; damaged lines are left out."""
-        found, damaged = self.read()
+        entries, damaged = self.read()
         for item in damaged:
             _log.warning("%s:%d: %s", item.span.file, item.span.line, item.message)
-        return tuple(entry for _, entry in found)
+        return tuple(entry for _, entry in entries)
 
     def read(self) -> tuple[tuple[tuple[int, Entry], ...], tuple[Diagnostic, ...]]:
         """All entries with the numbers of their lines, and what is damaged.
@@ -117,8 +117,8 @@ class History:
     def changes(self, param: str | None = None) -> tuple[TunableChange, ...]:
         """The changes of a tunable, or of all of them, oldest first."""
         entries, _ = self.read()
-        found = (_change(number, entry) for number, entry in entries)
-        return tuple(one for one in found if one and param in (None, one.param))
+        changes = (_change(number, entry) for number, entry in entries)
+        return tuple(one for one in changes if one and param in (None, one.param))
 
     @contextmanager
     def locked(self) -> Iterator[Append]:
@@ -189,18 +189,18 @@ def timestamp_text(timestamp: datetime) -> str:
 def timestamp_of(text: object) -> datetime | None:
     """The moment of an entry; None where it tells none."""
     try:
-        found = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+        timestamp = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
 
 
 def _parsed(line: bytes) -> Entry | None:
     try:
-        found = json.loads(line)
+        parsed = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return parsed if isinstance(parsed, dict) else None
 
 
 def _change(number: int, entry: Entry) -> TunableChange | None:

@@ -83,37 +83,43 @@ def proposal_from_json(text: str) -> Proposal:
     :raises RequestError: it is none.
     """
     try:
-        told = json.loads(text)
+        fields = json.loads(text)
         changes = tuple(
             ProposedValue(str(one["param"]), one["old"], one["new"])
-            for one in told.get("changes", ())
+            for one in fields.get("changes", ())
         )
         for change in changes:
             if not all(_is_number(value) for value in (change.old, change.new)):
                 raise TypeError(f"{change.param} has no numbers")
-        form = _form(told["form"]) if told.get("form") is not None else None
-        known = {name: told[name] for name in ("profile", "reason", "gate", "id") if name in told}
-        texts = [told["suite"], told["agent"], *(one for one in known.values() if one is not None)]
+        form = _form(fields["form"]) if fields.get("form") is not None else None
+        known = {
+            name: fields[name] for name in ("profile", "reason", "gate", "id") if name in fields
+        }
+        texts = [
+            fields["suite"],
+            fields["agent"],
+            *(one for one in known.values() if one is not None),
+        ]
         if not all(isinstance(text, str) for text in texts):
             raise TypeError("a string is expected, and something else is there")
         return Proposal(
-            told["suite"],
-            told["agent"],
+            fields["suite"],
+            fields["agent"],
             changes,
-            evidence=told.get("evidence") or {},
+            evidence=fields.get("evidence") or {},
             form=form,
-            at=timestamp_of(told.get("at")) or datetime.now(timezone.utc),
+            at=timestamp_of(fields.get("at")) or datetime.now(timezone.utc),
             **known,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"{_NO_PROPOSAL}: {error}") from error
 
 
-def _form(told: Mapping[str, Any]) -> ProposedForm:
+def _form(fields: Mapping[str, Any]) -> ProposedForm:
     names = ("check", "assertion", "before", "claim")
-    lists = [tuple(told.get(name) or ()) for name in ("constants", "replaces", "drops")]
-    form = ProposedForm(*(told[name] for name in names), *lists)
-    texts = (*(told[name] for name in names), *chain.from_iterable(lists))
+    lists = [tuple(fields.get(name) or ()) for name in ("constants", "replaces", "drops")]
+    form = ProposedForm(*(fields[name] for name in names), *lists)
+    texts = (*(fields[name] for name in names), *chain.from_iterable(lists))
     if not all(isinstance(text, str) for text in texts):
         raise TypeError("a string is expected in the form, and something else is there")
     return form

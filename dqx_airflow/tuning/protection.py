@@ -160,7 +160,9 @@ class _Pair:
 def _in_pairs(before: nodes.Suite, after: nodes.Suite) -> tuple[_Pair, ...]:
     later = dict(_planned(after))
     gone = None, None, ()
-    return tuple(_Pair(key[0], *found, *later.get(key, gone)) for key, found in _planned(before))
+    return tuple(
+        _Pair(key[0], *planned, *later.get(key, gone)) for key, planned in _planned(before)
+    )
 
 
 def _planned(suite: nodes.Suite) -> Iterator[tuple[_Key, _Planned]]:

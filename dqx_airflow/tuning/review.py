@@ -72,14 +72,16 @@ def apply_proposal(
         if proposal.profile is not None:
             entries.append(_entry("add_profile", profile=proposal.profile, **facts))
         if proposal.form is not None:
-            told = asdict(proposal.form)
-            entries.append(_entry("set_form", **told, **facts, **_given(reason=proposal.reason)))
-        is_told = any(
+            changed_form = asdict(proposal.form)
+            entries.append(
+                _entry("set_form", **changed_form, **facts, **_given(reason=proposal.reason))
+            )
+        is_logged = any(
             entry.get("action") == "approve" and entry.get("id") == proposal.id
             for entry in file.history.entries
         )
         with replacing(file.path, content):
-            append([] if is_told else entries)
+            append([] if is_logged else entries)
     file.history.flush()
 
 
@@ -111,8 +113,8 @@ def promote(
         source = source_of(text.encode("utf-8"), file.name)
         if isinstance(source, Unreadable):
             raise RequestError(f"{file.path} was changed while it was read", "try again")
-        found = check_source(source, file.reader, needs_suite=True)
-        refuse(found.errors, found.sources)
+        edited = check_source(source, file.reader, needs_suite=True)
+        refuse(edited.errors, edited.sources)
         entry = _entry(
             "promote", assertion=assertion, check=owner, agent=HUMAN, author=author, id=new_id()
         )
@@ -228,8 +230,8 @@ def _experimental(
         for node in owner.assertions
         if node.name is not None and node.name.value == assertion
     ]
-    found = [one for one in named if check in (None, one[0])]
-    if not found:
+    matching = [one for one in named if check in (None, one[0])]
+    if not matching:
         marked = [
             node.name.value
             for owner in suite.checks
@@ -239,10 +241,10 @@ def _experimental(
         listed = f"experimental are: {', '.join(marked) or 'none'}"
         hint = did_you_mean(assertion, marked) or listed
         raise RequestError(f"the suite has no assertion named '{assertion}'", hint)
-    if len(found) > 1:
-        checks = ", ".join(owner for owner, _ in found)
+    if len(matching) > 1:
+        checks = ", ".join(owner for owner, _ in matching)
         raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
-    ((owner, node),) = found
+    ((owner, node),) = matching
     if not node.is_annotated("experimental"):
         raise RequestError(f"'{assertion}' is not @experimental: it counts already")
     if node.uses or node.span.file != suite.span.file:

@@ -85,11 +85,11 @@ class Search:
     def counts(self, values: tuple[float, ...], days: Sequence[int]) -> Counts:
         statuses = self.statuses(values)
         assert statuses is not None
-        found = (
+        counted = (
             counts(line, self._known[row], self._backtest.assertions[row].cost, days)
             for row, line in zip(self.rows, statuses, strict=True)
         )
-        return sum(found, Counts())
+        return sum(counted, Counts())
 
     def statuses(self, values: tuple[float, ...]) -> tuple[tuple[Status | None, ...], ...] | None:
         """A row for each assertion that is reached; None where these values may not be proposed, or
@@ -113,12 +113,12 @@ class Search:
         if not self._is_allowed(named):
             return None
         judged = self._backtest.judge(named)
-        found = tuple(judged.statuses[row] for row in self.rows)
-        for line, base in zip(found, self._base, strict=True):
+        statuses = tuple(judged.statuses[row] for row in self.rows)
+        for line, base in zip(statuses, self._base, strict=True):
             for status, was in zip(line, base, strict=True):
                 if was in _DECIDED and status not in _DECIDED:
                     return None  # what is not judged costs nothing, and is no gain
-        return found
+        return statuses
 
     def _starts(self) -> Iterator[tuple[float, ...]]:
         yield self.now
@@ -261,13 +261,13 @@ def _candidates(
         wanted |= {number * step for number in (place - 1, place, place + 1, place + 2)}
     if near:
         wanted |= {near[-1] + step}
-    found = set()
+    candidates = set()
     for value in wanted:
         rounded = round(value, decimals)
         number = int(rounded) if isinstance(tunable, TunableInt) else rounded
         if first <= number <= last:
-            found.add(number)
-    yield from sorted(found | {tunable.value})
+            candidates.add(number)
+    yield from sorted(candidates | {tunable.value})
 
 
 def _spread(options: Sequence[float]) -> list[float]:

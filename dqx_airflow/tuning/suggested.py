@@ -133,14 +133,14 @@ class _Suggestions:
             for one in self._seen.table.columns
             if one.nulls < self._seen.table.rows and one.name != self._date_column
         ]
-        for title, found in (
+        for title, suggestions in (
             ("Keys", self._keys()),
             ("Completeness", (text for one in columns for text in self._completeness(one))),
             ("Values", (text for one in columns for text in self._values(one))),
             ("Volume", self._volume()),
             ("Freshness", self._freshness()),
         ):
-            self._draft.check(title + self._suffix, self._seen.name, list(found))
+            self._draft.check(title + self._suffix, self._seen.name, list(suggestions))
 
     @property
     def _date_column(self) -> str | None:

@@ -99,12 +99,12 @@ def save_params(
         written, proposed = _sorted_out(checked, suite, wanted)
         content = edited(path, checked, read, {one.param: one.value for one in written})
         lines, _ = history.read()
-        told = {
+        logged = {
             entry["param"]: entry.get("new")
             for number, entry in lines
             if logged_since is not None and number > logged_since and "param" in entry
         }
-        entries = [_entry(one, now) for one in written if told.get(one.param) != one.value]
+        entries = [_entry(one, now) for one in written if logged.get(one.param) != one.value]
         waiting = {(item.get("param"), item.get("new")) for item in pending_in(history)}
         entries += [
             {**_entry(one, now), "action": "propose", "id": new_id()}
@@ -207,10 +207,10 @@ def edited(
     text = with_edits(content.decode("utf-8"), suite, values, profile, form)
     changed = source_of(text.encode("utf-8"), name)
     assert isinstance(changed, SourceFile)
-    found = check_source(changed, read, needs_suite=True)
-    refuse(found.errors, found.sources)
+    result = check_source(changed, read, needs_suite=True)
+    refuse(result.errors, result.sources)
     is_more = profile is not None or form is not None
-    if not is_more and found.suite != with_values(suite, values):
+    if not is_more and result.suite != with_values(suite, values):
         raise RequestError(f"cannot write the values into {path}", "edit it by hand")
     return text.encode("utf-8")
 
@@ -293,10 +293,10 @@ class SuiteFile:
         return SuiteText(checked.sources[self.name], checked.suite, read)
 
     def _read_as(self, text: str) -> Checked:
-        found = check_source(SourceFile(self.name, text), self.reader, needs_suite=True)
-        if found.errors:
-            raise SourceError(draw(found.errors, found.sources), diagnostics=found.errors)
-        return found
+        checked = check_source(SourceFile(self.name, text), self.reader, needs_suite=True)
+        if checked.errors:
+            raise SourceError(draw(checked.errors, checked.sources), diagnostics=checked.errors)
+        return checked
 
     def save(
         self,

@@ -38,7 +38,7 @@ def tune(
     texts = {row: one.proposal.profile or "" for row, one in profiles.items() if one.proposal}
     forms = tuned_forms(past, rules, text, texts, gate)
     values = tuned_values(
-        past.without({row: found for row, found in left_out.items() if row not in forms}),
+        past.without({row: reason for row, reason in left_out.items() if row not in forms}),
         rules,
         gate,
         without={name for row in forms for name in every[row].tunables},

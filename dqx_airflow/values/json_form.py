@@ -63,11 +63,11 @@ def _tell_exactly(converter: Any, kind: type, names: tuple[str, ...]) -> None:
     structure: Any = make_dict_structure_fn(kind, converter)
 
     def told(value: Any) -> dict[str, Any]:
-        found: dict[str, Any] = unstructure(value)
+        fields: dict[str, Any] = unstructure(value)
         for name in names:
             if isinstance(number := getattr(value, name), Fraction):
-                found[f"{name}{_EXACTLY}"] = exact_text(number)
-        return found
+                fields[f"{name}{_EXACTLY}"] = exact_text(number)
+        return fields
 
     def read(given: Any, _: Any) -> Any:
         if isinstance(given, dict):

@@ -406,9 +406,9 @@ def _takes_tolerance(claim: nodes.Claim) -> bool:
 
 def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
     """The datasets that a suite needs: those of its checks first, then those it looks up."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for check in checks:
-        found.update((name.text, None) for name in check.datasets)
+        names.update((name.text, None) for name in check.datasets)
     for check in checks:
         for assertion in check.assertions:
             predicates = list(filters_over(check, assertion))
@@ -417,11 +417,11 @@ def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
                     case nodes.Rows(predicate=predicate):
                         predicates.append(predicate)
                     case nodes.Measure(condition=nodes.InValues(choices=choices)):
-                        found.update(dict.fromkeys(_dataset_names(choices)))
-                found.update(dict.fromkeys(_compared_with(claim)))
+                        names.update(dict.fromkeys(_dataset_names(choices)))
+                names.update(dict.fromkeys(_compared_with(claim)))
             members = (member for predicate in predicates for member in members_in(predicate))
-            found.update((name, None) for one in members for name in _dataset_names(one.choices))
-    return tuple(found)
+            names.update((name, None) for one in members for name in _dataset_names(one.choices))
+    return tuple(names)
 
 
 def _compared_with(claim: nodes.Claim) -> Iterator[str]:

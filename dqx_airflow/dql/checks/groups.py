@@ -77,8 +77,8 @@ class GroupChecker:
                 self._error("E141", "expected a string, a number, a date or null", value)
 
     def _key(self, value: nodes.Expression) -> tuple[type, MetricValue]:
-        found = fold(value, self.arguments.constants)
-        return type(found) if isinstance(found, bool | str) else int, found
+        folded = fold(value, self.arguments.constants)
+        return type(folded) if isinstance(folded, bool | str) else int, folded
 
     def _blind(self, claim: nodes.Claim, for_each: nodes.ForEach) -> None:
         """A group without rows is none, so that nobody sees that it is missing."""

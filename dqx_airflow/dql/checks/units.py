@@ -64,11 +64,11 @@ _OF_LITERALS = {
 
 def constant_quantities(constants: Iterable[nodes.Constant]) -> dict[str, Quantity]:
     """What the constants of a suite are, by name; of two with one name the first counts."""
-    found: dict[str, Quantity] = {}
+    quantities: dict[str, Quantity] = {}
     for constant in constants:
-        quantity = _Checker(found).quantity_of(constant.value)
-        found.setdefault(constant.name.text, quantity)
-    return found
+        quantity = _Checker(quantities).quantity_of(constant.value)
+        quantities.setdefault(constant.name.text, quantity)
+    return quantities
 
 
 def check_units(claim: nodes.Claim, constants: Mapping[str, Quantity]) -> Iterator[Diagnostic]:
@@ -137,10 +137,10 @@ class _Checker:
             return quantities[0]
         if name not in ("min", "max", "coalesce"):
             return Quantity.UNKNOWN
-        found = quantities[0]
+        common = quantities[0]
         for argument, quantity in zip(call.arguments[1:], quantities[1:], strict=True):
-            found = self._together(call.arguments[0], found, argument, quantity)
-        return found
+            common = self._together(call.arguments[0], common, argument, quantity)
+        return common
 
     def _together(
         self, left: nodes.Expression, first: Quantity, right: nodes.Expression, second: Quantity

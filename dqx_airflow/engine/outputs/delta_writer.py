@@ -72,28 +72,30 @@ def write_files(
     # Spark renames files after writing them, and the log is not trusted for files that are younger
     # than its entry.
     now_ms = int(time.time() * 1000)
-    for path, size, modified_ms, count, odd, *found in rows.collect():
+    for path, size, modified_ms, count, odd, *folders_and_extremes in rows.collect():
         name = unquote(path).rpartition(f"/{folder}/")[2]
-        extremes = found[len(partition_by) :]
+        extremes = folders_and_extremes[len(partition_by) :]
         thirds = zip(asked, extremes[::3], extremes[1::3], extremes[2::3], strict=True)
         statistics = {"numRecords": count, **_statistics(count, thirds)}
-        partition = {**constants, **dict(zip(partition_by, found, strict=False))}
-        told = json.dumps(statistics, default=str)
+        partition = {**constants, **dict(zip(partition_by, folders_and_extremes, strict=False))}
+        statistics_json = json.dumps(statistics, default=str)
         written_ms = max(modified_ms, now_ms)
-        adds.append(AddAction(f"{folder}/{name}", size, partition, written_ms, True, told))
+        adds.append(
+            AddAction(f"{folder}/{name}", size, partition, written_ms, True, statistics_json)
+        )
         total += count
         counted += odd
     return WrittenFiles(tuple(adds), total, counted)
 
 
-def _statistics(rows: int, found: Iterable[tuple[str, Any, Any, int]]) -> dict[str, Any]:
+def _statistics(rows: int, columns: Iterable[tuple[str, Any, Any, int]]) -> dict[str, Any]:
     """The statistics of columns for the log: minimum, maximum and number of values."""
-    told: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
-    for column, least, most, values in found:
-        told["nullCount"][column] = rows - values
+    statistics: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    for column, least, most, values in columns:
+        statistics["nullCount"][column] = rows - values
         if least is not None:
-            told["minValues"][column], told["maxValues"][column] = least, most
-    return {name: columns for name, columns in told.items() if columns}
+            statistics["minValues"][column], statistics["maxValues"][column] = least, most
+    return {name: by_column for name, by_column in statistics.items() if by_column}
 
 
 def nullable(struct: StructType) -> StructType:

@@ -60,7 +60,7 @@ def differing_rows(
     )
     names = f"array_compact(array({', '.join(differing)}))" if compared else "array()"
     with jobs_called(spark, f"{match.dataset}: rows that differ from {match.reference}"):
-        found = (
+        rows = (
             sides.unmatched(most, " OR ".join(_WITH_KIND[kind] for kind in kinds))
             .selectExpr(
                 f"{cells(columns.keys, sides.key_parts)} AS key",
@@ -70,13 +70,13 @@ def differing_rows(
             )
             .collect()
         )
-    told = (
+    failing_rows = (
         failing
-        for row in found
+        for row in rows
         for kind, failing in _told(match.dataset, match.reference, row)
         if kind in kinds
     )
-    return tuple(islice(told, most))
+    return tuple(islice(failing_rows, most))
 
 
 def _cell(pair: ColumnPair, values: Sequence[str], masked: Sequence[str]) -> str:
@@ -92,11 +92,11 @@ def _told(dataset: str, reference: str, row: Row) -> Iterator[tuple[str, Failing
     key = json.loads(row["key"])
     for left, right, differing in zip_longest(row["lefts"], row["rights"], row["differing"]):
         if right is None:
-            told = {**key, **json.loads(left)}
-            yield _EXTRA, FailingRow(dataset, f"extra in {dataset}", _json(told))
+            cells = {**key, **json.loads(left)}
+            yield _EXTRA, FailingRow(dataset, f"extra in {dataset}", _json(cells))
         elif left is None:
-            told = {**key, **json.loads(right)}
-            yield _MISSING, FailingRow(reference, f"missing in {dataset}", _json(told))
+            cells = {**key, **json.loads(right)}
+            yield _MISSING, FailingRow(reference, f"missing in {dataset}", _json(cells))
         else:
             values = ((dataset, json.loads(left)), (reference, json.loads(right)))
             both = {f"{name}.{at}": own[at] for at in differing for name, own in values}

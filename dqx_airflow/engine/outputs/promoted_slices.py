@@ -93,7 +93,7 @@ class Promoter:
         A record that is the same for all slices is written only once: writing it again would
         conflict with the other slices.
         """
-        found = {
+        own = {
             place.order: order,
             _of(place, "gate"): _number(self.gate),
             _of(place, "run"): _number(self.run),
@@ -103,7 +103,7 @@ class Promoter:
         shared = {place.columns: place.cut}
         if place.on is not None:
             shared[_DATED] = 1
-        return {**found, **{name: it for name, it in shared.items() if noted(name) != it}}
+        return {**own, **{name: it for name, it in shared.items() if noted(name) != it}}
 
     def objection(self, place: Slice, noted: Noted) -> tuple[str, str] | None:
         """Why this gate must not replace the slice, and how to resolve that; None if it may."""

@@ -68,8 +68,8 @@ def quarantine_rows(
             continue  # it could not be read, as the report says
         blamed = [
             (fault, verdict.name)
-            for verdict, found in zip(verdicts, faults, strict=True)
-            for fault in found
+            for verdict, own in zip(verdicts, faults, strict=True)
+            for fault in own
             if fault.request.dataset == name and verdict.can_block(request.fail_on)
             if not fault.is_of_two_datasets
         ]
@@ -221,8 +221,8 @@ class _Quarantine:
         if RUN_KEY not in there:
             raise ValueError("the table there has other columns")
         for field in wanted.fields:
-            found = there.get(field.name)
-            if found is not None and found.type != field.type:
+            present = there.get(field.name)
+            if present is not None and present.type != field.type:
                 raise ValueError(f"its column '{field.name}' previously had another type")
         missing = [field for field in wanted.fields if field.name not in there]
         if missing:

@@ -62,7 +62,9 @@ def with_failing_rows(
     :param faults: those of each verdict.
     """
     # Equal faults of several assertions count as one.
-    distinct = dict.fromkeys(fault for found in faults for fault in found) if most > 0 else {}
+    distinct = (
+        dict.fromkeys(fault for of_verdict in faults for fault in of_verdict) if most > 0 else {}
+    )
     names = dict.fromkeys(fault.request.dataset for fault in distinct)
     samples: dict[FailingRows, _Sample] = {}
     for name in filter(opened.__contains__, names):
@@ -76,8 +78,8 @@ def with_failing_rows(
         sampler = _Sampler(spark, opened[name], references, plan, most)
         samples.update(sampler.samples(own))
     return tuple(
-        _with_sample(verdict, [samples[fault] for fault in found if fault in samples], most)
-        for verdict, found in zip(verdicts, faults, strict=True)
+        _with_sample(verdict, [samples[fault] for fault in of_verdict if fault in samples], most)
+        for verdict, of_verdict in zip(verdicts, faults, strict=True)
     )
 
 
@@ -104,8 +106,8 @@ class _Sample:
 
 def _with_sample(verdict: Verdict, samples: Sequence[_Sample], most: int) -> Verdict:
     rows = (*verdict.failing_rows, *(row for sample in samples for row in sample.rows))
-    told = (verdict.note, *(sample.note for sample in samples))
-    notes = dict.fromkeys(note for note in told if note)
+    all_notes = (verdict.note, *(sample.note for sample in samples))
+    notes = dict.fromkeys(note for note in all_notes if note)
     return replace(verdict, failing_rows=rows[:most], note="; ".join(notes) or None)
 
 
@@ -143,14 +145,14 @@ class _Sampler:
             return self.failed(faults, objection)
         passes = [[fault for fault in faults if not fault.repeated]]
         passes += [[fault] for fault in faults if fault.repeated]
-        found: dict[FailingRows, _Sample] = {}
+        samples: dict[FailingRows, _Sample] = {}
         try:
             with jobs_called(self.spark, f"{self.dataset.ref.name}: failing rows"):
                 for taken in side_by_side(self.spark, self._attempt, list(filter(None, passes))):
-                    found.update(taken)
+                    samples.update(taken)
         except Exception as error:  # Spark is gone, and the verdicts are final
             return self.failed(faults, type(error).__name__)
-        return found
+        return samples
 
     def objection(self) -> str | None:
         """A mask for a missing column may be a typo that leaves another column unmasked."""
@@ -210,8 +212,8 @@ class _Sampler:
         row = f"CASE {fault} {' '.join(shown)} END"
         frame = frame.selectExpr(fault, rank, row, cause_of_row, self._malformed(faults))
         rows: list[list[FailingRow]] = [[] for _ in faults]
-        found = sorted(frame.collect(), key=lambda row: (row[0], row[1]))
-        for number, _, text, at, malformed in found:
+        ranked = sorted(frame.collect(), key=lambda row: (row[0], row[1]))
+        for number, _, text, at, malformed in ranked:
             item = faults[number]
             reason = item.reason if at is None else f"{item.causes[at].words}: {item.reason}"
             failing = FailingRow(self.dataset.ref.name, reason, text)

@@ -43,21 +43,21 @@ def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
     """
     types = [type(field.dataType) for field in frame.schema.fields]
     numbered = frame.toDF(*map(str, range(len(types))))
-    told = [_TOLD.get(kind, "{}").format(f"`{nr}`") for nr, kind in enumerate(types)]
+    expressions = [_TOLD.get(kind, "{}").format(f"`{nr}`") for nr, kind in enumerate(types)]
     with spark_failures():
-        rows = numbered.selectExpr(*told).collect()
+        rows = numbered.selectExpr(*expressions).collect()
     return [tuple(map(_value, row, types)) for row in rows]
 
 
-def _value(told: int | float | None, kind: type[DataType]) -> MetricValue:
+def _value(collected: int | float | None, kind: type[DataType]) -> MetricValue:
     try:
-        if told is not None and kind is DateType:
-            return plain((_EPOCH + timedelta(days=told)).date())
-        if told is not None and kind in (TimestampType, TimestampNTZType):
-            return plain(_EPOCH + timedelta(microseconds=told))
+        if collected is not None and kind is DateType:
+            return plain((_EPOCH + timedelta(days=collected)).date())
+        if collected is not None and kind in (TimestampType, TimestampNTZType):
+            return plain(_EPOCH + timedelta(microseconds=collected))
     except OverflowError:
         return None
-    return told if isinstance(told, float) else plain(told)
+    return collected if isinstance(collected, float) else plain(collected)
 
 
 def date_of(value: MetricValue) -> date:

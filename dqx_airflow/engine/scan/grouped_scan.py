@@ -86,8 +86,8 @@ def scan_groups(
     missing = [need for need in needs if need not in answers]
     stored = frozenset(answers.values)
     known = {key: _read(str(text)) for key, text in answers.values.items()}
-    for found in side_by_side(spark, lambda one: one.read(missing, answers.broken), scans):
-        known.update(found)
+    for results in side_by_side(spark, lambda one: one.read(missing, answers.broken), scans):
+        known.update(results)
     if memory is not None and missing:
         for (on, sql), values in known.items():
             if (on, sql) not in answers.values:
@@ -154,7 +154,7 @@ class _GroupedScan:
         """The results from the rows, by date and key; the reasons for failures go to `broken`."""
         wanted = set(missing)
         own = [need for need in self.needs if need in wanted]
-        found: dict[tuple[date | None, str], Known] = {}
+        values: dict[tuple[date | None, str], Known] = {}
         for reading in split_into_passes(self.dataset, own):
             keys = list(dict.fromkeys(need.aggregate.sql for need in reading))
             try:
@@ -165,8 +165,8 @@ class _GroupedScan:
             for need in reading:
                 place = need.date, need.aggregate.sql
                 if need.aggregate.sql not in failed:
-                    found[place] = by_date.get(place, {})
-        return found
+                    values[place] = by_date.get(place, {})
+        return values
 
     def _pass(
         self, reading: Sequence[AggregateRequest], keys: Sequence[str]
@@ -183,14 +183,14 @@ class _GroupedScan:
                 return {}, dict.fromkeys(keys, explain(error))
             items = {sql[item.sql]: replace(item, sql=sql[item.sql]) for item in aggregates}
             by_key, failed = bisected(frame, [*items], partial(self._rows, frame, dates, items))
-        told = {self._key(text): reason for text, reason in failed.items()}
+        reasons = {self._key(text): reason for text, reason in failed.items()}
         if crowded := self._crowded(on for on, _ in by_key):
             return {}, dict.fromkeys(keys, crowded)
-        found: dict[tuple[date | None, str], Known] = {}
+        by_place: dict[tuple[date | None, str], Known] = {}
         for (on, group), values in by_key.items():
             for text, value in values.items():
-                found.setdefault((on, self._key(text)), {})[group] = value
-        return found, told
+                by_place.setdefault((on, self._key(text)), {})[group] = value
+        return by_place, reasons
 
     def _frame(self, reading: Sequence[AggregateRequest], dates: set[date | None]) -> DataFrame:
         dataset = self.dataset
@@ -331,8 +331,8 @@ def _exactly(value: MetricValue) -> Any:
     return {_EXACT: exact_text(value)} if isinstance(value, Fraction) else value
 
 
-def _plain(told: Any) -> MetricValue:
-    if isinstance(told, dict):
-        return parse_exact(told[_EXACT])
-    value: MetricValue = told
+def _plain(written: Any) -> MetricValue:
+    if isinstance(written, dict):
+        return parse_exact(written[_EXACT])
+    value: MetricValue = written
     return value

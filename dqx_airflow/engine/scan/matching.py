@@ -104,12 +104,12 @@ def run_matches(
             return explain(error)
 
     matches = tuple(shared)
-    for match, found in zip(matches, side_by_side(spark, run, matches), strict=True):
+    for match, outcome in zip(matches, side_by_side(spark, run, matches), strict=True):
         for request in shared[match]:
-            if isinstance(found, str):
-                scanned.failures[request] = found
+            if isinstance(outcome, str):
+                scanned.failures[request] = outcome
             else:
-                answer_match(request, found, scanned)
+                answer_match(request, outcome, scanned)
     return scanned
 
 

@@ -33,8 +33,8 @@ def aggregate_reshaped(
     def rows(texts: Sequence[str]) -> list[tuple[date | None, tuple[MetricValue, ...]]]:
         items = [by_sql[text] for text in texts]
         if len(dates) > 1:
-            found = collect(reshaped(frame, [quote_name(DATE)], items))
-            return [(date_of(row[0]), row[1:]) for row in found]
+            collected = collect(reshaped(frame, [quote_name(DATE)], items))
+            return [(date_of(row[0]), row[1:]) for row in collected]
         (on,) = dates
         (row,) = collect(reshaped(frame, [], items, "count(1)"))
         *values, count = row

@@ -28,8 +28,8 @@ def require_tls(connection: Connection, patience_s: float) -> None:
     """
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
-    told: Any = DefaultChannelBuilder(connection.address)
-    if not told.secure or (told.host == "localhost" and not told.use_ssl):
+    channel: Any = DefaultChannelBuilder(connection.address)
+    if not channel.secure or (channel.host == "localhost" and not channel.use_ssl):
         return
     ((host, port),) = connection.servers
     try:

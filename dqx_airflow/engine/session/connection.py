@@ -92,8 +92,8 @@ def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> 
         except Exception as error:
             said.seek(0)
             lines = said.read().decode(errors="replace").strip().splitlines()[-_TAIL:]
-            told = [f"{connection}: {_told(error, connection)}", *lines]
-            raise SparkError("\n".join(told), _DOCTOR) from error
+            described = [f"{connection}: {_told(error, connection)}", *lines]
+            raise SparkError("\n".join(described), _DOCTOR) from error
 
 
 def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSession:
@@ -116,8 +116,8 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
     policy = DefaultPolicy(max_retries=_RETRIES, max_backoff=_LONGEST_WAIT_MS)
     session.client.set_retry_policies([policy])
     require_version(session, connection)
-    found: SparkSession = session
-    return found
+    connected: SparkSession = session
+    return connected
 
 
 def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSession:

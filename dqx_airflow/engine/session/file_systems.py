@@ -74,5 +74,5 @@ def _jars() -> Path | None:
 
 
 def _hadoop_version(jars: Path) -> str:
-    found = (_HADOOP.fullmatch(path.name) for path in jars.glob("hadoop-client-api-*.jar"))
-    return next((match["version"] for match in found if match), "VERSION")
+    names = (_HADOOP.fullmatch(path.name) for path in jars.glob("hadoop-client-api-*.jar"))
+    return next((match["version"] for match in names if match), "VERSION")

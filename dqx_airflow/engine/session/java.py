@@ -165,10 +165,10 @@ def _describe(java: Path, origin: Origin) -> _Description | str:
     home = java.parent.parent if origin != "PATH" else java.resolve().parent.parent
     release = _read_release(home)
     if "JAVA_VERSION" not in release:
-        told = _ask(java)
-        if isinstance(told, str):
-            return told
-        release = told
+        answer = _ask(java)
+        if isinstance(answer, str):
+            return answer
+        release = answer
         home = Path(release.get("HOME") or home)
     text = release["JAVA_VERSION"]
     version = major_version(text)

@@ -148,8 +148,8 @@ def _innermost(error: PySparkException) -> str:
     while exception.getCause() is not None:
         exception = exception.getCause()
     message = (exception.getMessage() or "").strip().splitlines()
-    told = [f"{exception.getClass().getName()} [JAVA_EXCEPTION]", *message[:1]]
-    return " ".join(told)
+    described = [f"{exception.getClass().getName()} [JAVA_EXCEPTION]", *message[:1]]
+    return " ".join(described)
 
 
 def _chain(error: PySparkException) -> Iterator[PySparkException]:

@@ -143,13 +143,13 @@ def _description(spark: SparkSession, table: str) -> Mapping[str, str]:
 def _last_commit(spark: SparkSession, table: str, version: int) -> datetime | None:
     """The time of the last data change of a Delta table, if its history still has it."""
     kept = ", ".join(map(quote_literal, sorted(KEEP_THE_DATA)))
-    found = (
+    history = (
         spark.sql(f"DESCRIBE HISTORY {table} LIMIT {COMMITS_READ}")
         .where(f"version <= {version} AND upper(operation) NOT IN ({kept})")
         .selectExpr("max(unix_micros(timestamp))")
         .collect()[0][0]
     )
-    return None if found is None else datetime.fromtimestamp(found / 1_000_000, timezone.utc)
+    return None if history is None else datetime.fromtimestamp(history / 1_000_000, timezone.utc)
 
 
 def _version_of(spark: SparkSession, ref: DatasetRef, table: str) -> int:

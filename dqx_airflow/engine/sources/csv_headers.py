@@ -44,8 +44,8 @@ def require_names(ref: DatasetRef, names: Sequence[str], file: str) -> None:
     :raises DatasetError: it is one.
     """
     if not names or all(map(_NO_NAME.fullmatch, names)):
-        told = f": its first line is {','.join(names)[:80]}" if names else ""
-        raise DatasetError(f"dataset '{ref.name}': {file} has no header{told}", _HINT)
+        detail = f": its first line is {','.join(names)[:80]}" if names else ""
+        raise DatasetError(f"dataset '{ref.name}': {file} has no header{detail}", _HINT)
     if any(map(_NO_TEXT.search, names)):
         raise DatasetError(
             f"dataset '{ref.name}': the header of {file} is not valid text",
@@ -97,13 +97,13 @@ def header_fault(message: str) -> str | None:
 
     The first line of such a file may be a row of data, so it is not quoted.
     """
-    if found := _OTHER_LENGTH.search(message):
-        own, others = found.groups()
+    if match := _OTHER_LENGTH.search(message):
+        own, others = match.groups()
         columns = f"{own} column{'' if own == '1' else 's'}"
         return f"its header has {columns}, and that of other files {others}; {_ALIKE}"
-    if (found := _OTHER_NAMES.search(message)) is None:
+    if (match := _OTHER_NAMES.search(message)) is None:
         return None
-    header, schema = (found[name].split(", ") for name in ("header", "schema"))
+    header, schema = (match[name].split(", ") for name in ("header", "schema"))
     for at, (name, column) in enumerate(zip(header, schema, strict=False)):
         if name.casefold() != column.casefold() and column.casefold() == f"{name.casefold()}{at}":
             return f"its header names the column '{name}' twice; rename one of them"
@@ -139,7 +139,7 @@ def groups_by_header(location: str, files: Sequence[DataFile]) -> list[list[str]
 
 def _first_line(system: FileSystem, file: DataFile) -> bytes:
     with system.open_input_stream(file.path, buffer_size=65536) as stream:
-        found = b""
-        while b"\n" not in found and len(found) < _MOST_BYTES and (part := stream.read(4096)):
-            found += part
-    return bytes(found.partition(b"\n")[0].rstrip(b"\r"))
+        line = b""
+        while b"\n" not in line and len(line) < _MOST_BYTES and (part := stream.read(4096)):
+            line += part
+    return bytes(line.partition(b"\n")[0].rstrip(b"\r"))

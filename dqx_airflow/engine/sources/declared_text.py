@@ -123,7 +123,7 @@ def read_texts(
         groups: list[list[str]] = []
         if with_header and not partitions:
             groups = groups_by_header(path, files or ())
-        found: dict[str, DataType] = {}
+        types_in_files: dict[str, DataType] = {}
         frames = []
         places: list[str] | list[list[str]] = groups or [for_spark(path)]
         for place in places:
@@ -137,20 +137,24 @@ def read_texts(
             columns: dict[str, DataType] = dict.fromkeys(own, StringType())
             frame = read(columns, place)
             frames.append(_with_safe_lines(frame, own[0]) if groups and has_lines else frame)
-            found |= {n: kind for n, kind in columns.items() if spelled_like(n, [*found]) is None}
+            types_in_files |= {
+                n: kind for n, kind in columns.items() if spelled_like(n, [*types_in_files]) is None
+            }
         raw = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
     else:
         sample = newest_paths(path, files or (), MOST_SAMPLED_BYTES)
         is_sampled = bool(sample)
-        found = _keys(fresh_reader(), path, sample, partitions, wanted)
-        raw = read(found, for_spark(path))
-    if not ref.is_lenient and (faults := faults_of(ref, _struct(found), is_sampled=is_sampled)):
+        types_in_files = _keys(fresh_reader(), path, sample, partitions, wanted)
+        raw = read(types_in_files, for_spark(path))
+    if not ref.is_lenient and (
+        faults := faults_of(ref, _struct(types_in_files), is_sampled=is_sampled)
+    ):
         texts_besides = plain(in_folders)
         if has_lines and ref.format == "json":
             raw = with_faults_as_lines(raw, texts_besides, faults, _LINE)
         else:
             raw = with_faults_raised(raw, texts_besides, faults)
-    types = {name: _declared(name, wanted) for name in found}
+    types = {name: _declared(name, wanted) for name in types_in_files}
     casts = {
         name: kind
         for name, kind in types.items()
@@ -163,7 +167,9 @@ def read_texts(
         for name in raw.columns
     ]
     texts = [F.expr(quote_name(name)).alias(_hidden(name)) for name in casts]
-    return raw.select(*values, *texts), TextColumns(tuple(found), frozenset(casts), has_lines)
+    return raw.select(*values, *texts), TextColumns(
+        tuple(types_in_files), frozenset(casts), has_lines
+    )
 
 
 def faults_of(ref: DatasetRef, struct: StructType, *, is_sampled: bool = False) -> dict[str, str]:
@@ -218,13 +224,13 @@ def _keys(
     :param sample: the files to infer from; empty for all.
     """
     inferred = reader.options(**_LINES).load(list(sample) or for_spark(path)).schema
-    found = {
+    types = {
         field.name: field.dataType
         for field in inferred.fields
         if field.name != _LINE and spelled_like(field.name, partitions) is None
     }
-    first = {name: kind for name, kind in wanted.items() if sample or name in found}
-    return {**first, **found}
+    first = {name: kind for name, kind in wanted.items() if sample or name in types}
+    return {**first, **types}
 
 
 def _value(ref: DatasetRef, name: str, kind: DataType, options: Mapping[str, str]) -> Column:

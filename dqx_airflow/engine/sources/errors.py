@@ -24,8 +24,8 @@ def nothing_there(ref: DatasetRef, path: str) -> DatasetError:
     what = "Delta table" if ref.format == "delta" else f"{ref.format} file"
     problem = f"dataset '{ref.name}': no {what} at {path}"
     formats = {format_of(file.path) for file in files_at(path) or ()}
-    if len(formats) == 1 and (found := formats.pop()) not in (None, ref.format):
-        return DatasetError(f"{problem}, its files are {found}", f"set format={found}")
+    if len(formats) == 1 and (actual := formats.pop()) not in (None, ref.format):
+        return DatasetError(f"{problem}, its files are {actual}", f"set format={actual}")
     return DatasetError(problem, "correct the path, or run the task that writes it first")
 
 

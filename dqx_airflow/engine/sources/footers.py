@@ -41,17 +41,17 @@ def require_orc_types(
     :raises DatasetError: there is one.
     """
     read = {field.name: field.dataType.simpleString() for field in struct.fields}
-    told = partition_names(files)
+    folders = partition_names(files)
     for file, columns in columns_in(path, "orc", _newest(files)).items():
-        for found in columns.values():
-            name = spelled_like(found.name, read)
+        for held in columns.values():
+            name = spelled_like(held.name, read)
             if name is None:
                 continue
-            if spelled_like(found.name, told) is not None:
+            if spelled_like(held.name, folders) is not None:
                 raise _told_twice(ref, name, file)
-            if not _holds(read[name], found.type):
+            if not _holds(read[name], held.type):
                 raise DatasetError(
-                    f"dataset '{ref.name}': column '{name}' is of type {found.type} in {file}, but "
+                    f"dataset '{ref.name}': column '{name}' is of type {held.type} in {file}, but "
                     f"would be read as {read[name]}: mismatches would become NULL",
                     "write the files with one type, or declare the wider one in its schema",
                 )
@@ -62,15 +62,15 @@ def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[Data
 
     :raises DatasetError: there is one.
     """
-    told = partition_names(files)
-    if not told:
+    folders = partition_names(files)
+    if not folders:
         return
     try:
         system, _ = FileSystem.from_uri(path)
         first = pq.read_schema(files[0].path, filesystem=system)
     except (OSError, ValueError, pa.ArrowException):
         return  # Spark reports what is wrong with it
-    both = [name for name in first.names if spelled_like(name, told) is not None]
+    both = [name for name in first.names if spelled_like(name, folders) is not None]
     if not both:
         return
 
@@ -121,10 +121,10 @@ def _has_value(footer: pq.FileMetaData, column: str, folder: str | None) -> bool
             chunk = group.column(position)
             if chunk.path_in_schema != column:
                 continue
-            found = chunk.statistics
-            if found is None or not found.has_min_max or found.null_count:
+            statistics = chunk.statistics
+            if statistics is None or not statistics.has_min_max or statistics.null_count:
                 return False
-            if not (_is_written(found.min, folder) and _is_written(found.max, folder)):
+            if not (_is_written(statistics.min, folder) and _is_written(statistics.max, folder)):
                 return False
     return True
 

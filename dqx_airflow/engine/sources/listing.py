@@ -99,10 +99,10 @@ def is_folder(location: str) -> bool:
     """True for a folder; False also if that is unknown."""
     try:
         system, path = FileSystem.from_uri(location)
-        (found,) = system.get_file_info([path])
+        (info,) = system.get_file_info([path])
     except (OSError, ValueError):
         return False
-    return bool(found.type is FileType.Directory)
+    return bool(info.type is FileType.Directory)
 
 
 def changed_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> list[str]:

@@ -45,6 +45,6 @@ def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None
         struct = None if written is None else StructType.fromJson(json.loads(written))
     except (OSError, ValueError, LookupError, TypeError, pa.ArrowException, *_NO_CLASS):
         return None
-    told = {name.casefold() for name in partition_names(files)}
-    is_told_twice = struct is not None and not told.isdisjoint(map(str.casefold, struct.names))
-    return None if is_told_twice else struct
+    folders = {name.casefold() for name in partition_names(files)}
+    is_in_both = struct is not None and not folders.isdisjoint(map(str.casefold, struct.names))
+    return None if is_in_both else struct

@@ -76,7 +76,7 @@ def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> SchemaDrift
 
 def has_drift(spark: SparkSession, dataset: OpenDataset, dates: Collection[date]) -> bool:
     """True if `drift_of` finds a difference on one of the dates. Each file is read once."""
-    return any(found.missing or found.new for found in _drifts(spark, dataset, dates).values())
+    return any(drift.missing or drift.new for drift in _drifts(spark, dataset, dates).values())
 
 
 def _drifts(
@@ -119,8 +119,10 @@ def _drift(
     merged: bool,
 ) -> SchemaDrift:
     """:param there: the columns of the files that were read, by path."""
-    told = {name.casefold() for name in partition_names(files)}
-    read = {name.casefold(): name for name in dataset.struct.names if name.casefold() not in told}
+    folders = {name.casefold() for name in partition_names(files)}
+    read = {
+        name.casefold(): name for name in dataset.struct.names if name.casefold() not in folders
+    }
     missing: dict[str, str] = {}
     new: dict[str, Field] = {}
     for key, name in read.items():
@@ -129,7 +131,7 @@ def _drift(
             missing[name] = without[0]
     # With a declared schema, additional columns in a file are expected.
     for columns in there.values() if dataset.ref.schema is None else ():
-        new |= {key: field for key, field in columns.items() if key not in {*read, *told, *new}}
+        new |= {key: field for key, field in columns.items() if key not in {*read, *folders, *new}}
     return SchemaDrift(missing, tuple(new[key] for key in sorted(new)))
 
 

@@ -62,11 +62,11 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
             heads = threads.map(
                 lambda file: _objection(system, file, encoding, needs_line=needs_line), filled
             )
-            found = next(((one, it) for one, it in zip(filled, heads, strict=True) if it), None)
+            objected = next(((one, it) for one, it in zip(filled, heads, strict=True) if it), None)
     except (OSError, ValueError):
         return
-    if found is not None:
-        file, (problem, hint) = found
+    if objected is not None:
+        file, (problem, hint) = objected
         raise DatasetError(f"dataset '{ref.name}': {file.path} {problem}", hint)
 
 
@@ -84,7 +84,9 @@ def _objection(
     if needs_line and len(head) < _MOST_BYTES and not head.removeprefix(codecs.BOM_UTF8).strip():
         return "has no header: it is empty", "remove it, or write the header"
     name = codecs.lookup(encoding).name
-    mark = next((told for begin, told in _MARKS.items() if head.startswith(begin)), None)
+    mark = next(
+        (name_of_mark for begin, name_of_mark in _MARKS.items() if head.startswith(begin)), None
+    )
     if mark is not None and name in ("utf-8", "iso8859-1", "cp1252", "ascii"):
         return (
             f"is {mark}, as its first bytes say, and would be read as {encoding}",

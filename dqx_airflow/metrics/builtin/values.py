@@ -134,8 +134,8 @@ def _mean(column: ColumnValues) -> Any:
     """
     if not column.present:
         return None
-    found, count = _total(column), len(column.present)
-    return found / count if isinstance(found, float) else Fraction(found) / count
+    total, count = _total(column), len(column.present)
+    return total / count if isinstance(total, float) else Fraction(total) / count
 
 
 def _smallest(column: ColumnValues) -> Any:

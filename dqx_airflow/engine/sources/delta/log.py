@@ -99,11 +99,11 @@ class DeltaLog:
     @cached_property
     def features(self) -> frozenset[str]:
         """The features that a reader of the files needs beyond Parquet."""
-        found = set(self.table.protocol().reader_features or ()) - _READ_AS_PARQUET
+        features = set(self.table.protocol().reader_features or ()) - _READ_AS_PARQUET
         # Older protocols have no list of features.
         if self.table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
-            found.add("columnMapping")
-        return frozenset(found)
+            features.add("columnMapping")
+        return frozenset(features)
 
     @cached_property
     def partitioned_by(self) -> tuple[str, ...]:
@@ -173,9 +173,9 @@ class DeltaLog:
             self._lost[on] = next(filter(None, faults), None)
         return self._lost[on]
 
-    def _fault(self, row: dict[str, Any], found: Mapping[str, StoredFile | None]) -> str | None:
+    def _fault(self, row: dict[str, Any], stored: Mapping[str, StoredFile | None]) -> str | None:
         uri = self._uri(row["path"])
-        there = found[uri]
+        there = stored[uri]
         if there is None:
             return f"{uri}, which does not exist"
         if there.size != row["size_bytes"]:
@@ -212,13 +212,13 @@ class DeltaLog:
     def files_held(self, on: date | None) -> list[DataFile] | None:
         """The files that may hold rows of the date, as storage has them; None if they differ from
         the log's entries."""
-        found = self._stored(self._rows_of_date(on))
-        if found is None or self._lost_file(on) is not None:
+        files = self._stored(self._rows_of_date(on))
+        if files is None or self._lost_file(on) is not None:
             return None
         return [
             replace(file, changed_ns=there.changed_ns, inode=there.inode)
             for file in self.files_of(on)
-            if (there := found[self._uri(file.path)]) is not None
+            if (there := files[self._uri(file.path)]) is not None
         ]
 
     def is_believed(self, dates: Collection[date | None]) -> bool:
@@ -323,8 +323,8 @@ class DeltaLog:
 def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:
     """False if the partition or the statistics of a file exclude values in a column."""
     if f"partition.{column}" in row:
-        found = row[f"partition.{column}"]
-        return found == value or (found is not None and type(found) is not type(value))
+        partition = row[f"partition.{column}"]
+        return partition == value or (partition is not None and type(partition) is not type(value))
     least: Any = row.get(f"min.{column}")
     most: Any = row.get(f"max.{column}")
     # The log may hold a prefix of a string only.
@@ -342,11 +342,11 @@ def _tells(path: str, values: Sequence[tuple[str, Any]]) -> bool:
     deltalake quotes byte by byte.
     """
     folders = [part.split("=", 1) for part in path.split("/")[:-1] if "=" in part]
-    told = {name: unquote(text) for name, text in folders}
+    partition = {name: unquote(text) for name, text in folders}
     return (
         len(folders) == len(values)
-        and told.keys() == {name for name, _ in values}
-        and all(_is_written(told[name], value) for name, value in values)
+        and partition.keys() == {name for name, _ in values}
+        and all(_is_written(partition[name], value) for name, value in values)
     )
 
 

@@ -48,10 +48,10 @@ def loose_files(root: str, version: int) -> frozenset[str] | None:
 
 def _loose_files(system: FileSystem, version: int) -> frozenset[str] | None:
     names = [info.base_name for info in system.get_file_info(FileSelector(_LOG))]
-    commits = {int(found[1]): found[0] for found in map(_COMMIT.fullmatch, names) if found}
+    commits = {int(match[1]): match[0] for match in map(_COMMIT.fullmatch, names) if match}
     parts: dict[int, list[re.Match[str]]] = {}
-    for found in filter(None, map(_CHECKPOINT.fullmatch, names)):
-        parts.setdefault(int(found[1]), []).append(found)
+    for match in filter(None, map(_CHECKPOINT.fullmatch, names)):
+        parts.setdefault(int(match[1]), []).append(match)
     whole = [
         at for at, its in parts.items() if at <= version and len(its) == int(its[0][3] or len(its))
     ]
@@ -114,6 +114,6 @@ def _in_checkpoint(system: FileSystem, path: str) -> set[str]:
         paths |= {row["path"] for row in some.to_pylist() if _is_loose(row["stats"])}
     if parsed:
         tight = pc.struct_field(rows.column("stats_parsed"), _TIGHT)
-        told: list[Any] = rows.filter(pc.equal(tight, False)).column("path").to_pylist()
-        paths.update(told)
+        loose: list[Any] = rows.filter(pc.equal(tight, False)).column("path").to_pylist()
+        paths.update(loose)
     return paths

@@ -48,9 +48,9 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         if which is not None:
             raise lost_file(ref, which)
 
-    def read_parts(told: Callable[[], list[FileGroup]]) -> DataFrame:
+    def read_parts(file_groups: Callable[[], list[FileGroup]]) -> DataFrame:
         with deltalake_failures(ref, path):
-            parts = told()
+            parts = file_groups()
         try:
             with spark_failures():
                 return frame_of_parts(spark, log, parts)

@@ -60,8 +60,8 @@ class TableStorage:
         if far:
             own = file_system(self.root)
             with ThreadPoolExecutor(min(_THREADS, len(far))) as threads:
-                for found in threads.map(self._far_away, repeat(own), far, far.values()):
-                    self._seen.update(found)
+                for stored in threads.map(self._far_away, repeat(own), far, far.values()):
+                    self._seen.update(stored)
         return {uri: self._seen[uri] for uri in uris}
 
     def _far_away(
