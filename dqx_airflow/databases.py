@@ -265,7 +265,7 @@ def connection_in(environment: Mapping[str, str], conn_id: str) -> DatabaseConne
 
 
 @contextmanager
-def told_to_children(connections: Mapping[str, DatabaseConnection]) -> Iterator[None]:
+def in_environment(connections: Mapping[str, DatabaseConnection]) -> Iterator[None]:
     """Passes the connections, by their ids, to the processes that are started within the block.
 
     They are passed only in the environment: arguments and `conf` are visible to others.

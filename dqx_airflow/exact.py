@@ -104,11 +104,11 @@ def nearest_float(number: Number) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-def as_told(number: int | float | Decimal | Fraction) -> Exact:
+def exact_as_written(number: int | float | Decimal | Fraction) -> Exact:
     """The number meant by its written form: for a float, the digits as written, or else as Python
     prints them.
 
-    >>> as_told(0.1)
+    >>> exact_as_written(0.1)
     Fraction(1, 10)
 
     :raises ValueError: it is not finite, or too large.

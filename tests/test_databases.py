@@ -13,7 +13,7 @@ from dqx_airflow.databases import (
     DatabaseConnection,
     connection_in,
     connection_of,
-    told_to_children,
+    in_environment,
     with_lineage_names,
 )
 from dqx_airflow.dataset_settings import dataset_ref
@@ -115,7 +115,7 @@ def test_lineage_names_a_table_as_openlineage_does(address: str, table: str, nam
 def test_only_children_know_a_connection_and_only_for_a_while() -> None:
     show = [sys.executable, "-c", "import os; print(os.environ.get('DQX_CONN_SHOP'))"]
     connection = connection_of("shop", {"conn_type": "postgres", "host": "db", "password": "p"})
-    with told_to_children({"shop": connection}):
+    with in_environment({"shop": connection}):
         told = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     assert shop(told) == connection
     assert "DQX_CONN_SHOP" not in os.environ

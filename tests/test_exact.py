@@ -10,9 +10,9 @@ import pytest
 
 from dqx_airflow.exact import (
     WrittenFloat,
-    as_told,
     bounded,
     exact,
+    exact_as_written,
     exact_text,
     is_decimal,
     magnitude,
@@ -112,8 +112,8 @@ def test_what_is_whole_is_an_int(number: int | Fraction | Decimal, due: int | Fr
     ],
 )
 def test_a_number_is_what_was_written(number: int | float | Decimal | Fraction, due: int) -> None:
-    assert as_told(number) == due
-    assert type(as_told(number)) is type(due)
+    assert exact_as_written(number) == due
+    assert type(exact_as_written(number)) is type(due)
 
 
 def test_a_written_float_is_the_float_and_its_digits() -> None:
@@ -121,9 +121,9 @@ def test_a_written_float_is_the_float_and_its_digits() -> None:
     assert written == 10.5
     assert written.digits == "1_0.50"
     with pytest.raises(ValueError, match="1E\\+9999"):
-        as_told(Decimal("1e9999"))
+        exact_as_written(Decimal("1e9999"))
     with pytest.raises(ValueError, match="inf"):
-        as_told(math.inf)
+        exact_as_written(math.inf)
 
 
 LARGE = 10**400

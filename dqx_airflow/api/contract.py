@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _OF_SCHEMAS = (Presence, OfType, OnlyColumns)
-_MOST_TOLD = 10
+_MOST_SHOWN = 10
 
 Frame = TypeVar("Frame")
 
@@ -253,8 +253,8 @@ def assert_contract(
         )
     broken = [item for item in results.report.verdicts if item.status is not Status.PASSED]
     if broken:
-        reasons = "; ".join(f"{item.name}: {item.reason}" for item in broken[:_MOST_TOLD])
-        more = f" and {len(broken) - _MOST_TOLD} more" if len(broken) > _MOST_TOLD else ""
+        reasons = "; ".join(f"{item.name}: {item.reason}" for item in broken[:_MOST_SHOWN])
+        more = f" and {len(broken) - _MOST_SHOWN} more" if len(broken) > _MOST_SHOWN else ""
         written = f"{contract.id} {contract.version or ''}".rstrip()
         raise ContractViolation(
             f"the data does not satisfy {written}: {reasons}{more}",

@@ -93,7 +93,7 @@ class ContractValidator:
         frames = {described.name: frame, **(datasets or {})}
         with _database(frames, described, dates) as database:
             results = contract.run(database, on, fail_on=fail_on, now=now, unsupported=unsupported)
-        return _told(results, contract, described)
+        return _validation(results, contract, described)
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def _database(
             spark.catalog.dropTempView(view)
 
 
-def _told(results: Results, contract: Contract, model: Model) -> Validation:
+def _validation(results: Results, contract: Contract, model: Model) -> Validation:
     rules = contract.rules_of(results)
     validation = Validation(
         valid=results.outcome in (Outcome.PASSED, Outcome.WARNED),

@@ -14,7 +14,7 @@ from dqx_airflow.api.call_site import CallSite, caller_place
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.errors import RequestError
-from dqx_airflow.exact import as_told, exact, magnitude
+from dqx_airflow.exact import exact, exact_as_written, magnitude
 from dqx_airflow.tuning.tunables import Tunable
 from dqx_airflow.values import Span
 
@@ -132,7 +132,7 @@ def number(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes
         if isinstance(value, Integral):
             exact = int(value)
         else:
-            exact = Fraction(as_told(value if isinstance(value, _EXACT) else float(value)))
+            exact = Fraction(exact_as_written(value if isinstance(value, _EXACT) else float(value)))
     except (OverflowError, ValueError):
         exact = None
     if exact is None or magnitude(exact) >= _TOO_LARGE:

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw, printable
-from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
+from dqx_airflow.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.values import (
     FailingRow,
     GateReport,
@@ -283,7 +283,7 @@ def unscaled_limit(verdict: Verdict) -> str | None:
     limit = verdict.threshold
     if verdict.multiplier == 1.0 or isinstance(limit, str) or limit is None:
         return None
-    own = limit / Fraction(as_told(verdict.multiplier))
+    own = limit / Fraction(exact_as_written(verdict.multiplier))
     return f"{format_in_unit(limit, verdict)}, for the metric value {format_in_unit(own, verdict)}"
 
 

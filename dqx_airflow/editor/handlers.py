@@ -50,7 +50,7 @@ _ENTRIES = {
 def answer_hover(ls: DqlServer, params: types.HoverParams) -> types.Hover | None:
     reading, offset = ls.read_at(params.text_document, params.position)
     shown = hover(reading, offset, ls.catalog(reading.name))
-    ls.tell_problems()
+    ls.show_problems()
     if shown is None:
         return None
     content = types.MarkupContent(types.MarkupKind.Markdown, shown.markdown)
@@ -60,7 +60,7 @@ def answer_hover(ls: DqlServer, params: types.HoverParams) -> types.Hover | None
 def answer_completion(ls: DqlServer, params: types.CompletionParams) -> types.CompletionList:
     reading, offset = ls.read_at(params.text_document, params.position)
     completion = complete(reading, offset, ls.catalog(reading.name), _importable(ls, reading.name))
-    ls.tell_problems()
+    ls.show_problems()
     where = stretch_of(reading.lines, completion.start, completion.end)
     is_called = reading.source.text[completion.end : completion.end + 1] == "("
     has_snippets = _has_snippets(ls.client_capabilities) and not is_called

@@ -37,7 +37,7 @@ class DqlServer(LanguageServer):
         self.uris: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self.catalogs: dict[str, Catalog] = {}
-        self.told: set[str] = set()
+        self.shown_problems: set[str] = set()
 
     # Texts
 
@@ -75,12 +75,12 @@ class DqlServer(LanguageServer):
             self.catalogs[folder] = find_catalog(name)
         return self.catalogs[folder]
 
-    def tell_problems(self) -> None:
+    def show_problems(self) -> None:
         """Says once what could not be read of the datasets."""
         for catalog in self.catalogs.values():
             for problem in catalog.problems:
-                if problem not in self.told:
-                    self.told.add(problem)
+                if problem not in self.shown_problems:
+                    self.shown_problems.add(problem)
                     kind = types.MessageType.Warning
                     self.window_show_message(types.ShowMessageParams(kind, problem))
 

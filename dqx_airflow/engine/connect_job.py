@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from dqx_airflow.config.connection import Connection, connection_of
 from dqx_airflow.engine.job import EXIT_INFRASTRUCTURE, run_gates, run_job
 from dqx_airflow.engine.session.cancellation import JobEnding
-from dqx_airflow.engine.session.connection import open_session, spark_errors_told
+from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import GateReport, GateRequest
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
     def run(request: GateRequest) -> tuple[GateReport, ...]:
         session = ending.opening(lambda name: _open(connection, name, given["settings"]))
-        with spark_errors_told(connection):
+        with spark_errors_explained(connection):
             reports = run_gates(request.parts, session)
             ending.close()
             return reports

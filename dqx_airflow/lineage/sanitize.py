@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
+from dqx_airflow.exact import exact_as_written, exact_text, is_decimal, nearest_float
 
 NAME = 500
 VALUE = 500
@@ -65,11 +65,13 @@ def integer(value: Any) -> int | None:
 def param(value: Any) -> int | float | str | None:
     """A metric value for free-form parameters: a number where every reader keeps it, else text."""
     finite = number(value)
-    if finite is not None and abs(finite) <= _LARGEST_SAFE_INT and _is_told(finite, value):
+    if finite is not None and abs(finite) <= _LARGEST_SAFE_INT and _is_exact(finite, value):
         return finite
     return value_text(value)
 
 
-def _is_told(shown: float, value: Any) -> bool:
+def _is_exact(shown: float, value: Any) -> bool:
     """False for a decimal of which a float shows other digits."""
-    return not isinstance(value, Fraction) or not is_decimal(value) or as_told(shown) == value
+    return (
+        not isinstance(value, Fraction) or not is_decimal(value) or exact_as_written(shown) == value
+    )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.sources import FoundSource
     from dqx_airflow.values import DatasetRef, GateRequest, SourceFile
 
-_MOST_TOLD = 20
+_MOST_SHOWN = 20
 _SIGNS = "\n"
 """What stands in every contract, and in no path."""
 
@@ -152,7 +152,7 @@ class ContractGateOperator(GateOperator):
         from dqx_airflow.operators.mistakes import is_open, known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, places_of
 
-        if is_open(self.contract) or (self.is_told_by_function and not self.contract):
+        if is_open(self.contract) or (self.is_set_by_function and not self.contract):
             return [], ()
         if [*self.own_mistakes()]:
             return [], ()
@@ -183,7 +183,7 @@ class ContractGateOperator(GateOperator):
         from dqx_airflow.operators.mistakes import is_open
 
         given = (self.data, self.datasets, self.server, self.models)
-        if any(map(is_open, given)) or self.is_told_by_function:
+        if any(map(is_open, given)) or self.is_set_by_function:
             return []
         self._enforcement = enforcement
         try:
@@ -244,9 +244,9 @@ class ContractGateOperator(GateOperator):
                 if is_same
                 else replace(part, suite=own.suite, contract=own.contract, selection=own.selection)
             )
-        for line in list(unchecked)[:_MOST_TOLD]:
+        for line in list(unchecked)[:_MOST_SHOWN]:
             self.log.warning("%s", line)
-        if (more := len(unchecked) - _MOST_TOLD) > 0:
+        if (more := len(unchecked) - _MOST_SHOWN) > 0:
             self.log.warning("not checked: %d more; see `dql contract coverage`", more)
         return replace(compiled, more=tuple(parts))
 

@@ -29,7 +29,7 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
 
     source_field = ""
     """The argument for the source, `suite` or `contract`."""
-    is_told_by_function = True
+    is_set_by_function = True
     takes_several = False
     """Whether there may be several sources."""
 

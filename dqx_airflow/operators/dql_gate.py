@@ -171,7 +171,7 @@ class DqlGateOperator(GateOperator):
         mistakes: list[str] = []
         files: list[Path] = []
         names: set[str] = set()
-        if is_open(self.suite) or (self.is_told_by_function and not self.suite):
+        if is_open(self.suite) or (self.is_set_by_function and not self.suite):
             return [], ()
         read: list[tuple[Suite, FoundSource, Checked]] = []
         for suite in suites_of(self.suite):

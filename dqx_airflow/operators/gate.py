@@ -145,7 +145,7 @@ class GateOperator(SparkJobOperator):
     )
     names_all_datasets: ClassVar[bool] = True
     """Whether `datasets` are all there are; a contract may know of more."""
-    is_told_by_function: ClassVar[bool] = False
+    is_set_by_function: ClassVar[bool] = False
     """Whether a function returns the datasets, or the source, when the task runs."""
     operator_extra_links = (GateReportLink(),)
     outlets: list[Any]
@@ -334,9 +334,9 @@ class GateOperator(SparkJobOperator):
         connection = require_connection(self._conn_id)
         reports = stored_reports(request, self._place)
         if reports is None:
-            from dqx_airflow.databases import told_to_children
+            from dqx_airflow.databases import in_environment
 
-            with self._place.told_to_children(), told_to_children(self._databases):
+            with self._place.in_environment(), in_environment(self._databases):
                 ending = self.run_job(request, connection, context)
             if ending is None:
                 self._defer(request, started)
@@ -403,14 +403,14 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.operators.assets import announce
         from dqx_airflow.operators.notices import run_callbacks
         from dqx_airflow.operators.outcome import XCOM_KEY, end_task, summary
-        from dqx_airflow.operators.parts import part_lines, parts_told, told_together
+        from dqx_airflow.operators.parts import combined_report, part_lines, summaries_of_parts
         from dqx_airflow.values import Outcome
 
         gate = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
-        self.report = report = told_together(reports, gate)
+        self.report = report = combined_report(reports, gate)
         content = {
             **summary(report),
-            **parts_told(reports),
+            **summaries_of_parts(reports),
             "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
         }
         context["ti"].xcom_push(key=XCOM_KEY, value=content)

@@ -199,7 +199,7 @@ def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
     mistakes: list[str] = []
     refs: list[DatasetRef] | None = None
     given = gate.datasets
-    is_left_to_function = gate.is_told_by_function and not given
+    is_left_to_function = gate.is_set_by_function and not given
     if given is not None and not is_open(given) and not is_left_to_function:
         if isinstance(given, Mapping):
             refs = []

@@ -56,7 +56,7 @@ class _Fault:
 
     severity: str
     name: str
-    told: str
+    detail: str
 
 
 def gate_notice(context: Any) -> GateNotice:
@@ -198,7 +198,7 @@ def _markdown(
     incident: str,
 ) -> str:
     lines = [f"Gate {_code(gate)} {outcome}: {_plain(title)}"]
-    lines += [f"- {one.severity} {_code(one.name)} {_code(one.told)}" for one in faults]
+    lines += [f"- {one.severity} {_code(one.name)} {_code(one.detail)}" for one in faults]
     lines += [f"- and {more} more"] if more else []
     lines += [f"{_plain(name)}: {_code(text)}" for name, text in to_do]
     lines += [url] if url else []
@@ -218,7 +218,7 @@ def _html(
 ) -> str:
     escape = html.escape
     items = [
-        f"<li>{escape(one.severity)} <b>{escape(one.name)}</b> {escape(one.told)}</li>"
+        f"<li>{escape(one.severity)} <b>{escape(one.name)}</b> {escape(one.detail)}</li>"
         for one in faults
     ]
     items += [f"<li>and {more} more</li>"] if more else []

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from dqx_airflow.diagnostics.verdicts import headline, on_call
-from dqx_airflow.exact import as_told, exact_text, is_decimal, nearest_float
+from dqx_airflow.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.lineage.places import place_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
 from dqx_airflow.redact import redact_urls
@@ -192,6 +192,6 @@ def _cut_value(value: MetricValue) -> MetricValue:
     """A value that JSON holds; of what a float would round, the exact text."""
     if isinstance(value, Fraction):
         near = nearest_float(value)
-        is_told = math.isfinite(near) and (as_told(near) == value or not is_decimal(value))
+        is_told = math.isfinite(near) and (exact_as_written(near) == value or not is_decimal(value))
         return near if is_told else _cut(exact_text(value))
     return _cut(value) if isinstance(value, str) else value

@@ -21,7 +21,7 @@ from dqx_airflow.values import (
 _MOST_PARTS = 100
 
 
-def told_together(reports: Sequence[GateReport], gate: str) -> GateReport:
+def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
     """The reports as one, whose assertions are named after their date and their suite.
 
     Its outcome is the worst, and its run that of the first report with this outcome.
@@ -53,7 +53,7 @@ def told_together(reports: Sequence[GateReport], gate: str) -> GateReport:
     )
 
 
-def parts_told(reports: Sequence[GateReport]) -> dict[str, Any]:
+def summaries_of_parts(reports: Sequence[GateReport]) -> dict[str, Any]:
     """What the summary in XCom says of each report; nothing of a single one."""
     if len(reports) == 1:
         return {}

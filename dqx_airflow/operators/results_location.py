@@ -37,7 +37,7 @@ class ResultsPlace:
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
 
     @contextmanager
-    def told_to_children(self) -> Iterator[None]:
+    def in_environment(self) -> Iterator[None]:
         """While it lasts, a process that is started here knows the options of the storage.
 
         They are passed in the environment alone: arguments and `conf` are seen by others.

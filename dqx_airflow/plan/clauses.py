@@ -81,7 +81,7 @@ def unenforced_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...
     )
 
 
-def told_as_unenforced(clause: UnenforcedClause) -> str:
+def unenforced_line(clause: UnenforcedClause) -> str:
     """One line about a clause that is not enforced: its path, its severity, and the reason."""
     what = "accepted" if clause.is_accepted else "not checked"
     return f"{what}: {clause.path} ({clause.severity.value}): {_reason(clause)}"

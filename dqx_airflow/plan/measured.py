@@ -141,7 +141,7 @@ def measured_json(
         "details": dict(measured.details),
         "skipped": sorted(measured.skipped),
         "reads": dict(measured.reads),
-        "groups": {key: _told_groups(groups) for key, groups in measured.groups.items()},
+        "groups": {key: _groups_as_lists(groups) for key, groups in measured.groups.items()},
         "group_types": {key: groups.types for key, groups in measured.groups.items()},
     }
     kept = {name: part for name, part in fields.items() if part}
@@ -193,7 +193,7 @@ def _argument(argument: Any) -> Any:
             return argument
 
 
-def _told_groups(groups: GroupValues) -> list[list[Any]]:
+def _groups_as_lists(groups: GroupValues) -> list[list[Any]]:
     """For each group its values, then the value of the metric, then its details if known."""
     rows = []
     for group, value in groups.values.items():

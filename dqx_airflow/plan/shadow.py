@@ -67,7 +67,7 @@ def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
         )
         return plan, None
     except Exception as error:  # whatever it is, the gate goes on without its shadow
-        return None, _told(error)
+        return None, _on_one_line(error)
 
 
 def with_requests_of(plan: Plan, shadow: Plan | None) -> Plan:
@@ -102,7 +102,7 @@ def shadow_report(
         requires = request.require_history or plan.require_history
         outcome = decide(verdicts, request.fail_on, require_history=requires)
     except Exception as error:  # as above
-        return ShadowReport(shadow.name, problem=_told(error))
+        return ShadowReport(shadow.name, problem=_on_one_line(error))
     return ShadowReport(shadow.name, plan.suite, outcome, verdicts)
 
 
@@ -118,5 +118,5 @@ def _problem(checked: Checked, datasets: Sequence[DatasetRef]) -> str | None:
     return f"{many} in {first.span.file}:{first.span.line}: {first.message}"
 
 
-def _told(error: Exception) -> str:
+def _on_one_line(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:400]

@@ -34,7 +34,7 @@ class FolderHome:
     folder: Path
 
     def ids(self) -> tuple[str, ...]:
-        with _failures_told(self.folder):
+        with _registry_errors(self.folder):
             if not self.folder.is_dir():
                 return ()
             homes = [home for home in self.folder.iterdir() if home.is_dir()]
@@ -42,11 +42,11 @@ class FolderHome:
             return tuple(sorted(str(_record(entry)["id"]) for entry in first))
 
     def entries(self, contract_id: str) -> tuple[VersionEntry, ...]:
-        with _failures_told(self.folder):
+        with _registry_errors(self.folder):
             return tuple(map(_read, _folders(self._home(contract_id))))
 
     def add(self, entry: VersionEntry) -> bool:
-        with _failures_told(self.folder):
+        with _registry_errors(self.folder):
             return _write(self._home(entry.contract_id), entry)
 
     def _home(self, contract_id: str) -> Path:
@@ -141,7 +141,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _failures_told(folder: Path) -> Iterator[None]:
+def _registry_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError) as error:

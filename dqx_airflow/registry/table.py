@@ -46,7 +46,7 @@ class TableHome:
     place: str
 
     def ids(self) -> tuple[str, ...]:
-        with self._failures_told():
+        with self._registry_errors():
             table = self._table()
             if table is None:
                 return ()
@@ -54,7 +54,7 @@ class TableHome:
             return tuple(sorted(set(ids["contract_id"].to_pylist())))
 
     def entries(self, contract_id: str) -> tuple[VersionEntry, ...]:
-        with self._failures_told():
+        with self._registry_errors():
             table = self._table()
             if table is None:
                 return ()
@@ -65,7 +65,7 @@ class TableHome:
     def add(self, entry: VersionEntry) -> bool:
         name = f"dqx:contract:{entry.contract_id}:{entry.number}"
         once = CommitProperties(app_transactions=[Transaction(name, 1)])
-        with self._failures_told():
+        with self._registry_errors():
             table = self._table() or self._made()
             if table.transaction_version(name) is not None:
                 return False
@@ -122,7 +122,7 @@ class TableHome:
         )
 
     @contextmanager
-    def _failures_told(self) -> Iterator[None]:
+    def _registry_errors(self) -> Iterator[None]:
         try:
             yield
         except RegistryError:

@@ -37,7 +37,7 @@ from dqx_airflow.results.schema import (
     SOURCES,
     SOURCES_SCHEMA,
 )
-from dqx_airflow.results.tables import ResultsRoot, foreign_errors_told, locate, open_table
+from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, SourceFile, from_json
 
 _FIRST_LOOK_DAYS, _LAST_LOOK_DAYS = 60, 400
@@ -277,7 +277,7 @@ class OpenStore:
             table = self._tables.get(name)
             if table is not None:
                 try:
-                    with foreign_errors_told(location, "read"):
+                    with store_errors(location, "read"):
                         table.update_incremental()
                     return table
                 except StoreError:

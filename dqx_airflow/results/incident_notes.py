@@ -11,7 +11,7 @@ from dqx_airflow.results.columns import Row, as_utc
 from dqx_airflow.results.past import Select
 from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.schema import INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA
-from dqx_airflow.results.tables import foreign_errors_told, locate
+from dqx_airflow.results.tables import locate, store_errors
 
 ACKNOWLEDGED, COMMENT = "acknowledged", "comment"
 
@@ -44,7 +44,7 @@ def write_note(
     location = locate(root, storage_options)
     from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do without
 
-    with foreign_errors_told(location, "write"):
+    with store_errors(location, "write"):
         appended = append_once(location, INCIDENT_NOTES, {note.id: [_row(note)]})
     if appended is not None:
         tidy(location, *appended)

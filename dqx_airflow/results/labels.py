@@ -15,7 +15,7 @@ from dqx_airflow.results.columns import Row
 from dqx_airflow.results.past import Select, selecting
 from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA
-from dqx_airflow.results.tables import foreign_errors_told, locate
+from dqx_airflow.results.tables import locate, store_errors
 
 LabelKey: TypeAlias = tuple[str, date, str, str]
 """A gate, a date of its data, a check, and the name of an assertion."""
@@ -81,7 +81,7 @@ def write_labels(
         return ()
     from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do without
 
-    with foreign_errors_told(location, "write"):
+    with store_errors(location, "write"):
         appended = append_once(location, LABELS, {label.id: [_row(label)] for label in new})
     if appended is not None:
         tidy(location, *appended)

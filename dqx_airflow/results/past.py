@@ -22,7 +22,7 @@ from dqx_airflow.results.query import (
     text_literal,
 )
 from dqx_airflow.results.schema import RESULTS, RUNS
-from dqx_airflow.results.tables import foreign_errors_told, locate, open_table
+from dqx_airflow.results.tables import locate, open_table, store_errors
 from dqx_airflow.values import DatasetSnapshot, from_json
 
 _OF_RUNS = (
@@ -230,6 +230,6 @@ def query_results(
     counting = f'AND stored."{SHADOW}" IS NULL' if SHADOW in columns else ""
     standing = _LAST.format(last=last_first({column.name for column in runs.schema().fields}))
     text = _VIEW.format(standing=standing, counting=counting) + sql
-    with foreign_errors_told(location, "read"):
+    with store_errors(location, "read"):
         builder = QueryBuilder().register("stored", results).register("runs", runs)
         return rows_of(builder.execute(text).read_all())

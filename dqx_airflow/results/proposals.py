@@ -16,7 +16,7 @@ from dqx_airflow.results.columns import Row
 from dqx_airflow.results.past import Select, selecting
 from dqx_airflow.results.query import text_literal
 from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, RUNS
-from dqx_airflow.results.tables import foreign_errors_told, locate
+from dqx_airflow.results.tables import locate, store_errors
 from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
 
 _MOST_ATTEMPTS = 1000
@@ -172,7 +172,7 @@ def _append(
     from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do without
 
     location = locate(root, storage_options)
-    with foreign_errors_told(location, "write"):
+    with store_errors(location, "write"):
         appended = append_once(location, PROPOSALS, {str(row["event_id"]): [row]})
     if appended is not None:
         tidy(location, *appended)

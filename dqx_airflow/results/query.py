@@ -13,7 +13,7 @@ from typing import Any
 from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 
-from dqx_airflow.results.tables import ResultsRoot, foreign_errors_told
+from dqx_airflow.results.tables import ResultsRoot, store_errors
 
 PARTIAL = "partial"
 """The column that tells runs that judged some assertions alone."""
@@ -47,7 +47,7 @@ def select_rows(
     if standing:
         rows = _STANDING.format(rows=rows, last=last_first(there))
     sql = f"SELECT {selected} FROM ({rows}) {order}"  # noqa: S608
-    with foreign_errors_told(location, "read"):
+    with store_errors(location, "read"):
         answer = QueryBuilder().register("stored", table).execute(sql).read_all()
         return rows_of(answer)
 

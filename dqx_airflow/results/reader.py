@@ -21,7 +21,7 @@ from dqx_airflow.results.schema import (
     RUNS,
     RUNS_SCHEMA,
 )
-from dqx_airflow.results.tables import ResultsRoot, foreign_errors_told, locate, open_table
+from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import GateReport, RunKey
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -162,7 +162,7 @@ def list_runs(
         rows = _newest(location, runs, columns, where, limit)
     else:
         rows = _standing(location, runs, columns, where, limit)
-    with foreign_errors_told(location, "read"):
+    with store_errors(location, "read"):
         return tuple(run_from_row(row) for row in rows)
 
 
@@ -272,7 +272,7 @@ def _reports(
     if any(run.get("shadow_run") for run in runs):
         shadows = rows_of(RESULTS, RESULTS_SCHEMA.names, shadows=True)
     return tuple(
-        _told(
+        _report_from(
             location,
             run,
             results.get(run["run_id"], ()),
@@ -293,10 +293,10 @@ def _report(location: ResultsRoot, run: Row) -> GateReport:
     shadow: Sequence[Row] = ()
     if run.get("shadow_run"):
         shadow = _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names, shadows=True)
-    return _told(location, run, results, failing, shadow)
+    return _report_from(location, run, results, failing, shadow)
 
 
-def _told(
+def _report_from(
     location: ResultsRoot,
     run: Row,
     results: Sequence[Row],

@@ -20,7 +20,7 @@ from dqx_airflow.results.commits import committed
 from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.schema import STATES, TABLES
 from dqx_airflow.results.store import append, dated, open_or_create, tidy
-from dqx_airflow.results.tables import ResultsRoot, foreign_errors_told, open_table
+from dqx_airflow.results.tables import ResultsRoot, open_table, store_errors
 from dqx_airflow.values import MetricValue
 
 Results: TypeAlias = Mapping[str, MetricValue]
@@ -62,7 +62,7 @@ class StateStore:
             'SELECT "dataset_date", "aggregate", "result", "fingerprint" FROM "states" '  # noqa: S608
             f'WHERE "scope" = \'{scope}\' AND ({" OR ".join(which)}) ORDER BY "stored_at"'
         )
-        with foreign_errors_told(self.location, "read"):
+        with store_errors(self.location, "read"):
             answer = QueryBuilder().register(STATES, table).execute(query)
             rows = rows_of(answer.read_all())
         return tuple(_states(rows))
@@ -78,7 +78,9 @@ class StateStore:
                 "scope": scope,
                 "dataset_date": state.date,
                 "aggregate": aggregate,
-                "result": None if state.results is None else tell_result(state.results[aggregate]),
+                "result": None
+                if state.results is None
+                else result_as_json(state.results[aggregate]),
                 "fingerprint": fingerprint,
                 "stored_at": at,
             }
@@ -88,7 +90,7 @@ class StateStore:
         if not rows:
             return
         definition = TABLES[STATES]
-        with foreign_errors_told(self.location, "write"):
+        with store_errors(self.location, "write"):
             added = dated(rows, definition)
 
             def commit() -> DeltaTable:
@@ -100,14 +102,14 @@ class StateStore:
         tidy(self.location, definition, table)
 
 
-def tell_result(result: MetricValue) -> str:
+def result_as_json(result: MetricValue) -> str:
     """A result as JSON, in which an exact number that is not whole is `{"exact": "0.1"}`."""
     plain = {_EXACT: exact_text(result)} if isinstance(result, Fraction) else result
     return json.dumps(plain)
 
 
-def read_result(text: str) -> MetricValue:
-    """The result of the JSON text that `tell_result` made."""
+def result_from_json(text: str) -> MetricValue:
+    """The result of the JSON text that `result_as_json` made."""
     plain = json.loads(text)
     value: MetricValue = parse_exact(plain[_EXACT]) if isinstance(plain, dict) else plain
     return value
@@ -123,7 +125,7 @@ def _states(rows: Iterable[Mapping[str, object]]) -> Iterable[State]:
         absent = {sql: row for sql, row in by_aggregate.items() if row["result"] is None}
         for kept in (there, absent):
             if kept:
-                results = {sql: read_result(str(row["result"])) for sql, row in there.items()}
+                results = {sql: result_from_json(str(row["result"])) for sql, row in there.items()}
                 yield State(
                     on if isinstance(on, date) else None,
                     results if kept is there else None,

@@ -32,9 +32,9 @@ from dqx_airflow.results.sources import source_rows
 from dqx_airflow.results.tables import (
     NO_LOG_CLEANUP,
     ResultsRoot,
-    foreign_errors_told,
     locate,
     open_table,
+    store_errors,
 )
 from dqx_airflow.values import GateReport, SourceFile
 
@@ -91,7 +91,7 @@ class ResultsStore:
             kept.update({digest: [row] for digest, row in source_rows(report, sources).items()})
             runs[report.run_id] = [run_row(report)]
         tables = []
-        with foreign_errors_told(location, "write"):
+        with store_errors(location, "write"):
             for name, rows in (
                 (RESULTS, results),
                 (FAILING_ROWS, failing),
@@ -117,7 +117,7 @@ class ResultsStore:
         location = self.location
         for name in names:
             open_table(location, name)
-        with foreign_errors_told(location, "write"):
+        with store_errors(location, "write"):
             if location.is_local:
                 _probe_folders(location, names)
             else:

@@ -77,7 +77,7 @@ def open_table(location: ResultsRoot, name: str) -> DeltaTable | None:
     :raises StoreError: something is there, but it is not our table, or it cannot be read.
     """
     uri = location.table(name)
-    with foreign_errors_told(location, "read"):
+    with store_errors(location, "read"):
         if location.is_local and not _has_local_log(location, name):
             return None
         try:
@@ -94,7 +94,7 @@ def open_table(location: ResultsRoot, name: str) -> DeltaTable | None:
 
 
 @contextmanager
-def foreign_errors_told(location: ResultsRoot, doing: str) -> Iterator[None]:
+def store_errors(location: ResultsRoot, doing: str) -> Iterator[None]:
     """Turns whatever the guests raise into one `StoreError`. `doing`: "read" or "write"."""
     try:
         yield

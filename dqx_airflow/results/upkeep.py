@@ -35,9 +35,9 @@ from dqx_airflow.results.schema import MONTH, RUNS, SOURCES, TABLES, TableDefini
 from dqx_airflow.results.tables import (
     NO_LOG_CLEANUP,
     ResultsRoot,
-    foreign_errors_told,
     locate,
     open_table,
+    store_errors,
 )
 from dqx_airflow.values import SourceDigest, from_json
 
@@ -145,7 +145,7 @@ def _of_all(
     for definition in TABLES.values():
         table = open_table(location, definition.name)
         if table is not None:
-            with foreign_errors_told(location, "write"):
+            with store_errors(location, "write"):
                 yield work(location, definition, table)
 
 

@@ -25,10 +25,10 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Days that come again. `told` names them in a sentence; `holds` says which they are."""
+    """Days that come again. `text` names them in a sentence; `holds` says which they are."""
 
     name: str
-    told: str
+    text: str
     periods: tuple[Period, ...]
     holds: Callable[[date], bool]
 

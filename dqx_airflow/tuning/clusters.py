@@ -206,7 +206,7 @@ def _tuned(
     evidence = {
         **evidence_of(backtest, trials, len(labelled), len(days)),
         "cluster": {
-            "days": cluster.calendar.told,
+            "days": cluster.calendar.text,
             "alarms": cluster.alarms,
             "of": cluster.all_alarms,
             "labelled_false": cluster.labels,
@@ -257,7 +257,7 @@ def _profile_names(name: str, calendar: Calendar) -> list[str]:
 def _why(cluster: _Cluster, name: str) -> str:
     return (
         f"{cluster.alarms} of {cluster.all_alarms} alarms of '{name}' are on "
-        f"{cluster.calendar.told}, {cluster.labels} of them labelled false"
+        f"{cluster.calendar.text}, {cluster.labels} of them labelled false"
     )
 
 

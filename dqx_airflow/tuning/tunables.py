@@ -15,7 +15,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.errors import RequestError
-from dqx_airflow.exact import as_told
+from dqx_airflow.exact import exact_as_written
 from dqx_airflow.values import Span
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ class _Bounded(Tunable[N]):
 
 def _written(number: float) -> int | Fraction:
     """The number as the parser would make it of the digits that Python shows."""
-    return number if isinstance(number, int) else Fraction(as_told(number))
+    return number if isinstance(number, int) else Fraction(exact_as_written(number))
 
 
 class TunableFloat(_Bounded[float]):

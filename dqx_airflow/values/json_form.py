@@ -62,7 +62,7 @@ def _tell_exactly(converter: Any, kind: type, names: tuple[str, ...]) -> None:
     unstructure: Any = make_dict_unstructure_fn(kind, converter)
     structure: Any = make_dict_structure_fn(kind, converter)
 
-    def told(value: Any) -> dict[str, Any]:
+    def unstructured(value: Any) -> dict[str, Any]:
         fields: dict[str, Any] = unstructure(value)
         for name in names:
             if isinstance(number := getattr(value, name), Fraction):
@@ -75,7 +75,7 @@ def _tell_exactly(converter: Any, kind: type, names: tuple[str, ...]) -> None:
             given = {**given, **{name: parse_exact(str(text)) for name, text in exactly.items()}}
         return structure(given, kind)
 
-    converter.register_unstructure_hook(kind, told)
+    converter.register_unstructure_hook(kind, unstructured)
     converter.register_structure_hook(kind, read)
 
 

@@ -57,12 +57,12 @@ def test_a_token_that_is_refused_is_told_in_one_line() -> None:
     import grpc
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-    from dqx_airflow.engine.session.connection import spark_errors_told
+    from dqx_airflow.engine.session.connection import spark_errors_explained
 
     status = grpc.StatusCode.UNAUTHENTICATED
     drawn = DRAWN.format(status=status.name, details="Invalid token")
     connection = connection_of("sc://lake:15002/;token=hush")
-    with pytest.raises(SparkError) as raised, spark_errors_told(connection):
+    with pytest.raises(SparkError) as raised, spark_errors_explained(connection):
         raise SparkConnectGrpcException(drawn, grpc_status_code=status)
     assert raised.value.problem == "sc://lake:15002 refused the token"
     assert "password of the connection" in (raised.value.hint or "")

@@ -23,7 +23,7 @@ from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.metrics.sums import typed
 from dqx_airflow.metrics.types import family_of
-from dqx_airflow.results.states import read_result, tell_result
+from dqx_airflow.results.states import result_as_json, result_from_json
 from dqx_airflow.values import MetricValue
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -65,7 +65,9 @@ def result_of(metric: str, spark_type: str, values: Sequence[Any]) -> MetricValu
     compute = METRICS[metric].in_python
     assert compute is not None
     try:
-        return read_result(tell_result(plain(compute(ColumnValues(spark_type, tuple(values))))))
+        return result_from_json(
+            result_as_json(plain(compute(ColumnValues(spark_type, tuple(values)))))
+        )
     except SumOverflow:
         return None
 

@@ -159,7 +159,7 @@ def test_a_process_that_is_started_meanwhile_knows_the_options(operators: Module
     from dqx_airflow.operators.results_location import ResultsPlace
 
     show = [sys.executable, "-c", f"import os; print(os.environ.get({STORAGE_VARIABLE!r}))"]
-    with ResultsPlace("s3://lake", {"aws_region": "eu"}).told_to_children():
+    with ResultsPlace("s3://lake", {"aws_region": "eu"}).in_environment():
         told = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     assert storage_options_of({STORAGE_VARIABLE: told}) == {"aws_region": "eu"}
     after = subprocess.run(show, capture_output=True, text=True, check=True).stdout
@@ -172,9 +172,9 @@ def test_options_that_the_worker_has_already_are_there_again_afterwards(
     from dqx_airflow.operators.results_location import ResultsPlace
 
     monkeypatch.setenv(STORAGE_VARIABLE, '{"aws_region": "us"}')
-    with ResultsPlace("/results").told_to_children():
+    with ResultsPlace("/results").in_environment():
         assert storage_options_of(os.environ) == {"aws_region": "us"}
-    with ResultsPlace("/results", {"aws_region": "eu"}).told_to_children():
+    with ResultsPlace("/results", {"aws_region": "eu"}).in_environment():
         assert storage_options_of(os.environ) == {"aws_region": "eu"}
     assert storage_options_of(os.environ) == {"aws_region": "us"}
 

@@ -14,7 +14,7 @@ from dqx_airflow.config.connection import Connection
 from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.drafting.observed import ObservedTable
 from dqx_airflow.dql.syntax.grammar import unquoted
-from dqx_airflow.engine.session.connection import open_session, spark_errors_told
+from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
@@ -64,7 +64,7 @@ def _session(
 ) -> Iterator[SparkSession]:
     spark = open_session(connection, title, settings)
     try:
-        with spark_errors_told(connection):
+        with spark_errors_explained(connection):
             yield spark
     finally:
         spark.stop()

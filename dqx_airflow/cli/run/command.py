@@ -91,7 +91,7 @@ class _Runner:
         elif reached != self._spark:
             typer.echo("warning: the new connection takes effect at the next start", err=True)
         first = call.requests[0]
-        typer.echo(_dates_told(call), err=True)
+        typer.echo(_dates_text(call), err=True)
         codes: list[int] = []
         with ExitStack() as opened:
             file = None
@@ -144,7 +144,7 @@ class _Runner:
             self._spark.close()
 
 
-def _dates_told(call: RunCall) -> str:
+def _dates_text(call: RunCall) -> str:
     """Which dates are judged, and where they come from."""
     first, last = call.dates[0].isoformat(), call.dates[-1].isoformat()
     origin = call.requests[0].date_from

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.config.connection import Connection
 from dqx_airflow.engine.job import run_gates, try_gates
-from dqx_airflow.engine.session.connection import open_session, spark_errors_told
+from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.engine.session.file_systems import check_file_systems
 from dqx_airflow.engine.session.meanwhile import import_meanwhile
-from dqx_airflow.engine.session.progress import tasks_told
+from dqx_airflow.engine.session.progress import tasks_reported
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
@@ -34,7 +34,7 @@ class Spark:
         """
         self._check(ref for request in requests for ref in request.datasets)
         run = run_gates if requests[0].results_root else try_gates
-        with ExitStack() as shown, spark_errors_told(self.connection):
+        with ExitStack() as shown, spark_errors_explained(self.connection):
 
             def session(_: str) -> SparkSession:
                 spark = self._open()
@@ -51,7 +51,7 @@ class Spark:
         from dqx_airflow.engine.measure import measure_together
 
         self._check(refs)
-        with ExitStack() as shown, spark_errors_told(self.connection):
+        with ExitStack() as shown, spark_errors_explained(self.connection):
             spark = self._open()
             _show_tasks(spark, plans[0].suite, shown)
             return measure_together(spark, refs, plans)[1]
@@ -98,4 +98,4 @@ def _show_tasks(spark: SparkSession, title: str, shown: ExitStack) -> None:
     def tell(done: int, total: int) -> None:
         progress.update(task, completed=done, total=total)
 
-    shown.enter_context(tasks_told(spark, tell))
+    shown.enter_context(tasks_reported(spark, tell))

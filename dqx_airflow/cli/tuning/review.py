@@ -66,17 +66,17 @@ def review(
         if approve is not None:
             proposal = queue.pending(approve)
             queue.approve(proposal, who, reason)
-            typer.echo(f"approved and applied: {_told(proposal)}")
+            typer.echo(f"approved and applied: {_described(proposal)}")
         elif reject is not None:
             if reason is None:
                 raise RequestError("a rejection needs a reason", "add --reason TEXT")
             proposal = queue.pending(reject)
             queue.reject(proposal, who, reason)
-            typer.echo(f"rejected: {_told(proposal)}")
+            typer.echo(f"rejected: {_described(proposal)}")
         elif apply:
             applied = queue.apply_approved()
             for one in applied:
-                typer.echo(f"applied: {_told(one)}")
+                typer.echo(f"applied: {_described(one)}")
             if not applied:
                 typer.echo("nothing is approved and not applied yet")
         else:
@@ -169,7 +169,7 @@ class _Queue:
             decide(self.root, proposal, stage, author, reason, storage_options=options)
 
 
-def _told(proposal: Proposal) -> str:
+def _described(proposal: Proposal) -> str:
     changes = [f"{one.param}: {one.old} -> {one.new}" for one in proposal.changes]
     if proposal.profile is not None:
         changes.append("a profile")

@@ -99,7 +99,7 @@ def value(place: RuleContext) -> CompiledClaim:
     demand, share = place.rule.demand, place.rule.share
     tell, kind = PREDICATES[type(demand)], kind_of(place.item)
     if isinstance(demand, Pattern | HasFormat) and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
-        return _told_as_text(place, kind)
+        return _matches_as_text(place, kind)
     if not is_sayable(place.way):
         values = nested(place.way)
         predicate = tell(values.operand, demand, place.item)
@@ -123,7 +123,7 @@ def unique_items(place: RuleContext) -> CompiledClaim:
     return each_row(of_every(way, predicate), place.rule.share)
 
 
-def _told_as_text(place: RuleContext, kind: ValueKind) -> CompiledClaim:
+def _matches_as_text(place: RuleContext, kind: ValueKind) -> CompiledClaim:
     """A pattern on values that are no texts: told of the texts that they become."""
     demand, share = place.rule.demand, place.rule.share
     if kind in (ValueKind.NESTED, ValueKind.BINARY):

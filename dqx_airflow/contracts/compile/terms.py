@@ -11,7 +11,7 @@ from fractions import Fraction
 from dqx_airflow.contracts.demands import Literal
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
-from dqx_airflow.exact import WrittenFloat, as_told, magnitude
+from dqx_airflow.exact import WrittenFloat, exact_as_written, magnitude
 from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
@@ -79,7 +79,7 @@ def number(value: int | Fraction | float) -> nodes.Number:
     if isinstance(value, float) and not math.isfinite(value):
         raise UnenforceableError(f"{value} is not a number to compare with")
     if isinstance(value, float):
-        exact = as_told(value)
+        exact = exact_as_written(value)
         value = exact if magnitude(exact) < _LARGEST_EXACT else Fraction(exact)
     return nodes.Number(value, nodes.Unit.PLAIN, NOWHERE)
 
@@ -88,11 +88,11 @@ def duration(seconds: float) -> nodes.Number:
     """:raises UnenforceableError: it has no end."""
     if not math.isfinite(seconds):
         raise UnenforceableError(f"{seconds} is not a duration to compare with")
-    return nodes.Number(as_told(seconds), nodes.Unit.DURATION, NOWHERE)
+    return nodes.Number(exact_as_written(seconds), nodes.Unit.DURATION, NOWHERE)
 
 
 def share(value: float) -> nodes.Number:
-    return nodes.Number(as_told(value), nodes.Unit.PERCENT, NOWHERE)
+    return nodes.Number(exact_as_written(value), nodes.Unit.PERCENT, NOWHERE)
 
 
 def text(value: str) -> nodes.Text:

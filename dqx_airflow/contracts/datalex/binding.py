@@ -35,7 +35,7 @@ def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ..
     is_certified = block.text("status") == CERTIFIED
     if "datalex_contract" in block.settings:
         named = _bound(block, manifest)
-        diagnostics += named if is_certified else map(_told_mildly, named)
+        diagnostics += named if is_certified else map(_as_mild, named)
     return tuple(diagnostics)
 
 
@@ -183,5 +183,5 @@ def _missing(name: str, given: Outputs, promise: ManifestContract, place: Span) 
     return Diagnostic(message, place, "E506", related=related, help=hint)
 
 
-def _told_mildly(diagnostic: Diagnostic) -> Diagnostic:
+def _as_mild(diagnostic: Diagnostic) -> Diagnostic:
     return replace(diagnostic, is_mild=True)

@@ -16,7 +16,7 @@ from dqx_airflow.contracts.demands import Bound, Demand, OfType, Presence, Requi
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.field_types import spark_type_of
-from dqx_airflow.contracts.dialects.naming import column_path, slug, told_apart
+from dqx_airflow.contracts.dialects.naming import column_path, slug, with_unique_names
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.yaml_document import Mapping
@@ -198,7 +198,7 @@ def _as_field(
         _type_of(written) if written is not None else None,
         node.span_of("name"),
         written,
-        told_apart(rules),
+        with_unique_names(rules),
         semantic=reading.text(node, "description"),
         is_key=is_key,
         is_sensitive=any(_SENSITIVE.search(text) for text in (classification or "", *tags)),

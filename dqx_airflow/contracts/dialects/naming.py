@@ -19,7 +19,7 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", apart.lower())[:_LONGEST].strip("_")
 
 
-def told_apart(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def with_unique_names(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """The rules with unique names: the second `sql` becomes `sql_2`. What is said twice is one."""
     said: dict[Rule, list[Rule]] = {}
     for rule in rules:

@@ -39,7 +39,7 @@ from dqx_airflow.contracts.dialects.field_types import (
     with_type,
 )
 from dqx_airflow.contracts.dialects.frequencies import interval_s
-from dqx_airflow.contracts.dialects.naming import column_path, told_apart
+from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -153,10 +153,10 @@ def _model(reading: ClauseReader, name: str) -> Model:
         name,
         reading.root.span_of("schema"),
         tuple(
-            replace(item, rules=told_apart((*item.rules, *_about(item.path, promises))))
+            replace(item, rules=with_unique_names((*item.rules, *_about(item.path, promises))))
             for item in fields
         ),
-        told_apart((*rules, *_freshness(reading, quality), *_retention(reading, freshness))),
+        with_unique_names((*rules, *_freshness(reading, quality), *_retention(reading, freshness))),
         description=reading.text(reading.mapping(reading.root, "contract"), "description"),
         is_closed=True,
     )

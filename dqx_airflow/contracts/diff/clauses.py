@@ -35,7 +35,7 @@ def compare_clauses(
         versions alone: what is said of them is no change of its own.
     """
     before, after = _named_leaves(_leaves(old), _leaves(new))
-    known = _Told.of(changes, old, new)
+    known = _Reported.of(changes, old, new)
     parts_of_rules = _parts_of_rules(before, after) | _parts_of_rules(after, before)
     for path in dict.fromkeys((*before, *after)):
         one, other = before.get(path), after.get(path)
@@ -184,8 +184,8 @@ def _change(
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What other changes have told: where, and the texts, whole and as the items of their lists.
+class _Reported:
+    """What other changes report: where, and the texts, whole and as the items of their lists.
 
     Each text with the names of the column that it is about; with none where it is about no column.
     """
@@ -195,7 +195,7 @@ class _Told:
     spans: frozenset[Span | None]
 
     @classmethod
-    def of(cls, changes: Collection[Change], old: Contract, new: Contract) -> _Told:
+    def of(cls, changes: Collection[Change], old: Contract, new: Contract) -> _Reported:
         nowhere: frozenset[str] = frozenset()
         texts = {(nowhere, _on_one_line(old.version), _on_one_line(new.version))}
         for change in changes:
@@ -208,7 +208,7 @@ class _Told:
             texts |= {(names, *pair) for pair in pairs}
         return cls(
             frozenset(texts),
-            frozenset(path for change in changes for path in _paths_told(change)),
+            frozenset(path for change in changes for path in _reported_paths(change)),
             frozenset(span for change in changes for span in (change.old_span, change.new_span)),
         )
 
@@ -229,7 +229,7 @@ class _Told:
         )
 
 
-def _paths_told(change: Change) -> Iterator[str]:
+def _reported_paths(change: Change) -> Iterator[str]:
     """The path of a change; of a nested column the types, too, that have it in them."""
     yield change.path
     parts = change.path.split(".")

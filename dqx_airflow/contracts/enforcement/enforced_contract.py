@@ -19,7 +19,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
-from dqx_airflow.plan.clauses import told_as_unenforced
+from dqx_airflow.plan.clauses import unenforced_line
 from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.values import (
     DatasetRef,
@@ -52,7 +52,7 @@ class Enforced:
     def account(self) -> tuple[str, ...]:
         """What no assertion checks, one line each; those first that state a check."""
         contract = self.contract
-        return tuple(map(told_as_unenforced, contract.unenforced)) + contract.not_understood
+        return tuple(map(unenforced_line, contract.unenforced)) + contract.not_understood
 
 
 @dataclass(frozen=True, slots=True)

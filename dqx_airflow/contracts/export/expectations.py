@@ -110,14 +110,14 @@ class ExportedRule:
         return {"mostly": self.rule.share} if self.rule.share < 1 else {}
 
 
-Told: TypeAlias = "Expectation | str"
+ExpectationOrReason: TypeAlias = "Expectation | str"
 
 
-def expectation_of(place: ExportedRule) -> Told:
+def expectation_of(place: ExportedRule) -> ExpectationOrReason:
     """The expectation that says what a rule says, or why there is none."""
     if place.item is not None and place.item not in place.model.fields:
         return "Great Expectations names no columns within others"
-    writer = _TELLERS.get(type(place.rule.demand))
+    writer = _WRITERS.get(type(place.rule.demand))
     expectation = writer(place, place.rule.demand) if writer is not None else NO_COUNTERPART
     if isinstance(expectation, Expectation) and place.rule.severity is not None:
         return Expectation(expectation.type, expectation.kwargs, _SEVERITIES[place.rule.severity])
@@ -143,11 +143,11 @@ def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expec
     return Expectation("expect_column_values_to_be_between", kwargs)
 
 
-def _required(place: ExportedRule, _: Required) -> Told:
+def _required(place: ExportedRule, _: Required) -> ExpectationOrReason:
     return Expectation("expect_column_values_to_not_be_null", {"column": place.column})
 
 
-def _type(place: ExportedRule, _: OfType) -> Told:
+def _type(place: ExportedRule, _: OfType) -> ExpectationOrReason:
     kind = place.item.type if place.item is not None else None
     if (name := type_name(kind)) is not None:
         kwargs: dict[str, Any] = {"column": place.column, "type_": name}
@@ -158,7 +158,7 @@ def _type(place: ExportedRule, _: OfType) -> Told:
     return NO_COUNTERPART
 
 
-def _bound(place: ExportedRule, demand: Bound) -> Told:
+def _bound(place: ExportedRule, demand: Bound) -> ExpectationOrReason:
     is_lowest = demand.op.startswith(">")
     expectation = bounds_of(
         place.column, demand if is_lowest else None, None if is_lowest else demand
@@ -166,25 +166,25 @@ def _bound(place: ExportedRule, demand: Bound) -> Told:
     return Expectation(expectation.type, expectation.kwargs | place.mostly)
 
 
-def _pattern(place: ExportedRule, demand: Pattern) -> Told:
+def _pattern(place: ExportedRule, demand: Pattern) -> ExpectationOrReason:
     return _matching(place, demand.expression)
 
 
-def _format(place: ExportedRule, demand: HasFormat) -> Told:
+def _format(place: ExportedRule, demand: HasFormat) -> ExpectationOrReason:
     return _matching(place, whole(TEXT_FORMATS[demand.name].pattern))
 
 
-def _matching(place: ExportedRule, regex: str) -> Told:
+def _matching(place: ExportedRule, regex: str) -> ExpectationOrReason:
     kwargs = {"column": place.column, "regex": regex, **place.mostly}
     return Expectation("expect_column_values_to_match_regex", kwargs)
 
 
-def _one_of(place: ExportedRule, demand: OneOf) -> Told:
+def _one_of(place: ExportedRule, demand: OneOf) -> ExpectationOrReason:
     kwargs = {"column": place.column, "value_set": list(demand.values), **place.mostly}
     return Expectation("expect_column_values_to_be_in_set", kwargs)
 
 
-def _length(place: ExportedRule, demand: Length) -> Told:
+def _length(place: ExportedRule, demand: Length) -> ExpectationOrReason:
     if place.item is None or place.item.type == "array":
         return NO_COUNTERPART
     ends = (demand.count, None) if demand.op == ">=" else (None, demand.count)
@@ -192,13 +192,13 @@ def _length(place: ExportedRule, demand: Length) -> Told:
     return Expectation("expect_column_value_lengths_to_be_between", kwargs)
 
 
-def _complete(_: ExportedRule, demand: Complete) -> Told:
+def _complete(_: ExportedRule, demand: Complete) -> ExpectationOrReason:
     # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbour.
     kwargs = {"column": plain_name(demand.column), "mostly": round(demand.share * 100, 10) / 100}
     return Expectation("expect_column_values_to_not_be_null", kwargs)
 
 
-def _unique(_: ExportedRule, demand: Unique) -> Told:
+def _unique(_: ExportedRule, demand: Unique) -> ExpectationOrReason:
     columns = [plain_name(column) for column in demand.columns]
     if len(columns) == 1:
         return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
@@ -206,7 +206,7 @@ def _unique(_: ExportedRule, demand: Unique) -> Told:
     return Expectation("expect_compound_columns_to_be_unique", kwargs)
 
 
-def _distinct(_: ExportedRule, demand: Distinct) -> Told:
+def _distinct(_: ExportedRule, demand: Distinct) -> ExpectationOrReason:
     if demand.duplicates > 0:
         return "Great Expectations permits no share of duplicates"
     columns = [plain_name(column) for column in demand.columns]
@@ -215,7 +215,7 @@ def _distinct(_: ExportedRule, demand: Distinct) -> Told:
     return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
 
 
-def _measured(_: ExportedRule, demand: MetricRule) -> Told:
+def _measured(_: ExportedRule, demand: MetricRule) -> ExpectationOrReason:
     if demand.metric == "null_count" and demand.is_percent:
         if demand.condition.op != "<=":
             return NO_COUNTERPART
@@ -271,20 +271,20 @@ def _rows(query: str) -> Expectation:
     return Expectation("unexpected_rows_expectation", {"unexpected_rows_query": query})
 
 
-def _satisfying(_: ExportedRule, demand: RowsSatisfy) -> Told:
+def _satisfying(_: ExportedRule, demand: RowsSatisfy) -> ExpectationOrReason:
     if demand.share < 1:
         return "Great Expectations permits no share of rows that a query finds"
     return _rows(f"SELECT * FROM {{batch}} WHERE NOT ({demand.predicate})")  # noqa: S608
 
 
-def _multiple_of(place: ExportedRule, demand: MultipleOf) -> Told:
+def _multiple_of(place: ExportedRule, demand: MultipleOf) -> ExpectationOrReason:
     if place.rule.share < 1:
         return NO_COUNTERPART
     column = sql_name(place.item.path if place.item else "")
     return _rows(f"SELECT * FROM {{batch}} WHERE {column} % {demand.divisor} <> 0")  # noqa: S608
 
 
-def _digits(place: ExportedRule, demand: Digits) -> Told:
+def _digits(place: ExportedRule, demand: Digits) -> ExpectationOrReason:
     if place.rule.share < 1:
         return NO_COUNTERPART
     column = sql_name(place.item.path if place.item else "")
@@ -293,7 +293,7 @@ def _digits(place: ExportedRule, demand: Digits) -> Told:
     return _rows(f"SELECT * FROM {{batch}} WHERE {too_long}")  # noqa: S608
 
 
-def _refers(place: ExportedRule, demand: Refers) -> Told:
+def _refers(place: ExportedRule, demand: Refers) -> ExpectationOrReason:
     if "." not in demand.dataset:
         return "Great Expectations reads one table: it is not known where the other one is"
     return _rows(missing_rows("{batch}", demand))
@@ -310,26 +310,26 @@ def missing_rows(table: str, demand: Refers) -> str:
     return f"SELECT * FROM {table} AS here WHERE {known} AND NOT EXISTS ({partner})"  # noqa: S608
 
 
-def _fresh(_: ExportedRule, demand: Fresh) -> Told:
+def _fresh(_: ExportedRule, demand: Fresh) -> ExpectationOrReason:
     if demand.column is None:
         return "it names no column"
     return _aged(f"max({sql_name(demand.column)})", demand.age_s)
 
 
-def _retained(_: ExportedRule, demand: Retained) -> Told:
+def _retained(_: ExportedRule, demand: Retained) -> ExpectationOrReason:
     if demand.column is None:
         return "it names no column"
     return _aged(f"min({sql_name(demand.column)})", demand.period_s)
 
 
-def _aged(moment: str, age_s: float) -> Told:
+def _aged(moment: str, age_s: float) -> ExpectationOrReason:
     oldest = f"current_timestamp() - INTERVAL {age_s:.10g} SECONDS"
     return _rows(
         f"SELECT {moment} AS moment FROM {{batch}} HAVING {moment} < {oldest}"  # noqa: S608
     )
 
 
-def _prompt(_: ExportedRule, demand: Prompt) -> Told:
+def _prompt(_: ExportedRule, demand: Prompt) -> ExpectationOrReason:
     if demand.share < 1:
         return "Great Expectations permits no share of rows that a query finds"
     due = f"{sql_name(demand.source)} + INTERVAL {demand.delay_s:.10g} SECONDS"
@@ -337,7 +337,7 @@ def _prompt(_: ExportedRule, demand: Prompt) -> Told:
     return _rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
 
 
-def _among_rows(place: ExportedRule, demand: AmongRows) -> Told:
+def _among_rows(place: ExportedRule, demand: AmongRows) -> ExpectationOrReason:
     if demand.sql_dialect not in (None, "spark", "databricks"):
         return NO_COUNTERPART
     expectation = expectation_of(replace(place, rule=replace(place.rule, demand=demand.demand)))
@@ -347,7 +347,7 @@ def _among_rows(place: ExportedRule, demand: AmongRows) -> Told:
     return replace(expectation, kwargs={**expectation.kwargs, **where})
 
 
-_TELLERS: dict[type[Demand], Callable[[ExportedRule, Any], Told]] = {
+_WRITERS: dict[type[Demand], Callable[[ExportedRule, Any], ExpectationOrReason]] = {
     Required: _required,
     OfType: _type,
     Bound: _bound,

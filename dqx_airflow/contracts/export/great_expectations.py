@@ -91,13 +91,13 @@ def _meta(contract: Contract) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _SuiteWriter:
-    """Tells the rules of a model as expectations. `told` are the `id` of those that have been."""
+    """Writes the rules of a model as expectations. `written` holds the `id` of those done."""
 
     contract: Contract
     model: Model
     is_older: bool = False
     losses: list[Loss] = field(default_factory=list)
-    told: set[int] = field(default_factory=set)
+    written: set[int] = field(default_factory=set)
 
     def generated(self) -> Iterator[Expectation]:
         """What the generator makes, in its order."""
@@ -200,11 +200,11 @@ class _SuiteWriter:
 
     def _left(self) -> Iterator[tuple[Field | None, Rule]]:
         for _, item, rule in self.contract.rules():
-            if id(rule) not in self.told:
+            if id(rule) not in self.written:
                 yield item, rule
 
     def _tell(self, *rules: Rule) -> None:
-        self.told.update(map(id, rules))
+        self.written.update(map(id, rules))
 
     def _lose(self, item: Field | None, rule: Rule, reason: str) -> None:
         self.losses.append(loss_of(self.contract, self.model, item, rule, reason))

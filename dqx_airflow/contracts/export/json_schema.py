@@ -70,7 +70,7 @@ def schema(contract: Contract) -> Exported:
         "$schema": _DRAFT,
         "$comment": f"Exported from the contract {contract.id}{version}.",
         "title": model.title or model.name,
-        **_told("description", model.description or contract.description),
+        **_remark("description", model.description or contract.description),
         "type": "object",
         **writer.members(model.fields),
         **({"additionalProperties": False} if is_closed else {}),
@@ -82,7 +82,7 @@ def schema(contract: Contract) -> Exported:
     return Exported(text, (*writer.losses, *unsupported_clauses(contract)))
 
 
-def _told(key: str, text: str | None) -> dict[str, str]:
+def _remark(key: str, text: str | None) -> dict[str, str]:
     return {key: text.strip()} if text and text.strip() else {}
 
 
@@ -103,8 +103,8 @@ class _SchemaWriter:
 
     def value(self, item: Field) -> dict[str, Any]:
         plain = {
-            **_told("title", item.title),
-            **_told("description", _meaning(item)),
+            **_remark("title", item.title),
+            **_remark("description", _meaning(item)),
             **self._type(item),
         }
         more = []

@@ -90,7 +90,7 @@ def objections(
     changes = diff(base.contract, contract, semantic=semantic)
     problems = []
     if changes.shortfall is not None:
-        problems.append(Objection(changes.shortfall, _told(changes)))
+        problems.append(Objection(changes.shortfall, _summary(changes)))
     elif _breaks(changes, base.version, version):
         problems += _too_often(base, published, on)
         problems += _too_soon(base, contract, published, on)
@@ -121,7 +121,7 @@ def _breaks(changes: Diff, old: Version, new: Version) -> bool:
     return bool(changes.breaking) and old.major > 0 and new.is_release
 
 
-def _told(changes: Diff) -> str:
+def _summary(changes: Diff) -> str:
     shown = [change.message for change in changes.changes if change.bump is changes.due]
     left = len(shown) - _SHOWN_CHANGES
     more = f"; and {left} more" if left > 0 else ""

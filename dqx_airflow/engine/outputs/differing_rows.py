@@ -73,7 +73,7 @@ def differing_rows(
     failing_rows = (
         failing
         for row in rows
-        for kind, failing in _told(match.dataset, match.reference, row)
+        for kind, failing in _failing_rows_of(match.dataset, match.reference, row)
         if kind in kinds
     )
     return tuple(islice(failing_rows, most))
@@ -87,7 +87,7 @@ def _cell(pair: ColumnPair, values: Sequence[str], masked: Sequence[str]) -> str
     return shown_cell(number, pair.left.type, is_masked=is_hidden)
 
 
-def _told(dataset: str, reference: str, row: Row) -> Iterator[tuple[str, FailingRow]]:
+def _failing_rows_of(dataset: str, reference: str, row: Row) -> Iterator[tuple[str, FailingRow]]:
     """The rows of one key, each with its kind."""
     key = json.loads(row["key"])
     for left, right, differing in zip_longest(row["lefts"], row["rights"], row["differing"]):

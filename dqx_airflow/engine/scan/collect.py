@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1)
 # fails on years that Python does not support.
 _DAYS, _MICROSECONDS = "unix_date({})", "unix_micros({})"
 _LOCAL = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
-_TOLD: dict[type[DataType], str] = {
+_COLLECTED_AS: dict[type[DataType], str] = {
     DateType: _DAYS,
     TimestampType: _MICROSECONDS,
     TimestampNTZType: _LOCAL,
@@ -43,7 +43,7 @@ def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
     """
     types = [type(field.dataType) for field in frame.schema.fields]
     numbered = frame.toDF(*map(str, range(len(types))))
-    expressions = [_TOLD.get(kind, "{}").format(f"`{nr}`") for nr, kind in enumerate(types)]
+    expressions = [_COLLECTED_AS.get(kind, "{}").format(f"`{nr}`") for nr, kind in enumerate(types)]
     with spark_failures():
         rows = numbered.selectExpr(*expressions).collect()
     return [tuple(map(_value, row, types)) for row in rows]

@@ -85,13 +85,13 @@ def scan_groups(
         memory.recall(dataset, references, needs, answers)
     missing = [need for need in needs if need not in answers]
     stored = frozenset(answers.values)
-    known = {key: _read(str(text)) for key, text in answers.values.items()}
+    known = {key: _from_json(str(text)) for key, text in answers.values.items()}
     for results in side_by_side(spark, lambda one: one.read(missing, answers.broken), scans):
         known.update(results)
     if memory is not None and missing:
         for (on, sql), values in known.items():
             if (on, sql) not in answers.values:
-                answers.add(on, {sql: _told(values)}, Origin.SCAN)
+                answers.add(on, {sql: _to_json(values)}, Origin.SCAN)
         memory.keep(dataset, references, missing, answers)
     scanned = Scanned()
     for one in scans:
@@ -317,13 +317,13 @@ class _GroupedScan:
         scanned.groups[request] = values
 
 
-def _told(values: Known) -> str:
+def _to_json(values: Known) -> str:
     """The values of all groups as JSON."""
     rows = [[[*map(_exactly, group)], _exactly(value)] for group, value in values.items()]
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
 
-def _read(text: str) -> Known:
+def _from_json(text: str) -> Known:
     return {tuple(map(_plain, group)): _plain(value) for group, value in json.loads(text)}
 
 

@@ -45,7 +45,7 @@ def open_session(connection: Connection, name: str, settings: Mapping[str, str])
     :raises SparkError: the session cannot be opened.
     """
     quiet_pyspark()
-    with spark_errors_told(connection):
+    with spark_errors_explained(connection):
         match connection.kind:
             case ConnectionKind.LOCAL | ConnectionKind.STANDALONE:
                 return _classic(connection, name, settings)
@@ -56,7 +56,7 @@ def open_session(connection: Connection, name: str, settings: Mapping[str, str])
 
 
 @contextmanager
-def spark_errors_told(connection: Connection) -> Iterator[None]:
+def spark_errors_explained(connection: Connection) -> Iterator[None]:
     """Turns the exceptions of Spark and its transports into one readable error.
 
     :raises SparkError: Spark failed.
@@ -66,7 +66,7 @@ def spark_errors_told(connection: Connection) -> Iterator[None]:
     except (PySparkException, Py4JError, OSError) as error:
         if is_refused(error):
             raise SparkError(f"{connection} refused the token", _LOG_IN) from error
-        raise SparkError(f"{connection}: {_told(error, connection)}", _DOCTOR) from error
+        raise SparkError(f"{connection}: {_without_address(error, connection)}", _DOCTOR) from error
 
 
 def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
@@ -92,7 +92,7 @@ def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> 
         except Exception as error:
             said.seek(0)
             lines = said.read().decode(errors="replace").strip().splitlines()[-_TAIL:]
-            described = [f"{connection}: {_told(error, connection)}", *lines]
+            described = [f"{connection}: {_without_address(error, connection)}", *lines]
             raise SparkError("\n".join(described), _DOCTOR) from error
 
 
@@ -107,7 +107,7 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
         session: Any = builder.getOrCreate()
     except ImportError as error:
         raise SparkError(
-            f"Spark Connect needs more packages: {_told(error, connection)}",
+            f"Spark Connect needs more packages: {_without_address(error, connection)}",
             "pip install 'pyspark[connect]'",
         ) from error
     from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -138,7 +138,7 @@ def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSes
         session: SparkSession = builder.getOrCreate()
     except Exception as error:  # of any of the ways in which Databricks looks for credentials
         raise SparkError(
-            f"{connection}: {_told(error, connection)}",
+            f"{connection}: {_without_address(error, connection)}",
             "set DATABRICKS_TOKEN, or a profile in DATABRICKS_CONFIG_PROFILE",
         ) from error
     for key, value in {**SQL_DEFAULTS, **settings}.items():
@@ -186,7 +186,7 @@ def _stderr_to(file: IO[bytes]) -> Iterator[None]:
         os.close(kept)
 
 
-def _told(error: BaseException, connection: Connection) -> str:
+def _without_address(error: BaseException, connection: Connection) -> str:
     """The first line of an error, redacted: an address may hold a token, and libraries quote it."""
     line = grpc_details(error) or first_line(error)
     return redact_urls(line.replace(connection.address, str(connection)))

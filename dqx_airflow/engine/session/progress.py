@@ -18,12 +18,12 @@ _INTERVAL_S = 0.2
 
 
 @contextmanager
-def tasks_told(spark: SparkSession, listener: Listener) -> Iterator[None]:
+def tasks_reported(spark: SparkSession, listener: Listener) -> Iterator[None]:
     """Reports the progress of the Spark tasks inside the block to the listener."""
     try:
         tracker = spark.sparkContext.statusTracker()
     except AttributeError:  # Spark Connect has no such handle, but a server that reports progress
-        with _told_by_server(spark, listener):
+        with _reported_by_server(spark, listener):
             yield
         return
     ended = threading.Event()
@@ -37,7 +37,7 @@ def tasks_told(spark: SparkSession, listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def _told_by_server(spark: SparkSession, listener: Listener) -> Iterator[None]:
+def _reported_by_server(spark: SparkSession, listener: Listener) -> Iterator[None]:
     def handler(stages: Any, **_: Any) -> None:
         stages_left = list(stages or ())
         if stages_left:

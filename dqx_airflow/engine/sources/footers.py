@@ -48,7 +48,7 @@ def require_orc_types(
             if name is None:
                 continue
             if spelled_like(held.name, folders) is not None:
-                raise _told_twice(ref, name, file)
+                raise _in_file_and_folder(ref, name, file)
             if not _holds(read[name], held.type):
                 raise DatasetError(
                     f"dataset '{ref.name}': column '{name}' is of type {held.type} in {file}, but "
@@ -85,10 +85,10 @@ def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[Data
         newest = _newest(files)
         for file, wrong in zip(newest, threads.map(disagrees, newest), strict=True):
             if wrong:
-                raise _told_twice(ref, both[0], file.path)
+                raise _in_file_and_folder(ref, both[0], file.path)
 
 
-def _told_twice(ref: DatasetRef, column: str, file: str) -> DatasetError:
+def _in_file_and_folder(ref: DatasetRef, column: str, file: str) -> DatasetError:
     return DatasetError(
         f"dataset '{ref.name}': column '{column}' is in {file}, and in the name of its folder, "
         "which alone would be read",

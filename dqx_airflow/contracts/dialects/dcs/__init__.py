@@ -20,7 +20,7 @@ from dqx_airflow.contracts.dialects.dcs.service_levels import (
     text_duration_s,
 )
 from dqx_airflow.contracts.dialects.durations import DAY_S
-from dqx_airflow.contracts.dialects.naming import column_path, told_apart
+from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -141,7 +141,7 @@ def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Mode
         name,
         entry.span,
         tuple(_with_rules_about(column, placed) for column in columns),
-        told_apart(rules),
+        with_unique_names(rules),
         description=reading.text(node, "description"),
         title=reading.text(node, "title"),
         is_closed=reading.truth(node, "additionalFields") is False,
@@ -206,7 +206,7 @@ def _of_the_model(placed: tuple[Placed, ...], columns: tuple[Field, ...]) -> Ite
 
 def _with_rules_about(column: Field, placed: Iterable[Placed]) -> Field:
     rules = (rule for path, rule in placed if path == column.path)
-    return replace(column, rules=told_apart((*column.rules, *rules)))
+    return replace(column, rules=with_unique_names((*column.rules, *rules)))
 
 
 def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Model, ...]:
@@ -220,7 +220,7 @@ def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Mo
     for model in models:
         placed = tuple((column, rule) for name, column, rule in promises if name == model.name)
         fields = tuple(_with_rules_about(column, placed) for column in model.fields)
-        rules = told_apart((*model.rules, *_of_the_model(placed, model.fields)))
+        rules = with_unique_names((*model.rules, *_of_the_model(placed, model.fields)))
         kept.append(replace(model, fields=fields, rules=rules))
     return tuple(kept)
 

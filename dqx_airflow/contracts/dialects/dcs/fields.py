@@ -24,7 +24,7 @@ from dqx_airflow.contracts.demands import (
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.quality import read_quality
 from dqx_airflow.contracts.dialects.field_types import spark_type_of, with_type
-from dqx_airflow.contracts.dialects.naming import column_path, told_apart
+from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import Clause, Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, show_path
@@ -93,7 +93,7 @@ def read_field(
     """A field of a model or of a struct. `key_nodes` say that it belongs to the primary key."""
     item = _read(around, Field(name, path, None, entry.span), entry.node, key_nodes)
     exists = Rule("exists", Presence(), (_presence_clause(around.reading, entry),))
-    return replace(item, rules=told_apart((exists, *item.rules)), is_key=bool(key_nodes))
+    return replace(item, rules=with_unique_names((exists, *item.rules)), is_key=bool(key_nodes))
 
 
 def _presence_clause(reading: ClauseReader, entry: Entry) -> Clause:
@@ -119,7 +119,7 @@ def _read(
         *_values(reading, node, item),
         *(rule for _, rule in read_quality(reading, node, item.path, around.sql_dialect)),
     )
-    return replace(item, rules=told_apart(rules))
+    return replace(item, rules=with_unique_names(rules))
 
 
 def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:

@@ -19,7 +19,7 @@ from dqx_airflow.contracts.dialects.field_types import (
     with_type,
 )
 from dqx_airflow.contracts.dialects.frequencies import CADENCES
-from dqx_airflow.contracts.dialects.naming import column_path, told_apart
+from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import (
     Consumer,
@@ -171,11 +171,11 @@ def _model(reading: ClauseReader, top: Mapping) -> Model:
             replace(
                 item,
                 is_sensitive=item.is_sensitive or masks_all,
-                rules=told_apart((*item.rules, *_about(item.path, promises))),
+                rules=with_unique_names((*item.rules, *_about(item.path, promises))),
             )
             for item in fields
         ),
-        told_apart(_about_none_of(fields, promises)),
+        with_unique_names(_about_none_of(fields, promises)),
         description=reading.text(top, "description"),
         location=location,
         partition_by=reading.texts(layout, "partition_by"),

@@ -9,7 +9,7 @@ from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.addresses import check_address
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.naming import column_path, told_apart
+from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
 from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
 from dqx_airflow.contracts.dialects.odcs.custom import read_consumers, with_policy
 from dqx_airflow.contracts.dialects.odcs.elements import Element, elements_of, physical_name
@@ -159,7 +159,7 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[PlacedRule, ...])
         name,
         node.span_of("name"),
         tuple(_with_rules(item, placed) for item in fields),
-        told_apart((*_primary_key(context, columns), *_relationships(context, node), *own)),
+        with_unique_names((*_primary_key(context, columns), *_relationships(context, node), *own)),
         description=reading.text(node, "description"),
         title=reading.text(node, "businessName"),
         location=reading.text(node, "physicalName"),
@@ -170,7 +170,7 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[PlacedRule, ...])
 
 def _with_rules(item: Field, placed: Iterable[tuple[str | None, Rule]]) -> Field:
     """The field, and those nested in it, with the rules that are about them."""
-    rules = told_apart((*item.rules, *(rule for path, rule in placed if path == item.path)))
+    rules = with_unique_names((*item.rules, *(rule for path, rule in placed if path == item.path)))
     fields = tuple(_with_rules(inner, placed) for inner in item.fields)
     return replace(item, rules=rules, fields=fields)
 

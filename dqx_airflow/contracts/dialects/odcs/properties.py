@@ -15,7 +15,7 @@ from dqx_airflow.contracts.demands import (
     Unique,
 )
 from dqx_airflow.contracts.dialects.field_types import with_type
-from dqx_airflow.contracts.dialects.naming import column_path, told_apart
+from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
 from dqx_airflow.contracts.dialects.odcs import spark_types
 from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
 from dqx_airflow.contracts.dialects.odcs.elements import Element, physical_name
@@ -110,7 +110,7 @@ def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
     if "name" in node.entries and not path.endswith(("]", "}")):
         mark = node.get("physicalName") or node.get("name")
         rules.insert(0, reading.rule("exists", Presence(), mark))
-    return replace(item, rules=told_apart(rules))
+    return replace(item, rules=with_unique_names(rules))
 
 
 # Types -------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> t
     for item in fields:
         mark = marks.pop(item.name, None)
         required = () if mark is None else (reading.rule("required", Required(), mark),)
-        demanded.append(replace(item, rules=told_apart((*item.rules, *required))))
+        demanded.append(replace(item, rules=with_unique_names((*item.rules, *required))))
     for mark in marks.values():
         reading.unsupported(mark, f"the object has no property '{mark.text}'")
     return tuple(demanded)
