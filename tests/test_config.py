@@ -21,9 +21,8 @@ from dqx_airflow.config.settings import (
     Settings,
     Unsupported,
     date_of,
-    find_settings,
-    read_settings,
 )
+from dqx_airflow.config.settings_file import find_settings, read_settings
 from dqx_airflow.dataset_settings import check_ref
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.errors import RequestError

@@ -16,7 +16,7 @@ import pytest
 from markdown_cases import REWRITE
 
 import dqx_airflow
-from dqx_airflow.config.settings import read_settings
+from dqx_airflow.config.settings_file import read_settings
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import CODES, draw

@@ -155,7 +155,8 @@ class Results:
         """
         import pandas  # type: ignore[import-untyped]
 
-        from dqx_airflow.results.columns import RESULTS, Source, written
+        from dqx_airflow.results.column import Source, written
+        from dqx_airflow.results.columns import RESULTS
 
         verdicts = enumerate(self.report.verdicts)
         rows = [written(RESULTS, Source(self.report, at, verdict)) for at, verdict in verdicts]

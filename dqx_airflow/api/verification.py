@@ -19,7 +19,8 @@ from dqx_airflow.api.run import plan_of, raise_errors, run, run_dates
 from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_run_keywords
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import Checked, check_suite
+from dqx_airflow.dql.check import Checked
+from dqx_airflow.dql.checks.suite import check_suite
 from dqx_airflow.dql.printer import show_suite
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan

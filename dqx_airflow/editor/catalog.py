@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.config.settings import FILE_NAME, find_settings, read_settings
+from dqx_airflow.config.settings_file import FILE_NAME, find_settings, read_settings
 from dqx_airflow.errors import first_line
 
 _READ = ("delta", "parquet")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from dqx_airflow.dql.check import IMPLICIT_CHECK
+from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.values import (
     EnforcedClause,
     EnforcedContract,

@@ -9,7 +9,7 @@ from functools import partial
 
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import IMPLICIT_CHECK
+from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.registry import ArgumentKind, Scan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.dql.check import IMPLICIT_CHECK
+from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.values import Severity, Status, Verdict
 
 

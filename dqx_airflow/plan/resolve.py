@@ -9,7 +9,7 @@ from datetime import date
 from types import MappingProxyType
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import IMPLICIT_CHECK
+from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.filters import joined
 from dqx_airflow.dql.printer import show_for_each, show_where

@@ -18,11 +18,13 @@ from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.results import Result, Results
 from dqx_airflow.api.run import run
 from dqx_airflow.api.suite import Suite
-from dqx_airflow.config.settings import Settings, date_of, find_settings, read_settings
+from dqx_airflow.config.settings import Settings, date_of
+from dqx_airflow.config.settings_file import find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
-from dqx_airflow.dql.check import IMPLICIT_CHECK, check_source
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.imports import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import read_source
 from dqx_airflow.errors import DqxError

@@ -15,7 +15,7 @@ from threading import Lock
 from deltalake import DeltaTable
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.columns import Row
+from dqx_airflow.results.column import Row
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.results.query import date_literal, select_rows, text_literal
 from dqx_airflow.results.report_rows import report_from_rows

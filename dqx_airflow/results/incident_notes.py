@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 
-from dqx_airflow.results.columns import Row, as_utc
+from dqx_airflow.results.column import Row, as_utc
 from dqx_airflow.results.past import Select
 from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.schema import INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA

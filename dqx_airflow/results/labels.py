@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from typing import TypeAlias
 
-from dqx_airflow.results.columns import Row
+from dqx_airflow.results.column import Row
 from dqx_airflow.results.past import Select, selecting
 from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from deltalake import QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.results.columns import Row
+from dqx_airflow.results.column import Row
 from dqx_airflow.results.query import (
     PARTIAL,
     SHADOW,

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import or_
 
 from dqx_airflow.plan.measured import Measurements, measurements_from
-from dqx_airflow.results.columns import value_from_row
+from dqx_airflow.results.column import value_from_row
 from dqx_airflow.results.labels import read_labels
 from dqx_airflow.results.past import PastRun, one_gate, past_runs
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict

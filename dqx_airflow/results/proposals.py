@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.columns import Row
+from dqx_airflow.results.column import Row
 from dqx_airflow.results.past import Select, selecting
 from dqx_airflow.results.query import text_literal
 from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, RUNS

@@ -10,7 +10,7 @@ from arro3.core import DataType
 from deltalake import DeltaTable
 
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.results.columns import Row
+from dqx_airflow.results.column import Row
 from dqx_airflow.results.query import date_literal, select_rows, text_literal
 from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.schema import (

@@ -7,15 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from types import MappingProxyType
 
-from dqx_airflow.results.columns import (
-    FAILING_ROWS,
-    RESULTS,
-    RUNS,
-    Row,
-    Source,
-    as_utc,
-    written,
-)
+from dqx_airflow.results.column import Row, Source, as_utc, written
+from dqx_airflow.results.columns import FAILING_ROWS, RESULTS, RUNS
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from dqx_airflow.results.columns import Row, as_utc
+from dqx_airflow.results.column import Row, as_utc
 from dqx_airflow.results.query import PARTIAL, date_literal, text_literal
 from dqx_airflow.values import Outcome, PartialRun, RunKey, Severity, from_json
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from arro3.core import Field, Schema
 
 from dqx_airflow.results import columns
+from dqx_airflow.results.column import Column
 
 MONTH = columns.MONTH.name
 
@@ -29,7 +30,7 @@ PROPOSALS = "proposals"
 INCIDENT_NOTES = "incident_notes"
 
 
-def _schema(table: tuple[columns.Column, ...]) -> Schema:
+def _schema(table: tuple[Column, ...]) -> Schema:
     return Schema([Field(column.name, column.type) for column in table])
 
 
@@ -54,7 +55,7 @@ class TableDefinition:
     """
 
     name: str
-    columns: tuple[columns.Column, ...]
+    columns: tuple[Column, ...]
     clock: str
     order: tuple[str, ...]
     keys: tuple[str, ...]

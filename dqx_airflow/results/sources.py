@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
-from dqx_airflow.results.columns import Row
+from dqx_airflow.results.column import Row
 from dqx_airflow.values import GateReport, SourceDigest, SourceFile
 
 

@@ -16,7 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.columns import Row
+from dqx_airflow.results.column import Row
 from dqx_airflow.results.commits import committed
 from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row, shadow_rows
 from dqx_airflow.results.schema import (

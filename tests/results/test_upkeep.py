@@ -20,7 +20,7 @@ from deltalake.exceptions import CommitFailedError
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import compaction, upkeep
-from dqx_airflow.results.columns import Row
+from dqx_airflow.results.column import Row
 from dqx_airflow.results.files import live_files
 from dqx_airflow.results.reader import find_report, list_runs, read_report
 from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row

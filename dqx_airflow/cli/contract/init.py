@@ -126,7 +126,8 @@ def _observed_in_catalog(name: str, address: str | None) -> ObservedTable:
 
 def _settings() -> Settings:
     """What the `dqx.toml` of this folder says."""
-    from dqx_airflow.config.settings import Settings, find_settings, read_settings
+    from dqx_airflow.config.settings import Settings
+    from dqx_airflow.config.settings_file import find_settings, read_settings
 
     path = find_settings(Path())
     settings = read_settings(path) if path is not None else Settings()

@@ -17,14 +17,8 @@ from dqx_airflow.cli.run.call import Options, RunCall
 from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files
 from dqx_airflow.config.connection import connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
-from dqx_airflow.config.settings import (
-    FILE_NAME,
-    Settings,
-    Unsupported,
-    date_of,
-    find_settings,
-    read_settings,
-)
+from dqx_airflow.config.settings import Settings, Unsupported, date_of
+from dqx_airflow.config.settings_file import FILE_NAME, find_settings, read_settings
 from dqx_airflow.databases import connection_in, with_lineage_names
 from dqx_airflow.dataset_settings import dataset_ref
 from dqx_airflow.date_range import dates_of_range, is_range

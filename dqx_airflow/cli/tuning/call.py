@@ -113,7 +113,7 @@ def results_root(suite: Path, given: str | None) -> str:
 
 def known_results_root(suite: Path) -> str | None:
     """The results root of the nearest `dqx.toml`; None where there is none."""
-    from dqx_airflow.config.settings import find_settings, read_settings
+    from dqx_airflow.config.settings_file import find_settings, read_settings
 
     place = find_settings(suite.parent) or find_settings(Path())
     return read_settings(place).results if place else None

@@ -124,7 +124,8 @@ def _settings() -> Settings:
 
     :raises RequestError: it has a mistake.
     """
-    from dqx_airflow.config.settings import Settings, find_settings, read_settings
+    from dqx_airflow.config.settings import Settings
+    from dqx_airflow.config.settings_file import find_settings, read_settings
     from dqx_airflow.errors import RequestError
 
     path = find_settings(Path())

@@ -14,7 +14,8 @@ from dqx_airflow.contracts.compile.rule_context import CompiledClaim, EnforcedBy
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import OfType
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
-from dqx_airflow.dql.check import IMPLICIT_CHECK, check_source
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.formatting.formatter import format_source
 from dqx_airflow.dql.formatting.layout import WIDTH
 from dqx_airflow.dql.nodes import DEFAULT_SEVERITY

@@ -12,8 +12,8 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.dql.annotations import MODIFIERS, modifier_hint
+from dqx_airflow.dql.syntax.expression_builder import span_of
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar
-from dqx_airflow.dql.syntax.tree_builder import span_of
 from dqx_airflow.values import SourceFile, Span
 
 DEEPEST_NESTING = 100

@@ -26,6 +26,7 @@ from dqx_airflow.dql.syntax.errors import (
     too_large,
     too_many,
 )
+from dqx_airflow.dql.syntax.expression_builder import span_of
 from dqx_airflow.dql.syntax.gc_pause import collector_at_rest
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar, is_line_start
 from dqx_airflow.dql.syntax.recovery import (
@@ -38,7 +39,7 @@ from dqx_airflow.dql.syntax.recovery import (
     stands_outside,
 )
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, MOST_WORDS, no_text, too_large_file
-from dqx_airflow.dql.syntax.tree_builder import build_file, span_of
+from dqx_airflow.dql.syntax.tree_builder import build_file
 from dqx_airflow.values import SourceFile, Span
 
 _OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AND", "OR", "NOT"})

@@ -1,0 +1,362 @@
+"""Reads a `dqx.toml`: the nearest one, beside a suite or above it, counts."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from dqx_airflow.config.connection import LOCAL, Connection, connection_of
+from dqx_airflow.config.datasets import mistakes_in
+from dqx_airflow.config.positions import Positions
+from dqx_airflow.config.settings import Defaults, Output, Settings, Unsupported, date_of
+from dqx_airflow.dataset_settings import SETTINGS
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.errors import RequestError
+from dqx_airflow.reader_options import FORMATS_WITH_OPTIONS, wrong_option
+from dqx_airflow.redact import holds_credentials, is_secret_setting
+from dqx_airflow.values import DatasetRef, Severity, Span
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE_NAME = "dqx.toml"
+
+_TABLES = ("connection", "defaults", "datasets", "reader")
+
+_ADDRESS = ("url", "type", "host", "port", "http_path")
+
+_CONNECTION = (*_ADDRESS, "conf", "jvm_archive")
+
+_SCHEMES = {"spark": "spark", "connect": "sc", "databricks": "databricks"}
+
+_CONF = ("connection", "conf")
+
+_OPTIONS = ("option", "options")
+"""Where a dataset has its options: `[reader.csv]` has them without such a table."""
+
+_COLUMNS = "columns"
+"""What an editor takes for the columns of a dataset; a run reads the data."""
+
+_SECRET = re.compile(r"token|password|secret", re.IGNORECASE)
+
+_PLACE_OF_ERROR = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.S)
+
+_OUTPUTS = tuple(output.value for output in Output)
+
+
+def find_settings(folder: Path) -> Path | None:
+    """The nearest `dqx.toml`, in a folder or above it."""
+    home = folder.absolute()
+    places = (place / FILE_NAME for place in (home, *home.parents))
+    return next((place for place in places if place.is_file()), None)
+
+
+def read_settings(path: Path, name: str | None = None) -> Settings:
+    """The settings of a file. All that is wrong with it is in `problems`.
+
+    :param name: what messages call the file.
+    """
+    name = name or str(path)
+    first = Span(name, 1, 1, 1, 2)
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
+    except OSError as error:
+        message = f"this file cannot be read: {error.strerror or error}"
+        return Settings(path, problems=(Diagnostic(message, first),))
+    except UnicodeDecodeError:
+        return Settings(path, problems=(Diagnostic("this is not UTF-8 text", first),))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return Settings(path, text, problems=(_syntax_error(error, text, name),))
+    reader = _SettingsReader(Positions(name, text))
+    reader.keys((), document, _TABLES)
+    connection, conf = reader.connection(document)
+    archive = reader.archive(document, path.absolute().parent)
+    defaults, options = reader.defaults(document), reader.options(document)
+    return Settings(
+        path,
+        text,
+        connection,
+        conf,
+        defaults,
+        reader.datasets(document),
+        tuple(
+            sorted(reader.problems, key=lambda problem: (problem.span.line, problem.span.column))
+        ),
+        frozenset(reader.unsound),
+        archive,
+        options,
+    )
+
+
+def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:
+    match = _PLACE_OF_ERROR.match(str(error))
+    if match is None:
+        return Diagnostic(f"invalid TOML: {error}", Span(name, 1, 1, 1, 2))
+    lines = text.split("\n")
+    line = int(match[2]) if match[2] else len(lines)
+    column = int(match[3]) if match[3] else len(lines[-1]) + 1
+    return Diagnostic(f"invalid TOML: {match[1]}", Span(name, line, column, line, column + 1))
+
+
+class _SettingsReader:
+    """Reads the tables of a document, collecting what is wrong with them."""
+
+    def __init__(self, positions: Positions) -> None:
+        self.positions = positions
+        self.problems: list[Diagnostic] = []
+        self.unsound: set[str] = set()
+
+    def keys(self, path: tuple[str, ...], table: Mapping[str, Any], known: Collection[str]) -> None:
+        """Reports the keys of a table that nobody knows."""
+        for key in table:
+            if key in known:
+                continue
+            where = f" in [{'.'.join(path)}]" if path else ""
+            span = self.positions.key(*path, key)
+            label = did_you_mean(key, known) or ""
+            hint = None
+            if _SECRET.search(key):
+                label, hint = "", "do not put secrets here: set them in the environment"
+            self.problems.append(
+                Diagnostic(f"unknown key '{key}'{where}", span, label=label, help=hint)
+            )
+
+    def table(self, parent: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+        """A table of a table; empty where it is not there, or none."""
+        table = parent.get(path[-1], {})
+        if isinstance(table, dict):
+            return table
+        name = ".".join(path)
+        self._wrong(
+            f"'{name}' must be a table", *path, hint=f"write [{name}] and its settings below"
+        )
+        return {}
+
+    def connection(self, document: Mapping[str, Any]) -> tuple[Connection, Mapping[str, str]]:
+        table = self.table(document, "connection")
+        self.keys(("connection",), table, _CONNECTION)
+        conf = self.table(table, "connection", "conf")
+        settings = {}
+        for key, value in _flat(conf).items():
+            if isinstance(value, str | int | float):
+                settings[key] = _text(value)
+            else:
+                self._wrong(f"'{key}' must be a string, a number or a boolean", *_CONF, key)
+        address = self._address(table)
+        if address is None:
+            return LOCAL, settings
+        text, key = address
+        try:
+            return connection_of(text), settings
+        except RequestError as error:
+            self._wrong(error.problem, "connection", key, hint=error.hint)
+            return LOCAL, settings
+
+    def archive(self, document: Mapping[str, Any], folder: Path) -> Path | None:
+        """The archive of JVM classes; None where there is none, which costs nothing but time."""
+        connection = document.get("connection")
+        given = connection.get("jvm_archive") if isinstance(connection, dict) else None
+        if given is None:
+            return None
+        place = ("connection", "jvm_archive")
+        if not isinstance(given, str):
+            self._wrong(
+                "'jvm_archive' must be a string", *place, hint='write jvm_archive = "gate.jsa"'
+            )
+            return None
+        path = folder / Path(given).expanduser()
+        if path.is_file():
+            return path
+        message = "file not found, so Spark starts without it"
+        hint = "create it with `dql package --jvm-archive`"
+        span = self.positions.value(*place)
+        self.problems.append(Diagnostic(message, span, help=hint, is_mild=True))
+        return None
+
+    def _address(self, table: Mapping[str, Any]) -> tuple[str, str] | None:
+        """The address of the connection, and the key that gives it; None where there is none."""
+        for key in ("url", "type", "host", "http_path"):
+            if not isinstance(table.get(key, ""), str):
+                self._wrong(
+                    f"'{key}' must be a string", "connection", key, hint=f'write {key} = "..."'
+                )
+                return None
+        others = [key for key in _ADDRESS if key in table and key != "url"]
+        if "url" in table:
+            for key in others:
+                message = f"'{key}' cannot be combined with `url`"
+                self._wrong(message, "connection", key, hint="remove one of them")
+            return table["url"], "url"
+        if not others:
+            return None
+        kind, host = table.get("type"), table.get("host")
+        if kind == "local":
+            return LOCAL.address, "type"
+        if kind not in _SCHEMES:
+            known = ("local", *_SCHEMES)
+            message = f"unknown connection type '{kind}'" if kind else "missing connection type"
+            hint = did_you_mean(kind, known) if kind else f"add type = ...: {', '.join(known)}"
+            self._wrong(message, "connection", "type" if kind else others[0], hint=hint)
+            return None
+        if not host:
+            message = f"a connection of type '{kind}' needs a host"
+            self._wrong(message, "connection", "type", hint='add host = "..."')
+            return None
+        port = f":{table['port']}" if "port" in table else ""
+        path = f"/{table['http_path'].lstrip('/')}" if "http_path" in table else ""
+        return f"{_SCHEMES[kind]}://{host}{port}{path}", "host"
+
+    def defaults(self, document: Mapping[str, Any]) -> Defaults:
+        table = self.table(document, "defaults")
+        self.keys(("defaults",), table, _DEFAULTS)
+        sound: dict[str, Any] = {}
+        for key, value in table.items():
+            if key not in _DEFAULTS:
+                continue
+            read, hint = _DEFAULTS[key]
+            sound[key] = read(value)
+            if sound[key] is None:
+                del sound[key]
+                self._wrong(f"invalid value for '{key}'", "defaults", key, hint=hint)
+        return Defaults(**sound)
+
+    def options(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
+        """The options of datasets by format, without those that have a problem."""
+        reader = self.table(document, "reader")
+        options = {}
+        for format in reader:
+            if format in FORMATS_WITH_OPTIONS:
+                options[format] = self._options_of(format, self.table(reader, "reader", format))
+                continue
+            message = f"unknown format '{format}' in [reader]"
+            hint = did_you_mean(format, FORMATS_WITH_OPTIONS)
+            if format == "delta":
+                message, hint = (
+                    "options are not supported for Delta tables",
+                    "remove [reader.delta]",
+                )
+            self._wrong_key(message, "reader", format, hint=hint)
+        return options
+
+    def _options_of(self, format: str, table: Mapping[str, Any]) -> Mapping[str, str]:
+        place = ("reader", format)
+        title = f"[{'.'.join(place)}]"
+        nested = [key for key in _OPTIONS if isinstance(table.get(key), dict)]
+        for key in nested:
+            hint = f"write them directly below {title}"
+            self._wrong_key(f"{title} takes options without '{key}'", *place, key, hint=hint)
+        sound = DatasetRef("", path="", format=format)
+        for key, value in _flat({key: table[key] for key in table if key not in nested}).items():
+            if not isinstance(value, str | int | float):
+                self._wrong(f"'{key}' must be a string, a number or a boolean", *place, key)
+                continue
+            if is_secret_setting(key) or holds_credentials(str(value)):
+                hint = "do not put secrets here: set them in the environment"
+                self._wrong_key(
+                    f"{title} has a secret in the option '{key}'", *place, key, hint=hint
+                )
+                continue
+            tried = replace(sound, options=(*sound.options, (key, _text(value))))
+            if (wrong := wrong_option(tried)) is not None:
+                self._wrong_key(f"{title} {wrong.problem}", *place, key, hint=wrong.hint)
+            else:
+                sound = tried
+        return dict(sound.options)
+
+    def datasets(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+        datasets: dict[str, Mapping[str, Any]] = {}
+        for name, given in self.table(document, "datasets").items():
+            path = ("datasets", name)
+            earlier = len(self.problems)
+            table = {"path": given} if isinstance(given, str) else given
+            if not isinstance(table, dict):
+                hint = f'write [datasets.{name}] and path = "..." below'
+                self._wrong("a dataset must be a table of settings or a path", *path, hint=hint)
+                self.unsound.add(name)
+                continue
+            self.keys(path, table, (*SETTINGS, _COLUMNS))
+            settings = {key: _plain(value) for key, value in table.items() if key in SETTINGS}
+            mistakes = mistakes_in(name, settings)
+            for mistake in mistakes:
+                self._wrong(mistake.message, *path, mistake.key, hint=mistake.hint)
+            for mistake in mistakes:
+                settings.pop(mistake.key, None)
+            if len(self.problems) > earlier:
+                self.unsound.add(name)
+            columns = table.get(_COLUMNS)
+            datasets[name] = settings if columns is None else {**settings, _COLUMNS: columns}
+        return datasets
+
+    def _wrong(self, message: str, *path: str, hint: str | None = None) -> None:
+        span = self.positions.value(*path)
+        self.problems.append(Diagnostic(message, span, help=hint or None))
+
+    def _wrong_key(self, message: str, *path: str, hint: str | None) -> None:
+        span = self.positions.key(*path)
+        self.problems.append(Diagnostic(message, span, help=hint or None))
+
+
+def _date_text(value: Any) -> str | None:
+    """A date as text; TOML has dates of its own."""
+    return str(value) if date_of(str(value), date.max) else None
+
+
+def _truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+# What a value is read as, or None where it is unsound; and what to write instead.
+_DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
+    "output": (
+        lambda value: Output(value) if value in _OUTPUTS else None,
+        f"write one of {', '.join(_OUTPUTS)}",
+    ),
+    "results": (
+        lambda value: value if isinstance(value, str) and value else None,
+        "write the path or URI of a results store",
+    ),
+    "fail_on": (
+        lambda value: Severity(value) if value in tuple(Severity) else None,
+        'write "P0", "P1", "P2" or "P3"',
+    ),
+    "allow_empty": (_truth, "write true or false"),
+    "require_history": (_truth, "write true or false"),
+    "trust_log": (_truth, "write true or false"),
+    "unsupported": (
+        lambda value: Unsupported(value) if value in tuple(Unsupported) else None,
+        'write "error" or "warn"',
+    ),
+}
+
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table whose keys are dotted: `spark.sql.ansi.enabled = true` makes tables of tables."""
+    flat = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat.update({f"{key}.{inner}": item for inner, item in _flat(value).items()})
+        else:
+            flat[key] = value
+    return flat
+
+
+def _plain(value: Any) -> Any:
+    """Options and moments as texts, all else as it is."""
+    if isinstance(value, dict):
+        return {key: _text(item) for key, item in value.items()}
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _text(value: Any) -> str:
+    """As Spark writes it: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

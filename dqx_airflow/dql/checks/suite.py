@@ -1,0 +1,299 @@
+"""Everything that is wrong with a suite as a whole: its names, constants, checks, assertions and
+profiles, each of which other modules of this folder look at closely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.annotations import check_annotation
+from dqx_airflow.dql.checks.assertions import ClaimChecker
+from dqx_airflow.dql.checks.meaning import MeaningChecker
+from dqx_airflow.dql.checks.profile_rules import check_rules
+from dqx_airflow.dql.checks.profile_selectors import SelectableAssertions
+from dqx_airflow.dql.checks.shares import is_about_share
+from dqx_airflow.dql.constants import fold, settle_one
+from dqx_airflow.dql.dates import check_date, is_backwards
+from dqx_airflow.dql.expand import placeholders_in, placeholders_of
+from dqx_airflow.exact import NUMBERS
+from dqx_airflow.values import Severity, Span
+
+IMPLICIT_CHECK = "implicit"
+"""The name of the check that holds the assertions which no suite has to write."""
+
+_SEVERITIES = tuple(severity.value for severity in Severity)
+
+
+def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
+    """What is wrong with an expanded suite, in no particular order.
+
+    :param used: takes the names of the constants that are used.
+    """
+    diagnostics: list[Diagnostic] = []
+    constants: dict[str, nodes.Constant] = {}
+    sound: list[nodes.Constant] = []
+    for constant in suite.constants:
+        wrong = list(check_constant(constant, constants, used))
+        diagnostics += wrong
+        if not wrong:
+            sound.append(constant)
+        constants.setdefault(constant.name.text, settle_one(constant, constants))
+    threshold = suite.availability_threshold
+    if threshold is not None and threshold.value > 1:
+        diagnostics.append(Diagnostic("a share is at most 100%", threshold.span, code="E109"))
+    for repeated in suite.repeated:
+        message, help_line = "duplicate modifier", "remove one of them"
+        diagnostics.append(Diagnostic(message, repeated, code="E013", help=help_line))
+    diagnostics += _check_title(suite.name)
+    meaning = MeaningChecker.of(sound)
+    rules = [rule for profile in suite.profiles for rule in profile.rules]
+    selection = SelectableAssertions(suite.checks)
+    factors = {rule.selector for rule in rules if isinstance(rule, nodes.Scale)}
+    scaled = {id(assertion) for selector in factors for assertion in selection.of(selector)}
+    shares = {
+        id(assertion)
+        for check in suite.checks
+        for assertion in check.assertions
+        if id(assertion) in scaled
+        and is_about_share(assertion.claim, constants, check.datasets[0].text)
+    }
+    for check in suite.checks:
+        diagnostics += _check_head(check)
+        datasets = tuple(dict.fromkeys(check.datasets))
+        around = _check_filter(check, ClaimChecker(datasets, constants, diagnostics.append, used))
+        for assertion in check.assertions:
+            report = _reporter(diagnostics, assertion.uses)
+            holes = list(placeholders_of(assertion))
+            for hole in holes:
+                report(_unfilled(hole, assertion.uses))
+            if holes:
+                continue
+            earlier = len(diagnostics)
+            ClaimChecker(datasets, constants, report, used).check(assertion, around)
+            if not any(item.level is Level.ERROR for item in diagnostics[earlier:]):
+                is_scaled = id(assertion) in scaled - shares
+                filtered = replace(check, where=around)
+                for item in meaning.check(assertion, filtered, is_scaled=is_scaled):
+                    report(item)
+            for item in _check_assertion(assertion):
+                report(item)
+        diagnostics += _check_names(check)
+    diagnostics += _check_unique_titles(suite)
+    diagnostics += _check_that_something_is_checked(suite)
+    for annotation in suite.annotations:
+        diagnostics += check_annotation(annotation, "suite")
+    for profile in suite.profiles:
+        diagnostics += _check_profile(profile, selection, shares)
+    for constant in suite.constants:
+        is_own = constant.span.file == suite.span.file and not constant.is_exported
+        if is_own and constant.name.text not in used:
+            message = f"constant '{constant.name.text}' is never used"
+            diagnostics.append(
+                Diagnostic(message, constant.name.span, code="W004", help="remove it")
+            )
+    return diagnostics
+
+
+def _check_title(title: nodes.Text) -> Iterator[Diagnostic]:
+    if not title.value.strip():
+        help_line = "describe its purpose: results and messages show the name"
+        yield Diagnostic("empty name", title.span, code="E016", help=help_line)
+
+
+def _check_head(check: nodes.Check) -> Iterator[Diagnostic]:
+    yield from _check_title(check.name)
+    first: dict[str, Span] = {}
+    for dataset in check.datasets:
+        if dataset.text in first:
+            message = f"dataset '{dataset.text}' is listed twice"
+            related = (Related(first[dataset.text], "first given here"),)
+            help_line = "remove one of them"
+            yield Diagnostic(message, dataset.span, code="E017", related=related, help=help_line)
+        first.setdefault(dataset.text, dataset.span)
+
+
+def _check_filter(check: nodes.Check, checker: ClaimChecker) -> nodes.Expression | None:
+    """The filter of a check; None where it has none that is sound."""
+    where = check.where
+    if where is None:
+        return None
+    wrong: list[Diagnostic] = [_unfilled(hole, ()) for hole in placeholders_in(where)]
+    if not wrong:
+        replace(checker, report=wrong.append).check_filter(where)
+    for item in wrong:
+        checker.report(item)
+    return None if wrong else where
+
+
+def _unfilled(hole: nodes.Placeholder, uses: tuple[Span, ...]) -> Diagnostic:
+    if uses:
+        message = f"the macro has no parameter '{hole.name}'"
+        return Diagnostic(message, hole.span, code="E205")
+    message = f"`{{{hole.name}}}` refers to a macro parameter, outside any macro"
+    help_line = f"write {hole.name}, without braces"
+    return Diagnostic(message, hole.span, code="E205", help=help_line)
+
+
+def _reporter(
+    diagnostics: list[Diagnostic], uses: tuple[Span, ...]
+) -> Callable[[Diagnostic], None]:
+    """Adds the uses that led there to what is found in the body of a macro."""
+
+    def report(item: Diagnostic) -> None:
+        led = tuple(
+            Related(use, "used here")
+            for use in reversed(uses)
+            # What is wrong with an argument stands in the use itself.
+            if use.file != item.span.file or not use.line <= item.span.line <= use.end_line
+        )
+        diagnostics.append(replace(item, related=(*item.related, *led)))
+
+    return report
+
+
+def check_constant(
+    constant: nodes.Constant, earlier: dict[str, nodes.Constant], used: set[str]
+) -> Iterator[Diagnostic]:
+    name = constant.name
+    if name.text in earlier:  # reported where names are linked
+        return
+    for used_name in _names(constant.value):
+        if used_name.text not in earlier:
+            message = f"unknown constant '{used_name.text}'"
+            help_line = did_you_mean(used_name.text, earlier) or "define it above this constant"
+            yield Diagnostic(message, used_name.span, code="E003", help=help_line)
+            return
+        used.add(used_name.text)
+    value = fold(constant.value, earlier)
+    if value is None:
+        message = "a constant is a number, a string or a date"
+        yield Diagnostic(message, constant.value.span, code="E107")
+        return
+    if constant.bounds is None:
+        return
+    low, high = (fold(bound, earlier) for bound in constant.bounds)
+    if not all(isinstance(number, NUMBERS) for number in (value, low, high)):
+        yield Diagnostic("only numbers can be tunable", constant.span, code="E107")
+    elif low > high:  # type: ignore[operator]
+        message = f"the bounds are empty: {format_value(low)} is above {format_value(high)}"
+        yield Diagnostic(message, constant.bounds[0].span, code="E105")
+    elif not low <= value <= high:  # type: ignore[operator]
+        bounds = f"[{format_value(low)}, {format_value(high)}]"
+        message = f"{format_value(value)} is outside its bounds {bounds}"
+        yield Diagnostic(message, constant.value.span, code="E105")
+
+
+def _names(node: nodes.Expression) -> Iterator[nodes.Name]:
+    match node:
+        case nodes.Name():
+            yield node
+        case nodes.Negative(operand=operand):
+            yield from _names(operand)
+        case nodes.Arithmetic(left=left, right=right):
+            yield from _names(left)
+            yield from _names(right)
+
+
+def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
+    severity = assertion.severity
+    if isinstance(severity, nodes.Name) and severity.text not in _SEVERITIES:
+        message = f"unknown severity '{severity.text}'"
+        help_line = "severities are P0 (worst), P1, P2 and P3"
+        yield Diagnostic(message, severity.span, code="E004", help=help_line)
+    for repeated in assertion.repeated:
+        yield Diagnostic("duplicate modifier", repeated, code="E013", help="remove one of them")
+    for annotation in assertion.annotations:
+        yield from check_annotation(annotation, "assertion")
+        if annotation.name.text == "max_groups" and assertion.for_each is None:
+            message = "'@max_groups' is about groups, and this assertion has none"
+            help_line = "remove it, or write `for each column`"
+            yield Diagnostic(message, annotation.name.span, code="E012", help=help_line)
+    if assertion.name is not None:
+        yield from _check_title(assertion.name)
+    if assertion.name is None:
+        label = "add a descriptive name"
+        yield Diagnostic("assertion has no name", assertion.claim.span, code="W001", label=label)
+
+
+def _check_names(check: nodes.Check) -> Iterator[Diagnostic]:
+    first: dict[str, nodes.Text] = {}
+    for assertion in check.assertions:
+        name = assertion.name
+        if name is None:
+            continue
+        if name.value in first:
+            yield Diagnostic(
+                "duplicate assertion name",
+                name.span,
+                code="E002",
+                label="duplicate",
+                related=(Related(first[name.value].span, "first defined here"),),
+            )
+        first.setdefault(name.value, name)
+
+
+def _check_unique_titles(suite: nodes.Suite) -> Iterator[Diagnostic]:
+    for check in suite.checks:
+        if check.name.value == IMPLICIT_CHECK:
+            message = f"'{IMPLICIT_CHECK}' is the name of the implicit check of every dataset"
+            yield Diagnostic(message, check.name.span, code="E002", help="choose another name")
+    for kind, items in (("check", suite.checks), ("profile", suite.profiles)):
+        first: dict[str, nodes.Text] = {}
+        for item in items:
+            title = item.name
+            if title.value in first:
+                message = f"there are two {kind}s named '{title.value}'"
+                related = (Related(first[title.value].span, "first defined here"),)
+                yield Diagnostic(message, title.span, code="E002", related=related)
+            first.setdefault(title.value, title)
+
+
+def _check_that_something_is_checked(suite: nodes.Suite) -> Iterator[Diagnostic]:
+    help_line = "write an assertion, such as assert num_rows() > 0"
+    if not suite.checks:
+        message = f"suite '{suite.name.value}' checks nothing, so its gate would be broken"
+        yield Diagnostic(message, suite.name.span, code="W012", help=help_line)
+    for check in suite.checks:
+        if not check.assertions:
+            message = f"check '{check.name.value}' checks nothing"
+            yield Diagnostic(message, check.name.span, code="W012", help=help_line)
+
+
+def _check_profile(
+    profile: nodes.Profile, selection: SelectableAssertions, shares: Collection[int]
+) -> Iterator[Diagnostic]:
+    """What is wrong with a profile.
+
+    :param shares: the ids of the scaled assertions that are about a share.
+    """
+    yield from _check_title(profile.name)
+    for annotation in profile.annotations:
+        yield from check_annotation(annotation, "profile")
+    kind = profile.type
+    if kind is not None and kind.text not in ("holiday", "recurring"):
+        help_line = "write `holiday` or `recurring`"
+        yield Diagnostic(
+            f"unknown profile type '{kind.text}'", kind.span, code="E303", help=help_line
+        )
+    for repeated in profile.repeated:
+        yield Diagnostic("duplicate modifier", repeated, code="E013", help="remove one of them")
+    sound = True
+    for keyword, expression in (("from", profile.start), ("to", profile.end)):
+        if expression is None:
+            message = f"profile '{profile.name.value}' has no `{keyword}` date"
+            help_line = f"add {keyword} 2024-12-24, or another date expression"
+            yield Diagnostic(message, profile.name.span, code="E302", help=help_line)
+            sound = False
+        else:
+            wrong = list(check_date(expression))
+            yield from wrong
+            sound = sound and not wrong
+    if sound and profile.start and profile.end and is_backwards(profile.start, profile.end):
+        related = (Related(profile.start.span, "starts here"),)
+        message = "the profile ends before it starts"
+        yield Diagnostic(message, profile.end.span, code="E302", related=related)
+    yield from check_rules(profile, selection, shares)
