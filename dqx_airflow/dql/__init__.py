@@ -1,6 +1,6 @@
 """The language: source text to tokens, to a tree with spans, to diagnostics. Pure Python.
 
-What runs and tunes it lives above: it is offered here, and looked up when it is used.
+Modules above run and tune suites; their public names are re-exported here, imported on first use.
 """
 
 from __future__ import annotations

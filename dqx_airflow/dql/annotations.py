@@ -1,4 +1,4 @@
-"""The annotations of the language: what each may stand above, and what it takes."""
+"""The annotations of the language: the statements that each applies to, and its arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANNOTATED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "profile": {"allow_required": ()},
     "suite": {"require_history": ()},
 }
-"""The annotations of each kind of statement, and the arguments that each takes."""
+"""The annotations of each kind of statement, with the arguments that each takes."""
 
 MODIFIERS: Mapping[str, str] = {
     "name": 'name "..."',
@@ -29,13 +29,13 @@ MODIFIERS: Mapping[str, str] = {
     "tag": "tags [name]",
     "tags": "tags [name]",
 }
-"""What is written behind an assertion, by words that look as if they were annotations."""
+"""Modifiers after an assertion, by words that users mistake for annotations."""
 
 
 def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[Diagnostic]:
     """What is wrong with an annotation.
 
-    :param annotated: what it is above, a key of `ANNOTATED`.
+    :param annotated: the kind of statement below it, a key of `ANNOTATED`.
     """
     name, known = annotation.name, ANNOTATED[annotated]
     if name.text not in known:

@@ -1,4 +1,4 @@
-"""Folds what can be computed without data: constants, bounds, literals."""
+"""Evaluates what does not depend on data: constants, bounds, literals."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dqx_airflow.values import MetricValue
 
 
 def settle(constants: Iterable[nodes.Constant]) -> dict[str, nodes.Constant]:
-    """The constants by name, each computed: `const B = A * 2` with A = 3 becomes 6.
+    """The constants by name, each evaluated: `const B = A * 2` with A = 3 becomes 6.
 
-    A constant may use those before it. Of two with one name the first counts. One that has no
-    value stays as it is.
+    A constant may use earlier ones. Of two with the same name the first counts. One without a value
+    stays as it is.
     """
     settled: dict[str, nodes.Constant] = {}
     for constant in constants:
@@ -25,7 +25,7 @@ def settle(constants: Iterable[nodes.Constant]) -> dict[str, nodes.Constant]:
 
 
 def settle_one(constant: nodes.Constant, earlier: Mapping[str, nodes.Constant]) -> nodes.Constant:
-    """The constant with a literal for its value."""
+    """The constant with a literal as its value."""
     value = constant.value
     match value:
         case nodes.Name(text=name) if name in earlier:
@@ -41,9 +41,9 @@ def settle_one(constant: nodes.Constant, earlier: Mapping[str, nodes.Constant]) 
 
 
 def fold(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> MetricValue:
-    """The value of an expression without metrics; None where it has none. Dates become ISO text.
+    """The value of an expression without metrics, or None. Dates become ISO strings.
 
-    :param constants: settled ones.
+    :param constants: evaluated ones.
     """
     match node:
         case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):

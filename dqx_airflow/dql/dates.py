@@ -1,4 +1,4 @@
-"""Date expressions of profiles: what they mean on a given date, which is an argument."""
+"""Date expressions of profiles, and the dates that they denote around a given date."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _FUNCTIONS = (*MONTHS, "weekday", "nth_weekday", "last_day_of_month")
 
 @lru_cache(maxsize=8192)  # a tuner plans a suite thousands of times for the same days
 def is_active(start: nodes.Expression, end: nodes.Expression, on: date) -> bool:
-    """True where `on` lies between the two dates, both included.
+    """True if `on` is between the two dates, inclusive.
 
     The expressions are evaluated in every month from the year before `on` to the year after, so
-    that a period that reaches over the turn of a month or year is found from both sides.
+    that a period across the end of a month or year is found from both sides.
     """
     if _is_weekly(start) and _is_weekly(end):
         return any(first <= on <= last for first, last in _weeks(start, end, on))
@@ -39,18 +39,18 @@ def is_active(start: nodes.Expression, end: nodes.Expression, on: date) -> bool:
 
 
 def is_backwards(start: nodes.Expression, end: nodes.Expression) -> bool:
-    """True where the end always comes before the start, such as december(25) to december(20)."""
+    """True if the end always comes before the start, such as december(25) to december(20)."""
     if _is_weekly(start) or _is_weekly(end):
         # A day of a week has no other dates to begin or end with; one before it is a week later.
         return _is_weekly(start) != _is_weekly(end)
     fixed = _fixed_year(start) or _fixed_year(end) or 2024
-    # Eight years hold a leap year and every weekday that a month may begin with.
+    # Eight years contain a leap year, and every weekday on which a month may begin.
     periods = [p for year in range(fixed, fixed + 8) for p in _periods(start, end, year)]
     return bool(periods) and all(last < first for first, last in periods)
 
 
 def _weeks(start: nodes.Expression, end: nodes.Expression, on: date) -> Iterator[tuple[date, date]]:
-    """The periods of the weeks around a day, where both dates are days of a week."""
+    """The periods of the weeks around a day, if both dates are weekdays."""
     furthest = math.ceil(max(_offset(start), _offset(end)) / 7) + 2
     for week in range(-furthest, furthest + 1):
         try:
@@ -64,7 +64,7 @@ def _weeks(start: nodes.Expression, end: nodes.Expression, on: date) -> Iterator
 
 
 def _offset(node: nodes.Expression) -> float:
-    """By how many days at most the offsets of an expression move it."""
+    """The maximum shift in days by the offsets of an expression."""
     match node:
         case nodes.Arithmetic(left=left, right=nodes.Number(value=days)):
             return _offset(left) + abs(float(days))
@@ -87,8 +87,8 @@ def _periods(
 ) -> Iterator[tuple[date, date]]:
     """The periods of the years around `year`.
 
-    Where the end is in an earlier month than the start, it belongs to the following year. Where
-    only one of the two has its year written down, it fixes the year of the other.
+    If the month of the end is before that of the start, it belongs to the following year. If only
+    one of the two has an explicit year, it fixes the year of the other.
     """
     start_month, end_month = _month(start), _month(end)
     rolls_over = bool(start_month and end_month and end_month < start_month)
@@ -110,9 +110,9 @@ def _periods(
 
 
 def evaluate(node: nodes.Expression, anchor: date) -> date | None:
-    """The date that an expression stands for in the month and year of `anchor`.
+    """The date of an expression in the month and year of `anchor`.
 
-    None where there is no such date, such as a fifth Thursday. The expression has passed
+    None if there is no such date, for example a fifth Thursday. The expression has passed
     `check_date`.
     """
     match node:
@@ -123,7 +123,7 @@ def evaluate(node: nodes.Expression, anchor: date) -> date | None:
             try:
                 return base + timedelta(float(days if op == "+" else -days)) if base else None
             except OverflowError:
-                return None  # beyond the year 9999
+                return None  # after the year 9999
         case nodes.Call(name=nodes.Name(text="last_day_of_month")):
             return anchor.replace(day=calendar.monthrange(anchor.year, anchor.month)[1])
         case nodes.Call(name=nodes.Name(text="weekday"), arguments=(weekday,)):
@@ -153,7 +153,7 @@ def _nth_weekday(year: int, month: int, weekday: int, n: int) -> date | None:
 
 
 def _year(arguments: list[nodes.Expression], anchor: date) -> int:
-    """`2025`, `year`, `year + 1`; the year of the anchor where nothing is said."""
+    """`2025`, `year`, `year + 1`; by default the year of the anchor."""
     if not arguments:
         return anchor.year
     match arguments[0]:
@@ -166,14 +166,14 @@ def _year(arguments: list[nodes.Expression], anchor: date) -> int:
 
 
 def _month(node: nodes.Expression) -> int | None:
-    """The month that an expression names, offsets left aside."""
+    """The month that an expression names, without offsets."""
     match node:
         case nodes.Day(value=day):
             return day.month
         case nodes.Arithmetic(left=left):
             return _month(left)
         case nodes.Call(name=nodes.Name(text="nth_weekday"), arguments=arguments):
-            return MONTHS.get(_word(arguments[0]))  # without a month it is of every month
+            return MONTHS.get(_word(arguments[0]))  # without a month it applies to every month
         case nodes.Call(name=name):
             return MONTHS.get(name.text)
         case _:
@@ -192,12 +192,12 @@ def _year_argument(node: nodes.Expression) -> nodes.Expression | None:
 
 
 def _names_year(node: nodes.Expression) -> bool:
-    """True where the year is said: no rollover into the next one."""
+    """True if the year is explicit: no rollover into the next one."""
     return _fixed_year(node) is not None or _year_argument(node) is not None
 
 
 def _fixed_year(node: nodes.Expression) -> int | None:
-    """The year that is written down as a number; None where it follows from the date of the run."""
+    """The year if it is a number; None if it depends on the date of the run."""
     match node:
         case nodes.Day(value=day):
             return day.year
@@ -297,7 +297,7 @@ def _word(node: nodes.Expression) -> str:
 
 
 def _whole(node: nodes.Expression, otherwise: int = 0) -> int:
-    """The whole number that a node is; `otherwise` for 1.5, 5% or 2 days."""
+    """The integer of a node; `otherwise` for 1.5, 5% or 2 days."""
     match node:
         case nodes.Number(value=int(value), unit=nodes.Unit.PLAIN):
             return value

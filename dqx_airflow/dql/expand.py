@@ -1,7 +1,7 @@
-"""Expands macros: a suite of plain assertions, each knowing the `use`s that led to it.
+"""Expands macros to a suite of plain assertions, each with the `use`s that it came from.
 
-Macros are scoped lexically: a constant in the body of a macro is the one that the macro's own file
-sees. Expansion is bounded, whatever macros do.
+Macros are scoped lexically: a constant in the body of a macro is that of the macro's own file. The
+size of the expansion is bounded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dqx_airflow.values import Span
 MOST_WORDS = 500_000
 """The maximum number of tokens that the macros of a suite expand to, uses and loops included."""
 DEEPEST_USE = 50
-"""Macros may use macros this deeply."""
+"""The maximum nesting of macros."""
 
 Bindings: TypeAlias = Mapping[str, "nodes.Expression | tuple[nodes.Expression, ...]"]
 Node = TypeVar("Node")
@@ -34,12 +34,12 @@ _HOLE = re.compile(r"\{([a-zA-Z_][a-zA-Z0-9_]*)\}")
 
 
 class _TooMuchError(Exception):
-    """The bound of the expansion was reached; it has been reported."""
+    """The limit of the expansion was reached, and reported."""
 
 
 @dataclass(slots=True)
 class Expander:
-    """Expands the suite of one file. `used` are the names of the macros and constants met."""
+    """Expands the suite of one file. `used` are the names of the macros and constants it meets."""
 
     scope: Scope
     report: Callable[[Diagnostic], None]
@@ -47,13 +47,13 @@ class Expander:
     _words: int = 0
 
     def check_macros(self) -> None:
-        """Reports what is wrong with the macros of the file as they are defined."""
+        """Reports mistakes in the definitions of the file's macros."""
         for defined in self.scope.macros.values():
             if defined.home is self.scope:
                 self._check_macro(defined.macro)
 
     def expand(self, suite: nodes.Suite) -> nodes.Suite:
-        """The suite with assertions alone in its checks, and with the constants it imports."""
+        """The suite with only assertions in its checks, and with the constants that it imports."""
         checks = []
         try:
             for check in suite.checks:
@@ -83,7 +83,7 @@ class Expander:
         return list(self._with_own_names(made))
 
     def _with_own_names(self, made: list[nodes.Assertion]) -> Iterator[nodes.Assertion]:
-        """Of names that macros made twice, the later ones get a suffix."""
+        """The assertions, with a suffix for repeated names that macros have generated."""
         first: dict[str, nodes.Assertion] = {}
         numbers: dict[str, int] = {}
         for assertion in made:
@@ -245,7 +245,7 @@ class Expander:
             return isinstance(bound, tuple | nodes.Listing)
 
         def spread(items: tuple[nodes.Expression, ...]) -> Iterator[nodes.Expression]:
-            """The items of a list; a parameter that holds a list gives its own items."""
+            """The items of a list; a parameter with a list as its value contributes its items."""
             for item in items:
                 if isinstance(item, nodes.Placeholder) and is_list(item):
                     yield from _values(bindings[item.name])
@@ -264,7 +264,7 @@ class Expander:
                 case nodes.Name(text=name) if home is not self.scope and name in home.constants:
                     return home.constants[name].value
                 case nodes.Name(text=name) if "." in name and name in home.constants:
-                    # `alias.NAME` means something in the file that has the alias alone.
+                    # `alias.NAME` is defined only in the file with the alias.
                     self.used.add(name)
                     return home.constants[name].value
             return None
@@ -272,7 +272,7 @@ class Expander:
         filled = cast(Node, rewritten(node, fill))
         if chain:
             filled = cast(Node, rebound(filled))
-            # What an argument holds twice is walked twice, though it is one node.
+            # If an argument is used twice, it is visited twice although it is one node.
             left = MOST_WORDS - self._words
             self._count(sum(1 for _ in islice(parts_of(filled), left + 1)), chain)
         return filled
@@ -284,7 +284,7 @@ class Expander:
             self._error("E206", message, chain[0], "use fewer macros", ())
             raise _TooMuchError
 
-    # Macros as they are defined
+    # Definitions of macros
 
     def _check_macro(self, macro: nodes.Macro) -> None:
         parameters = [parameter.text for parameter in macro.parameters]
@@ -361,7 +361,7 @@ def _values(
 
 
 def _text_of(hole: re.Match[str], bindings: Bindings) -> str:
-    """The argument as it reads in a text; a hole that is none of the macro's stays."""
+    """The argument as part of a string; placeholders of other origin stay."""
     value = bindings.get(hole[1])
     match value:
         case None:
@@ -381,14 +381,14 @@ def _text_of_value(value: nodes.Expression) -> str:
 
 
 def parameters_in(assertion: nodes.Assertion) -> Iterator[tuple[str, nodes.Name]]:
-    """The parameters that stand for the severity and for tags of an assertion."""
+    """The parameters used as the severity and tags of an assertion."""
     for word in (assertion.severity, *assertion.tags):
         if word is not None and (hole := _HOLE.fullmatch(word.text)):
             yield hole[1], word
 
 
 def _with_words(assertion: nodes.Assertion, bindings: Bindings) -> nodes.Assertion:
-    """The assertion with arguments for the parameters in its severity and its tags."""
+    """The assertion with arguments for the parameters in its severity and tags."""
 
     def words(word: nodes.Name) -> Iterator[nodes.Name]:
         hole = _HOLE.fullmatch(word.text)
@@ -406,12 +406,12 @@ def _with_words(assertion: nodes.Assertion, bindings: Bindings) -> nodes.Asserti
 
 
 def placeholders_of(assertion: nodes.Assertion) -> Iterator[nodes.Placeholder]:
-    """The placeholders that nothing was given for."""
+    """The placeholders without an argument."""
     yield from placeholders_in((assertion.claim, assertion.where, assertion.for_each))
     for name, word in parameters_in(assertion):
         yield nodes.Placeholder(name, word.span)
 
 
 def placeholders_in(node: Any) -> Iterator[nodes.Placeholder]:
-    """The placeholders of a part of a suite."""
+    """The placeholders in a part of a suite."""
     return (part for part in parts_of(node) if isinstance(part, nodes.Placeholder))

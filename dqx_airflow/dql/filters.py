@@ -1,4 +1,4 @@
-"""Filters: predicates over the rows that a check, an assertion or a metric is about."""
+"""Filters: predicates that select the rows of a check, an assertion or a metric."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dqx_airflow.dql.walk import parts_of
 
 
 def joined(*filters: nodes.Expression | None) -> nodes.Expression | None:
-    """The filter of the rows that meet all of some filters; None where there is none."""
+    """The conjunction of some filters; None if there is none."""
     whole: nodes.Expression | None = None
     for part in filters:
         if part is not None:
@@ -19,7 +19,7 @@ def joined(*filters: nodes.Expression | None) -> nodes.Expression | None:
 
 
 def simple_claims(claim: nodes.Claim) -> Iterator[nodes.Claim]:
-    """The claim itself, or those that it is composed of."""
+    """The claim itself, or the claims that it is composed of."""
     if isinstance(claim, nodes.Composite):
         for part in claim.parts:
             yield from simple_claims(part.claim)
@@ -28,7 +28,7 @@ def simple_claims(claim: nodes.Claim) -> Iterator[nodes.Claim]:
 
 
 def calls_in(claim: nodes.Claim) -> Iterator[nodes.Call]:
-    """The calls that a claim compares, those in their arguments too, but for those in filters."""
+    """The calls that a claim compares, including nested ones, except for those in filters."""
     if not isinstance(claim, nodes.Measure):
         return
     calls = [part for part in parts_of(claim) if isinstance(part, nodes.Call)]
@@ -38,8 +38,7 @@ def calls_in(claim: nodes.Claim) -> Iterator[nodes.Call]:
 
 
 def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.Expression, ...]:
-    """The filters that the rows of an assertion have to meet, one for each metric that has one of
-    its own."""
+    """The filters on the rows of an assertion, one for each metric with a filter of its own."""
     around = joined(check.where, assertion.where)
     if isinstance(assertion.claim, nodes.Composite):
         inner = replace(check, where=around)

@@ -1,7 +1,7 @@
-"""Imports: finds and reads the files that a suite imports, and what they export.
+"""Imports: finds and reads the files that a suite imports, and collects their exports.
 
-What reads a file is an argument, so that the job, which has all sources in its request, and a
-worker, which reads them from disk, link in the same way.
+The reading function is an argument, so that linking is the same in the job, whose request contains
+all sources, and on a worker, which reads them from disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import ImportedFile, SourceFile, Span
 
 Reader: TypeAlias = Callable[[str, str], SourceFile | str]
-"""Called with the name of the importing file and the path as written: the file, or why not."""
+"""Called with the name of the importing file and the path as written: the file, or why there is
+none."""
 
 _MARKS = ("dqx.toml", ".git")
 
@@ -47,7 +48,8 @@ class Brought:
 
 @dataclass(slots=True)
 class Scope:
-    """The names that a file sees: its own, and those that it imports, settled constants first."""
+    """The names visible in a file: its own, and the imported ones, with evaluated constants
+    first."""
 
     file: str
     constants: dict[str, nodes.Constant] = field(default_factory=dict)
@@ -57,7 +59,7 @@ class Scope:
 
 @dataclass(slots=True)
 class Linker:
-    """Links one main file. `sources` are the texts of all files met, by name."""
+    """Links one main file. `sources` are the contents of all files, by name."""
 
     read: Reader
     report: Callable[[Diagnostic], None]
@@ -81,11 +83,11 @@ class Linker:
         names = [constant.name for constant in constants] + [macro.name for macro in macros]
         for defined in names:
             self._tell_hidden(defined, scope)
-        # What a file defines itself hides what it imports.
+        # Definitions of a file hide imported ones.
         own = {constant.name.text for constant in constants}
         left = [item for name, item in scope.constants.items() if name not in own]
         scope.constants = settle((*left, *constants))
-        for macro in reversed(macros):  # of two with one name the first counts
+        for macro in reversed(macros):  # of two with the same name the first counts
             scope.macros[macro.name.text] = Defined(macro, scope)
         return scope
 
@@ -101,7 +103,7 @@ class Linker:
             first.setdefault(name.text, name)
 
     def _tell_hidden(self, name: nodes.Name, scope: Scope) -> None:
-        """Warns of a name that the file imports, too."""
+        """Warns about a definition that hides an imported name."""
         for brought in scope.imports:
             if name.text in brought.names:
                 statement = brought.statement
@@ -159,7 +161,7 @@ class Linker:
         return scope
 
     def _bring(self, statement: nodes.Import, exporter: Scope, scope: Scope) -> None:
-        """Makes exported names visible, under the alias where there is one."""
+        """Makes exported names visible, under the alias if there is one."""
         exported = {
             *(
                 name
@@ -193,7 +195,7 @@ class Linker:
     def _tell_brought_twice(
         self, statement: nodes.Import, name: str, exporter: Scope, scope: Scope
     ) -> None:
-        """Warns of a name that an earlier import has brought from another file."""
+        """Warns about a name that an earlier import has brought from another file."""
         for earlier in scope.imports:
             if name in earlier.names and earlier.file != exporter.file:
                 message = f"'{name}' hides the one from '{earlier.statement.path.value}'"
@@ -217,18 +219,18 @@ def _exports(file: nodes.File) -> bool:
 
 
 def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
-    """The constant under another name, in the place where it was defined."""
+    """The constant under another name, at the position of its definition."""
     place = nodes.Name(name, constant.name.span)
     return nodes.Constant(place, constant.value, constant.bounds, constant.span)
 
 
 def no_imports(importer: str, path: str) -> str:
-    """The reader where there is nothing to read from."""
+    """The reader if there is nothing to read from."""
     return "imports need a file: this suite was not read from one"
 
 
 def inlined(files: Iterable[ImportedFile]) -> Reader:
-    """The reader of a job: every import was read on the worker and travels in the request."""
+    """The reader of a job: the worker has read every import, and the request contains it."""
     known = {(item.importer, item.path): item.file for item in files}
 
     def read(importer: str, path: str) -> SourceFile | str:
@@ -243,7 +245,7 @@ def search_path(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def project_root(file: Path) -> Path | None:
-    """The nearest folder above a file that holds a `dqx.toml` or a `.git`; None without one."""
+    """The nearest folder above a file with a `dqx.toml` or a `.git`; None if there is none."""
     folders = file.resolve().parents
     return next((one for one in folders if any((one / mark).exists() for mark in _MARKS)), None)
 
@@ -251,9 +253,9 @@ def project_root(file: Path) -> Path | None:
 class FileReader:
     """Reads imports from disk.
 
-    A path is looked for beside the importing file, then below the root of the project that the
-    main file is in, then below `root`, then in the folders of `search_path`. Nothing outside of
-    the folder of the main file and of these is read, however many `..` a path has.
+    A path is searched next to the importing file, then below the project root of the main file,
+    then below `root`, then in the folders of `search_path`. Nothing outside of these and of the
+    folder of the main file is read, even if a path contains `..`.
     """
 
     def __init__(self, name: str, path: Path, root: Path, search_path: Iterable[Path] = ()) -> None:
@@ -268,7 +270,7 @@ class FileReader:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The main file, and those that were found so far."""
+        """The main file, and the files read so far."""
         return tuple(self._places.values())
 
     def __call__(self, importer: str, path: str) -> SourceFile | str:
@@ -301,6 +303,6 @@ class FileReader:
         return f"file not found in {', '.join(map(str, folders))}"
 
     def _name_of(self, place: Path) -> str:
-        """The path below `root`, else the whole path: no two files have one name."""
+        """The path below `root`, or else the full path: no two files have the same name."""
         is_below = place.is_relative_to(self._root)
         return place.relative_to(self._root).as_posix() if is_below else str(place)

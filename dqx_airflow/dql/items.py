@@ -9,11 +9,11 @@ from dqx_airflow.dql.walk import parts_of, rewritten
 from dqx_airflow.metrics.row_functions import QUANTIFIERS
 
 ITEM = "item"
-"""The name of an item; as with columns, its case does not matter."""
+"""The name of an item, case-insensitive like columns."""
 
 
 def quantified(call: nodes.Call) -> nodes.Call | nodes.Quantified:
-    """A call of a quantifier as what it says of items; every other call as it is."""
+    """A call of a quantifier as a predicate over items; every other call unchanged."""
     match call:
         case nodes.Call(name=name, arguments=(array, predicate), parameters=()):
             if name.text in QUANTIFIERS:
@@ -22,7 +22,7 @@ def quantified(call: nodes.Call) -> nodes.Call | nodes.Quantified:
 
 
 def rebound(node: Any) -> Any:
-    """The node once more with all its items bound, after arguments were filled in."""
+    """The node with all items bound again, after arguments were filled in."""
 
     def rebind(part: object) -> object:
         match part:
@@ -35,13 +35,13 @@ def rebound(node: Any) -> Any:
 
 
 def is_about_items(node: nodes.Quantified) -> bool:
-    """False where nothing in the predicate is an item of this very array."""
+    """False if the predicate uses no item of this very array."""
     outer = rewritten(node.predicate, _array_of)
     return any(isinstance(part, nodes.Item) for part in parts_of(outer))
 
 
 def _bound(predicate: nodes.Expression) -> nodes.Expression:
-    """The predicate with items for their names. Those of arrays within it are bound already."""
+    """The predicate with items instead of their names. Those of nested arrays are bound already."""
 
     def bind(part: object) -> object:
         match part:
@@ -51,7 +51,7 @@ def _bound(predicate: nodes.Expression) -> nodes.Expression:
             case nodes.Quantified(name=name, array=array, predicate=inner, span=span):
                 return nodes.Quantified(name, _bound(array), inner, span)
             case nodes.Call(name=nodes.Name(text="values")):
-                return part  # its names are those of a column and a dataset
+                return part  # its names are a column and a dataset
             case _:
                 return None
 

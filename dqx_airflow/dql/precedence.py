@@ -1,4 +1,4 @@
-"""How strongly the operators of the language bind: the ladder of the grammar."""
+"""The precedence of operators, as in the grammar."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Rung(IntEnum):
-    """What is on a rung may be wherever a lower one is asked for; else it takes parentheses."""
+    """An operator needs parentheses where a higher rung is required."""
 
     OR = 0
     AND = 1
@@ -27,4 +27,4 @@ RUNG_OF = {
     "*": Rung.PRODUCT,
     "/": Rung.PRODUCT,
 }
-"""The rungs of the operators that have two sides, and of `not`."""
+"""The rungs of the binary operators, and of `not`."""

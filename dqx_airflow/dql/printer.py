@@ -1,4 +1,4 @@
-"""Nodes as canonical DQL text: one spelling for one meaning."""
+"""Nodes as canonical DQL text: one spelling for each meaning."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _WORDS = """
     None matches like
 """
 RESERVED = frozenset(_WORDS.split())
-"""Names that have to stand in backticks where a column or dataset is called so."""
+"""Names that need backticks as the name of a column or dataset."""
 
 _PLAIN_BELOW = 1e15
-"""Smaller numbers that are whole and were written with a point are shown as `1.0`."""
+"""Smaller integers that were written with a decimal point are shown as `1.0`."""
 _PLAIN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(\.[a-zA-Z_][a-zA-Z0-9_]*)*\Z")
 _PLAIN_TYPE = re.compile(r"[a-zA-Z_]\w*(\(\d+(,\d+)*\))?\Z", re.ASCII)
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def show(node: nodes.Expression) -> str:
-    """An expression or predicate as text, with no more parentheses than it needs."""
+    """An expression or predicate as text, with as few parentheses as possible."""
     return _show(node)[0]
 
 
 def show_name(name: str) -> str:
-    """A name as it has to be written: in backticks where it would read as something else."""
+    """A name as it must be written: in backticks if it would be read as something else."""
     if _PLAIN.match(name) and name not in RESERVED:
         return name
     return "`" + name.replace("`", "``") + "`"
 
 
 def show_text(text: str) -> str:
-    """A text in quotes. What the language does not know as an escape stays as it is."""
+    """A string in quotes. Escapes that the language does not know stay as they are."""
     return '"' + "".join(_ESCAPES.get(character, character) for character in text) + '"'
 
 
@@ -59,7 +59,7 @@ def show_number(number: nodes.Number) -> str:
 
 
 def show_condition(condition: nodes.Condition) -> str:
-    """A condition as it stands behind a metric expression."""
+    """A condition as written after a metric expression."""
     match condition:
         case nodes.Comparison(op=op, bound=bound):
             return f"{op} {show(bound)}"
@@ -79,7 +79,7 @@ def show_condition(condition: nodes.Condition) -> str:
 
 
 def show_claim(claim: nodes.Claim) -> str:
-    """What an assertion claims, without its name and the rest."""
+    """The claim of an assertion, without its name and modifiers."""
     match claim:
         case nodes.Rows(predicate=predicate, share=None):
             return f"each row: {show(predicate)}"
@@ -125,7 +125,7 @@ def _show_rows_match(claim: nodes.RowsMatch) -> str:
 
 
 def show_for_each(groups: nodes.ForEach) -> str:
-    """The groups that an assertion is judged for, as it is written."""
+    """The groups of an assertion, as written."""
     columns = ", ".join(map(show, groups.columns))
     columns = f"({columns})" if len(groups.columns) > 1 else columns
     share = groups.share
@@ -152,7 +152,7 @@ def _show_group(group: nodes.Expression) -> str:
 
 
 def _show(node: nodes.Expression) -> tuple[str, int]:
-    """The text and how strongly it binds."""
+    """The text and its precedence."""
     match node:
         case nodes.Name(text=name):
             return show_name(name), Rung.ATOM
@@ -231,14 +231,14 @@ def _show_test(node: nodes.Expression, negation: str = "") -> str:
 
 
 def _within(node: nodes.Expression, rung: Rung, *, right: bool = False) -> str:
-    """The text of a part, in parentheses where it binds less than its surroundings."""
+    """The text of a part, in parentheses if it binds less strongly than its surroundings."""
     text, strength = _show(node)
     return text if strength >= rung + right else f"({text})"
 
 
 def _digits(value: int | Fraction | float | Decimal) -> str:
-    """A number as it may have been written; the shortest way where a float tells all of it."""
-    if isinstance(value, Decimal):  # a settled literal
+    """A number as it may have been written; in its shortest form if a float is exact."""
+    if isinstance(value, Decimal):  # an evaluated literal
         return f"{value:f}"
     if isinstance(value, Fraction):
         if abs(value) < _PLAIN_BELOW and value.denominator == 1:
@@ -252,7 +252,7 @@ def _digits(value: int | Fraction | float | Decimal) -> str:
 
 
 def _show_type(written: str) -> str:
-    """A type as written, in quotes where it is more than a name and sizes."""
+    """A type as written, in quotes if it is more than a name and sizes."""
     return written if _PLAIN_TYPE.match(written) else show_text(written)
 
 
@@ -313,7 +313,7 @@ def _show_check(check: nodes.Check) -> list[str]:
 
 
 def show_where(predicate: nodes.Expression | None) -> str:
-    """` where status == "paid"`, as it stands behind something; nothing where there is none."""
+    """` where status == "paid"`, as a suffix; empty if there is none."""
     return f" where {show(predicate)}" if predicate is not None else ""
 
 

@@ -1,4 +1,4 @@
-"""Walks and rewrites trees of nodes, whatever their kind."""
+"""Traverses and rewrites trees of nodes of any kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def parts_of(node: Any) -> Iterator[Any]:
 
 
 def expressions_in(node: Any) -> Iterator[Any]:
-    """The node and all expressions in it: no name of a call, a tag or a format."""
+    """The node and all expressions in it, but not the names of calls, tags or formats."""
     return _walked(node, _expressions_of)
 
 
@@ -35,8 +35,8 @@ def _walked(node: Any, fields_of: Callable[[type], tuple[str, ...] | None]) -> I
 def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
     """The node with `change` applied to its expressions, from the outside in.
 
-    None from `change` keeps a node. What is declared as a name (of a call, a tag, a format) is no
-    expression and stays, whatever a column or constant of that name becomes.
+    None from `change` keeps a node. A name of a call, a tag or a format is not an expression and
+    stays, even if a column or constant of that name changes.
     """
     if isinstance(node, tuple):
         items = tuple(rewritten(item, change) for item in node)
@@ -58,13 +58,13 @@ def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
 
 @cache
 def _parts_of_kind(kind: type) -> tuple[str, ...] | None:
-    """The fields that may hold nodes; None where the type is no node."""
+    """The fields that may contain nodes; None if the type is not a node."""
     return _fields_without(kind, _PLAIN)
 
 
 @cache
 def _expressions_of(kind: type) -> tuple[str, ...] | None:
-    """The fields that may hold expressions; None where the type is no node."""
+    """The fields that may contain expressions; None if the type is not a node."""
     return _fields_without(kind, _NO_EXPRESSIONS)
 
 

@@ -1,1 +1,1 @@
-"""The checks of a parsed suite, each about one part of the language. `dql.check` runs them all."""
+"""The checks of a parsed suite, each for one part of the language. `dql.check` runs them all."""

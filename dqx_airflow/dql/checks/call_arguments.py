@@ -1,4 +1,4 @@
-"""Checks the arguments of calls: how many, of which kind, with which parameters."""
+"""Checks the arguments of calls: their number, kinds, and parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMN = Argument("column", ArgumentKind.COLUMN)
 
 @dataclass(slots=True)
 class ArgumentChecker:
-    """Checks calls in one check of a suite. `used` gathers the constants met."""
+    """Checks calls in one check of a suite. `used` collects the constants it meets."""
 
     datasets: tuple[nodes.Name, ...]
     constants: Mapping[str, nodes.Constant]
@@ -36,7 +36,7 @@ class ArgumentChecker:
     def count(
         self, call: nodes.Call, fewest: int, most: int | None, signature: str | None = None
     ) -> bool:
-        """False where the call has too few or too many arguments."""
+        """False if the call has too few or too many arguments."""
         given = len(call.arguments)
         if given >= fewest and (most is None or given <= most):
             return True
@@ -48,7 +48,7 @@ class ArgumentChecker:
         return False
 
     def check(self, argument: Argument, node: nodes.Expression) -> None:
-        """`node` has to be what the argument wants."""
+        """Checks that `node` is what the argument requires."""
         match argument.kind, node:
             case ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES, nodes.Name():
                 pass
@@ -67,7 +67,7 @@ class ArgumentChecker:
             case ArgumentKind.SHARE, _:
                 self._share(node)
             case ArgumentKind.SQL, nodes.Text():
-                pass  # what it says is checked by `dql.sql_text`
+                pass  # its content is checked by `dql.sql_text`
             case _:
                 self._wrong_kind(argument, node)
 
@@ -118,8 +118,8 @@ class ArgumentChecker:
     def parameters(
         self, call: nodes.Call, allowed: tuple[str, ...], own: tuple[Argument, ...] = ()
     ) -> None:
-        """`lag`, `n`, `dataset` and `where` where they are allowed, and those of the metric itself.
-        What a filter says is for others to check."""
+        """Checks `lag`, `n`, `dataset` and `where` where they are allowed, and the parameters of
+        the metric. The predicate of a filter is checked elsewhere."""
         seen: set[str] = set()
         names = (*allowed, *(argument.name for argument in own))
         for parameter in call.parameters:
@@ -144,7 +144,7 @@ class ArgumentChecker:
     def _own(self, parameter: nodes.Parameter, argument: Argument) -> None:
         match argument.kind:
             case ArgumentKind.DATASET:
-                pass  # `other_dataset` checks it
+                pass  # checked by `other_dataset`
             case ArgumentKind.TOLERANCE:
                 if isinstance(parameter.value, nodes.Name):
                     self.used.add(parameter.value.text)
@@ -164,7 +164,7 @@ class ArgumentChecker:
                 self.check(COLUMN, parameter.value)
 
     def required(self, call: nodes.Call, signature: str, own: tuple[Argument, ...]) -> None:
-        """The parameters that a call cannot do without."""
+        """Checks the required parameters of a call."""
         given = {parameter.name.text for parameter in call.parameters}
         for argument in own:
             if argument.is_required and argument.name not in given:
@@ -187,7 +187,7 @@ class ArgumentChecker:
             self.known_dataset(value)
 
     def known_dataset(self, name: nodes.Name) -> None:
-        """The name has to be one of the datasets of this check."""
+        """Checks that the name is one of the datasets of this check."""
         known = [dataset.text for dataset in self.datasets]
         if name.text in known:
             return
@@ -197,11 +197,11 @@ class ArgumentChecker:
         self.error("E009", message, name.span, f"did you mean '{near}'?" if near else added)
 
     def other_dataset(self, call: nodes.Call, signature: str) -> None:
-        """A call that compares a dataset of the check with the one that it names."""
+        """Checks a call that compares a dataset of the check with another one."""
         given = next((one for one in call.parameters if one.name.text == "dataset"), None)
         if given is None:
             message = f"{call.name.text} needs a dataset to compare with"
-            # Soda and others count NULL by the name of `missing_count`.
+            # Soda and others count NULL with `missing_count`.
             help_line = f"write {signature}; null_count(column) counts NULL values"
             self.error("E101", message, call.span, help_line)
         elif not isinstance(given.value, nodes.Name):
@@ -210,7 +210,7 @@ class ArgumentChecker:
             self._base(given.value)
 
     def _base(self, other: nodes.Name) -> None:
-        """There has to be one dataset that is compared with the other one."""
+        """Checks that a single dataset is compared with the other one."""
         rest = [dataset.text for dataset in self.datasets if dataset.text != other.text]
         if not rest:
             help_line = "name another dataset, or move the assertion to a check on another one"
@@ -220,7 +220,7 @@ class ArgumentChecker:
             self.error("E009", message, other.span, "move the assertion to a check on one of them")
 
     def one_dataset(self, call: nodes.Call) -> None:
-        """A call without `dataset` needs a check with a single dataset."""
+        """Checks that a call without `dataset` is in a check with a single dataset."""
         if any(parameter.name.text == "dataset" for parameter in call.parameters):
             return
         if len(self.datasets) > 1:
@@ -232,7 +232,7 @@ class ArgumentChecker:
     # Lists and values of other datasets
 
     def choices(self, node: nodes.Expression) -> None:
-        """`node` has to be a list of literals."""
+        """Checks that `node` is a list of literals."""
         if not isinstance(node, nodes.Listing) or not node.items:
             self.error("E101", 'expected a list of values such as ["A", "B"]', node.span)
             return
@@ -250,7 +250,8 @@ class ArgumentChecker:
                 self.error("E101", "expected a string, a number or a date", item.span)
 
     def values_of_other(self, node: nodes.Expression) -> None:
-        """`values(column, dataset other)`; the other dataset need not stand behind `on`."""
+        """Checks `values(column, dataset other)`; the other dataset need not be listed after
+        `on`."""
         if not isinstance(node, nodes.Call) or node.name.text != "values":
             message = "expected a list, or the values of a dataset"
             self.error("E101", message, node.span, "write values(column, dataset other)")
@@ -270,14 +271,14 @@ class ArgumentChecker:
 
 
 def is_null_word(node: nodes.Name) -> bool:
-    """True for the word `null`; a column called so stands in backticks."""
+    """True for the word `null`; a column of that name needs backticks."""
     span = node.span
     is_bare = span.end_column - span.column == len(node.text)
     return is_bare and node.text.casefold() == "null"
 
 
 def first_column(call: nodes.Call) -> str:
-    """The column that a call is about, as it is written; "column" where it is about none."""
+    """The column of a call, as written; "column" if it has none."""
     match call.arguments:
         case (nodes.Name(text=name), *_):
             return show_name(name)

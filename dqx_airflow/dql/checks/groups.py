@@ -1,5 +1,5 @@
-"""Checks the groups that an assertion is judged for: their columns, their list, what can have a
-value in each group."""
+"""Checks the groups of an assertion: their columns, their list, and whether its claim has a value
+in each group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMPARED = "compare metrics of both: num_rows(dataset a) == num_rows(dataset b)
 
 @dataclass(slots=True)
 class GroupChecker:
-    """Collects what is wrong with the groups of the assertions of one check."""
+    """Collects the mistakes in the groups of the assertions of one check."""
 
     arguments: ArgumentChecker
 
@@ -81,7 +81,7 @@ class GroupChecker:
         return type(folded) if isinstance(folded, bool | str) else int, folded
 
     def _blind(self, claim: nodes.Claim, for_each: nodes.ForEach) -> None:
-        """A group without rows is none, so that nobody sees that it is missing."""
+        """Reports a claim that only groups without rows violate, which do not exist."""
         if _asks_for_rows_alone(claim, self.arguments.constants):
             columns = ", ".join(map(show, for_each.columns))
             columns = f"({columns})" if len(for_each.columns) > 1 else columns
@@ -110,7 +110,7 @@ def _example(columns: int) -> str:
 
 
 def _objections(claim: nodes.Claim) -> Iterator[tuple[str, Span, str | None]]:
-    """What of a claim has no value in a group, and why."""
+    """The parts of a claim that have no value in a group, with the reasons."""
     if isinstance(claim, nodes.HasColumn):
         yield "a column is the same in every group", claim.span, "remove `for each ...`"
         return
@@ -140,7 +140,7 @@ def _objections(claim: nodes.Claim) -> Iterator[tuple[str, Span, str | None]]:
 
 
 def _asks_for_rows_alone(claim: nodes.Claim, constants: Mapping[str, nodes.Constant]) -> bool:
-    """True for `num_rows() > 0` and what means the same, which holds wherever there is a row."""
+    """True for `num_rows() > 0` and its equivalents, which hold for every existing group."""
     match claim:
         case nodes.Measure(expression=nodes.Call(name=nodes.Name(text="not_empty"))):
             return True

@@ -1,4 +1,5 @@
-"""Checks what well-formed assertions mean: units that fit, and an outcome that data decides."""
+"""Checks the meaning of well-formed assertions: matching units, and an outcome that depends on
+data."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from dqx_airflow.dql.satisfiability.row_predicates import check_filter, check_pr
 
 @dataclass(frozen=True, slots=True)
 class MeaningChecker:
-    """Checks the assertions of one suite; it knows what the constants count and may be."""
+    """Checks the assertions of one suite, with the units and ranges of its constants."""
 
     quantities: Mapping[str, Quantity]
     certainty: CertaintyChecker
@@ -29,9 +30,9 @@ class MeaningChecker:
     def check(
         self, assertion: nodes.Assertion, check: nodes.Check, *, is_scaled: bool
     ) -> Iterator[Diagnostic]:
-        """What is wrong with a sound assertion of a check.
+        """The diagnostics of a valid assertion of a check.
 
-        :param is_scaled: a profile may multiply the value, so that its range is another one.
+        :param is_scaled: a profile may multiply the value, which changes its range.
         """
         claim = assertion.claim
         if isinstance(claim, nodes.Composite):

@@ -1,4 +1,4 @@
-"""Checks expressions over metrics: calls that exist, constants that are defined, no columns."""
+"""Checks expressions over metrics: existing calls, defined constants, no columns."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ WITH_CONDITION = {
     TIMELINESS: "timeliness(column) by 06:00 UTC",
     DISTRIBUTION: 'distribution(column) matches {"A": 50%, "B": 50%}',
 }
-"""Calls that have a meaning together with one condition only."""
+"""Calls that are allowed only with a certain condition."""
 
 _KNOWN = (*CALLABLE, *CHANGES, *WINDOWS, *AGES, *ARITY, *SHORTCUTS, *WITH_CONDITION)
 
 
 @dataclass(slots=True)
 class MeasureChecker:
-    """Collects what is wrong with the metric expressions of one check."""
+    """Collects the mistakes in the metric expressions of one check."""
 
     arguments: ArgumentChecker
 
     def check(self, node: nodes.Expression) -> None:
-        """`node` has to be an expression over metrics."""
+        """Checks that `node` is an expression over metrics."""
         match node:
             case nodes.Number() | nodes.Null():
                 pass
@@ -125,7 +125,7 @@ class MeasureChecker:
         self.arguments.error("E001", message, call.name.span, hint, label=label)
 
     def column_call(self, call: nodes.Call, signature: str) -> None:
-        """A call of one column of one dataset, and nothing else."""
+        """Checks a call with one column of one dataset, alone."""
         if self.arguments.count(call, 1, 1, signature):
             self.arguments.check(COLUMN, call.arguments[0])
         self.arguments.parameters(call, ("dataset", "where"))
@@ -133,7 +133,7 @@ class MeasureChecker:
         self.filter(call)
 
     def filter(self, call: nodes.Call) -> None:
-        """The filter of a call, where it has one that it may have."""
+        """Checks the filter of a call."""
         if call.where is not None and takes_where(call.name.text):
             RowChecker(self.arguments).check_filter(call.where)
 
@@ -154,7 +154,7 @@ class MeasureChecker:
             self.arguments.parameters(call, (), metric.parameters)
             self.arguments.other_dataset(call, metric.signature)
         else:
-            # A schema and a log are as they are now: they have no dates.
+            # A schema and a log are current: they have no dates.
             general = ("lag", "dataset") if metric.scan.has_dates else ("dataset",)
             filters = ("where",) if metric.takes_where else ()
             self.arguments.parameters(call, (*general, *filters), metric.parameters)
@@ -178,7 +178,7 @@ class MeasureChecker:
         self.arguments.error("E101", "count needs a column", call.span, help_line)
 
     def _column_where_a_metric_belongs(self, call: nodes.Call) -> bool:
-        """True where `min(price)` means the `minimum(price)` of other languages; that is said."""
+        """True, and reported, if `min(price)` means the `minimum(price)` of other languages."""
         match call.arguments:
             case (nodes.Name() as name,) if name.text not in self.arguments.constants:
                 written = measure_elsewhere(call.name.text, first_column(call))
@@ -211,7 +211,7 @@ class MeasureChecker:
             self.arguments.parameters(call, ("lag",))
 
     def on_other_dates(self, node: nodes.Expression) -> None:
-        """Nothing in an expression may be without dates: it would be the same on all of them."""
+        """Reports parts of a lagged expression without dates, which are the same on all of them."""
         for call in expressions_in(node):
             metric = METRICS.get(call.name.text) if isinstance(call, nodes.Call) else None
             if metric is not None and not metric.scan.has_dates:
@@ -220,7 +220,7 @@ class MeasureChecker:
                 self.arguments.error("E101", message, call.name.span, help_line)
 
     def demand(self, node: nodes.Expression) -> int:
-        """How many metric values an expression takes."""
+        """The number of metric values that an expression needs."""
         match node:
             case nodes.Negative(operand=operand):
                 return self.demand(operand)

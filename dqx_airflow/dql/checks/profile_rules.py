@@ -1,4 +1,4 @@
-"""Checks the rules of profiles: what they select, and what they must leave alone."""
+"""Checks the rules of profiles: what they select, and what they must not change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_NAMED = 10
 """The maximum number of assertions that a finding names; it counts the others."""
 
 _LEAST_FACTOR, _LARGEST_FACTOR = Fraction(1, 10), Fraction(10)
-"""Beyond, a rule that scales comes close to one that disables."""
+"""Beyond these bounds, a rule that scales is close to one that disables."""
 
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
@@ -24,7 +24,7 @@ _SEVERITIES = tuple(severity.value for severity in Severity)
 def check_rules(
     profile: nodes.Profile, selection: SelectableAssertions, shares: Collection[int]
 ) -> Iterator[Diagnostic]:
-    """What is wrong with the rules of a profile.
+    """The diagnostics of the rules of a profile.
 
     :param shares: the ids of the scaled assertions that are about a share.
     """
@@ -54,7 +54,7 @@ def _check_rule(
         help_line = "severities are P0 (worst), P1, P2 and P3"
         yield Diagnostic(message, rule.severity.span, code="E004", help=help_line)
     if isinstance(rule, nodes.Scale) and rule.factor <= 0:
-        # Times zero, a null rate or a change would pass whatever the data is like.
+        # Multiplied by zero, a null rate or a change would pass for any data.
         message = "a factor must be above 0"
         help_line = "write `disable` to turn assertions off"
         yield Diagnostic(message, rule.span, code="E109", help=help_line)
@@ -101,7 +101,7 @@ def _check_scaled(
     required: list[nodes.Assertion],
     shares: Collection[int],
 ) -> Iterator[Diagnostic]:
-    """A rule that scales only shares, or that leaves little of what is required."""
+    """Reports a rule that scales only shares, or that almost disables a required assertion."""
     if rule.factor <= 0:
         return
     if matched and all(id(assertion) in shares for assertion in matched):
@@ -136,7 +136,7 @@ def _name_of(assertion: nodes.Assertion) -> str:
 
 
 def _place_of_requirement(assertion: nodes.Assertion) -> Span:
-    """Where an assertion says that it is required."""
+    """The position at which an assertion is marked as required."""
     for annotation in assertion.annotations:
         if annotation.name.text == "required":
             return annotation.span

@@ -1,4 +1,4 @@
-"""Which assertions the rules of profiles select."""
+"""The assertions that the rules of profiles select."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TypeAlias
 from dqx_airflow.dql import nodes
 
 _Handle: TypeAlias = tuple[str, str, str | None]
-"""What a selector says: its kind, the name, and the check where it gives one."""
+"""The parts of a selector: its kind, the name, and the check if it has one."""
 
 
 class SelectableAssertions:
-    """The assertions of a suite by what may select them, so that many rules are found soon."""
+    """The assertions of a suite, indexed by the names of selectors."""
 
     def __init__(self, checks: Iterable[nodes.Check]) -> None:
         self._selected: dict[_Handle, list[nodes.Assertion]] = defaultdict(list)
@@ -36,21 +36,21 @@ class SelectableAssertions:
         return self._selected.get(_handle(selector), [])
 
     def required(self, selector: nodes.Selector) -> list[nodes.Assertion]:
-        """Those of them that a rule must leave alone."""
+        """Those of them that a rule must not change."""
         return self._required.get(_handle(selector), [])
 
     def names(self, kind: str) -> Collection[str]:
-        """All names that a selector of this kind could give."""
+        """All possible names in a selector of this kind."""
         return self._names[kind]
 
 
 def selects(selector: nodes.Selector, check: nodes.Check, assertion: nodes.Assertion) -> bool:
-    """True where a rule with this selector applies to the assertion."""
+    """True if a rule with this selector applies to the assertion."""
     return _handle(selector) in _handles(check, assertion)
 
 
 def is_required(assertion: nodes.Assertion) -> bool:
-    """`@required`, or P0 and not `@experimental`: algorithms and profiles leave it alone."""
+    """`@required`, or P0 and not `@experimental`: algorithms and profiles must not change it."""
     if assertion.is_annotated("required"):
         return True
     is_p0 = assertion.severity is not None and assertion.severity.text == "P0"

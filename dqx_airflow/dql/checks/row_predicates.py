@@ -30,12 +30,12 @@ _VALUES = frozenset((*ROW_FUNCTIONS, *_METRICS))
 
 @dataclass(slots=True)
 class RowChecker:
-    """Collects what is wrong with the predicates of one check."""
+    """Collects the mistakes in the predicates of one check."""
 
     arguments: ArgumentChecker
 
     def check_filter(self, where: nodes.Expression) -> None:
-        """The rows that something is about."""
+        """Checks a filter."""
         self._predicate(where)
 
     def check(self, claim: nodes.Rows) -> None:
@@ -103,10 +103,10 @@ class RowChecker:
             self.arguments.values_of_other(choices)
 
     def _value(self, node: nodes.Expression) -> None:
-        """`node` has to be something that a single row has."""
+        """Checks that `node` is a value of a single row."""
         match node:
             case nodes.Name(text=name):
-                # In a row a name is a column, unless a constant has that name.
+                # In a row predicate a name is a column, unless a constant has that name.
                 if name in self.arguments.constants:
                     self.arguments.used.add(name)
                 elif is_null_word(node):

@@ -1,6 +1,6 @@
-"""Tells which assertions are about a share: part of a whole, which no profile multiplies.
+"""Finds assertions about a share, a part of a whole, which profiles do not multiply.
 
-Twice 50% is no 100%: a share that is scaled passes with half of what was promised.
+Twice 50% is not 100%: with a scaled share, half of the required rows would be enough.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from dqx_airflow.metrics.derived import WINDOWS
 from dqx_airflow.metrics.registry import MetricUnit
 
 _SAME_KIND = frozenset({"abs", "min", "max", "coalesce", *WINDOWS})
-"""Functions that make shares of shares. A change, as by `day_over_day`, is none."""
+"""Functions that turn shares into shares. A change, as from `day_over_day`, is no share."""
 
 
 def is_about_share(
     claim: nodes.Claim, constants: Mapping[str, nodes.Constant], dataset: str
 ) -> bool:
-    """True where one of the sides that an assertion compares is a share.
+    """True if a side of the comparison in an assertion is a share.
 
-    That is `N% of rows`, a distribution, a metric that is a share, numbers of rows or values over
-    others of the same dataset and date, what these make by arithmetic with numbers, and one metric
-    in the unit of its column, or `sql` or `query`, that is compared with a percentage.
+    Shares are `N% of rows`, a distribution, a metric that is a share, numbers of rows or values
+    divided by others of the same dataset and date, and results of arithmetic between these and
+    numbers; also a single metric in the unit of its column, or `sql` or `query`, if it is compared
+    with a percentage.
 
-    :param constants: those of the suite, settled.
-    :param dataset: the one that calls are about where they name none.
+    :param constants: those of the suite, evaluated.
+    :param dataset: the default dataset of calls.
     """
     match claim:
         case nodes.Rows(share=share):
@@ -35,7 +36,7 @@ def is_about_share(
         case nodes.RowsMatch(allowing=allowing):
             return allowing is not None
         case nodes.Composite():
-            return True  # what counts is whether claims hold: that has no multiple
+            return True  # the result is whether claims hold, which cannot be multiplied
         case nodes.Measure(condition=nodes.MatchesShares()):
             return True
         case nodes.Measure(expression=expression, condition=condition):
@@ -86,8 +87,8 @@ def _is_share(node: nodes.Expression, surroundings: Surroundings) -> bool:
 def _are_counts_of_same_rows(
     part: nodes.Expression, whole: nodes.Expression, surroundings: Surroundings
 ) -> bool:
-    """True where both count rows, or values in them, of one dataset on one date; a filter may let
-    some of them count above the line alone."""
+    """True if both count rows, or values in them, of one dataset on one date; only the numerator
+    may have a filter of its own."""
     calls = [tuple(_calls_in(side)) for side in (part, whole)]
     if not calls[1] or any(not _is_count_of_rows(call) for side in calls for call in side):
         return False
@@ -98,7 +99,7 @@ def _are_counts_of_same_rows(
         for call, rows in zip(calls[0], parts, strict=True)
     )
     if are_whole or any(other != all_of_them for other in others):
-        return False  # rows for each value are no part of anything
+        return False  # rows per value are not a share
     return all(rows.are_among(all_of_them) for rows in parts)
 
 
@@ -108,7 +109,7 @@ def _is_count_of_rows(call: nodes.Call) -> bool:
 
 
 def _calls_in(node: nodes.Expression) -> Iterator[nodes.Call]:
-    """The outermost calls, functions of arithmetic looked into."""
+    """The outermost calls, including those within arithmetic functions."""
     match node:
         case nodes.Call(name=name, arguments=arguments) if name.text in _SAME_KIND:
             for argument in arguments:
@@ -123,7 +124,7 @@ def _calls_in(node: nodes.Expression) -> Iterator[nodes.Call]:
 
 
 def _is_of_any_unit(node: nodes.Expression) -> bool:
-    """True for one metric whose unit nobody knows: it is a share where it is compared with one."""
+    """True for a single metric of unknown unit: it is a share if it is compared with one."""
     if not isinstance(node, nodes.Call) or node.name.text not in METRICS:
         return False
     return METRICS[node.name.text].unit in (MetricUnit.COLUMN, MetricUnit.UNKNOWN)

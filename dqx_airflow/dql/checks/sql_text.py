@@ -1,6 +1,6 @@
 """Checks the Spark SQL of `sql(...)` and `query(...)`: one read-only expression, nothing else.
 
-sqlglot reads it. It is imported only where a suite holds such a text.
+sqlglot parses it. It is imported only if a suite contains such SQL.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _READ_ONLY = {
 
 
 class _RefusedSqlError(Exception):
-    """Why a text is refused."""
+    """Why SQL is rejected."""
 
 
 def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
-    """Reports what is wrong with the text of `sql` or `query`."""
+    """Reports what is wrong with the SQL of `sql` or `query`."""
     try:
         if kind == "sql":
             _check_aggregate(text.value)
@@ -45,7 +45,7 @@ def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
 
 
 def objection_to_select(text: str) -> str | None:
-    """Why a text is not one read-only query over tables of the catalog; None where it is."""
+    """Why SQL is not a single read-only query over catalog tables; None if it is."""
     from sqlglot import exp
 
     try:
@@ -54,7 +54,7 @@ def objection_to_select(text: str) -> str | None:
             return "this is not a query"
         for table in _tables_in(query):
             parts = [part.name for part in table.parts]
-            # `parquet.`/some/path`` reads files past the catalog.
+            # `parquet.`/some/path`` reads files outside of the catalog.
             if any(set(part) & _OF_PATHS for part in parts) or (
                 len(parts) > 1 and parts[-2].lower() in _FILE_FORMATS
             ):
@@ -66,7 +66,7 @@ def objection_to_select(text: str) -> str | None:
 
 
 def tables_of_select(text: str) -> list[str]:
-    """The tables that a query reads, by the names that it gives them; none where it is no query."""
+    """The tables that a query reads, by the names that it uses; empty if it is not a query."""
     from sqlglot import exp
 
     try:
@@ -86,7 +86,7 @@ def tables_of_select(text: str) -> list[str]:
 
 
 def objection_to_filter(text: str) -> str | None:
-    """Why a text is not one predicate that computes from its rows alone; None where it is."""
+    """Why SQL is not a predicate that depends on its rows only; None if it is."""
     try:
         _only(f"SELECT 1 WHERE {text}")
     except _RefusedSqlError as refused:
@@ -113,7 +113,7 @@ def _check_aggregate(text: str) -> None:
 
 
 def _tables(text: str) -> Iterator[str]:
-    """The tables of a query that are not defined in it."""
+    """The tables of a query that it does not define itself."""
     from sqlglot import exp
 
     query = _only(text)
@@ -133,7 +133,7 @@ def _tables(text: str) -> Iterator[str]:
 
 
 def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
-    """All that a query reads by name; functions that give tables are checked and left out."""
+    """Everything that a query reads by name, except for table functions, which are checked."""
     from sqlglot import exp
 
     for table in query.find_all(exp.Table):
@@ -146,12 +146,12 @@ def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
 
 
 def _only(text: str) -> Expr:
-    """The one statement of a text, without anything that writes or leaves Spark SQL."""
+    """The single statement of a text, if it neither writes nor leaves Spark SQL."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import ParseError, SqlglotError
 
-    # What sqlglot does not know is refused below: its own warning would say nothing more.
+    # Unknown syntax is rejected below: sqlglot's own warning would add nothing.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         statements = [item for item in sqlglot.parse(text, dialect="spark") if item is not None]

@@ -1,4 +1,4 @@
-"""What a filter cannot stand in: calls that are not about single rows of one dataset."""
+"""Calls without filters, because they are not about single rows of one dataset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
 _OF_ROWS = frozenset((*AGES, *SHORTCUTS, DISTRIBUTION, MOST_COMMON, TIMELINESS, "values"))
-"""Calls besides metrics that choose rows."""
+"""Calls other than metrics that select rows."""
 
 
 def takes_where(name: str) -> bool:

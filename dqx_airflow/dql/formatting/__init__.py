@@ -1,1 +1,1 @@
-"""The formatter: one layout for one program. `formatter.format_text` is the door."""
+"""The formatter: one layout for each program. Enter through `formatter.format_source`."""

@@ -1,10 +1,10 @@
-"""The canonical text of a file: one layout for one program, with every comment in its place.
+"""The canonical text of a file: one layout for each program, with every comment in its place.
 
-The formatter writes the tokens of a file again and changes what stands between them. So it keeps
-the order of statements, the spelling of numbers, and what the tree does not hold, such as a
-modifier that was given twice. Two things it does change: a parenthesis that means nothing is left
-out, and `+/-` and `±` become `tolerance`. A new rule of the grammar needs nothing here, unless its
-words want more than single blanks between them.
+The formatter rewrites the tokens of a file and changes only the space between them. So it keeps the
+order of statements, the spelling of numbers, and what the tree does not contain, such as a repeated
+modifier. There are two exceptions: redundant parentheses are removed, and `+/-` and `±` become
+`tolerance`. A new rule of the grammar needs no code here, unless its tokens are separated by more
+than single spaces.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ _ASKED_FOR |= dict.fromkeys(("call", "use", "listing"), Rung.OR)
 def format_source(source: SourceFile) -> str:
     """The canonical text of a suite file or a library file.
 
-    Its tree is that of the source, and formatting it again changes nothing. Lines are broken at
-    100 columns, where they may be. A block file, which holds SQL as somebody laid it out, stays as
-    it is.
+    It has the same tree as the source, and formatting it again changes nothing. Lines are broken at
+    100 columns if possible. A block file, which contains SQL in the user's layout, stays as it is.
 
     :raises SourceError: the file has syntax errors; other errors do not matter here.
     """
@@ -78,13 +77,14 @@ def format_source(source: SourceFile) -> str:
 
 
 class _Formatter:
-    """Makes groups of the tree. It takes the tokens in order, and so finds the comments between."""
+    """Turns the tree into groups. It takes the tokens in order, and so finds the comments between
+    them."""
 
     def __init__(self, text: str) -> None:
-        # A byte order mark goes; a blank in its place keeps the positions right.
+        # A byte order mark is removed; a space in its place keeps positions correct.
         self.text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
         self.position = 0
-        # Nothing may come between a glued word and the one before: comments are carried behind it.
+        # Nothing may come between a glued token and the previous one: comments move behind it.
         self.is_glued = False
         self.carried: tuple[Comment, ...] = ()
 
@@ -105,7 +105,7 @@ class _Formatter:
         return self._line(written.data, written.children)
 
     def _statements(self, items: Sequence[Written], depth: int) -> list[Part]:
-        """The items of a block. A blank line between two stays; some have to have one."""
+        """The items of a block. A blank line between two is kept; some items require one."""
         parts: list[Part] = []
         for number, item in enumerate(items):
             is_apart = number > 0 and any(map(_stands_apart, (items[number - 1], item)))
@@ -129,11 +129,11 @@ class _Formatter:
         return group([*parts, Part(closing, breaks=Break.ALWAYS, closes=True, blank=Blank.KEPT)])
 
     def _assertion(self, tree: Tree[Token]) -> Group:
-        """Annotations above the claim, modifiers below it; what is part of the claim stays behind
-        it, a filter on a line of its own where there is no room."""
+        """Annotations above the claim, modifiers below it; a part of the claim follows it, a filter
+        on a separate line if necessary."""
         above, claim, below = _lines_of(tree)
         parts = [Part(self._content(item), breaks=Break.ALWAYS) for item in above]
-        # What is broken of the claim stands deeper than the modifiers.
+        # A broken part of the claim is indented deeper than the modifiers.
         line = [
             Part(
                 self._content(item),
@@ -147,7 +147,7 @@ class _Formatter:
         return group(parts)
 
     def _chain(self, tree: Tree[Token]) -> Group:
-        """`a and b and c`, or a sum, or a product; broken, each operator begins a line."""
+        """`a and b and c`, or a sum, or a product; if broken, each operator begins a line."""
         rung = _rung(tree)
         operands: list[tuple[Written, Written]] = []
         left: Written = tree
@@ -162,7 +162,7 @@ class _Formatter:
         return group(parts)
 
     def _line(self, rule: str, children: Sequence[Written]) -> Group:
-        """Words with blanks between them; broken, each item of a list begins a line."""
+        """Tokens separated by spaces; if broken, each item of a list begins a line."""
         asked = _ASKED_FOR.get(rule, Rung.SUM)
         parts: list[Part] = []
         before: Token | None = None
@@ -181,7 +181,7 @@ class _Formatter:
         return group(parts)
 
     def _word(self, token: Token) -> Word:
-        # `for each` is one token, with what stands between the two words.
+        # `for each` is one token, including the space between the two words.
         text = _OTHER_SPELLINGS.get(
             token, " ".join(token.split()) if token.type == "FOR_EACH" else str(token)
         )
@@ -195,9 +195,9 @@ class _Formatter:
         return Word(text, comments, after_blank)
 
     def _gap(self, end: int) -> tuple[tuple[Comment, ...], bool]:
-        """The comments before a word, and whether a blank line stands right before it.
+        """The comments before a token, and whether a blank line precedes it directly.
 
-        A blank line behind an opening brace does not count.
+        A blank line after an opening brace does not count.
         """
         comments = list(self.carried)
         is_opened = self.position == 0 or self.text[self.position - 1] == "{"
@@ -223,7 +223,7 @@ def _must_follow(token: Token) -> bool:
 
 
 def _stands_apart(written: Written) -> bool:
-    """True for what always takes several lines: a blank line parts it from its neighbours."""
+    """True for an item that always takes several lines, and is separated by blank lines."""
     if isinstance(written, Token):
         return False
     if written.data == "exported":
@@ -235,7 +235,7 @@ def _stands_apart(written: Written) -> bool:
 
 
 def _lines_of(assertion: Tree[Token]) -> tuple[list[Written], list[Written], list[Written]]:
-    """The annotations, then `assert` with all that is part of its claim, the modifiers."""
+    """The annotations, then `assert` with its complete claim, then the modifiers."""
     above = [child for child in assertion.children if _rule(child) == "annotation"]
     rest = assertion.children[len(above) :]
     behind = takewhile(lambda item: _rule(item) in _OF_CLAIM, rest[2:])
@@ -256,7 +256,7 @@ def _last(written: Written) -> Token:
 
 
 def _spread(children: Sequence[Written]) -> Iterator[Written]:
-    """The children, the parameters of a macro one by one."""
+    """The children, with the parameters of a macro one by one."""
     for child in children:
         if isinstance(child, Tree) and child.data == "parameters":
             yield from child.children
@@ -273,9 +273,10 @@ def _rung(written: Written) -> int:
 
 
 def _bare(written: Written, asked: int) -> Written:
-    """What is in a parenthesis that means nothing, where the rung `asked` for may stand.
+    """The content of redundant parentheses, if its precedence allows removing them.
 
-    A name that is also a keyword stays in its parenthesis: outside it could be read as the keyword.
+    A name that is also a keyword keeps its parentheses: without them it could be read as the
+    keyword.
     """
     while isinstance(written, Tree) and written.data == "parenthesis":
         inner = written.children[1]
@@ -293,7 +294,7 @@ def _keywords() -> frozenset[str]:
 
 
 def _blanks_between(before: Token, after: Token, rule: str) -> int:
-    """How many blanks stand between two words of a rule that share a line."""
+    """The number of spaces between two tokens of a rule on the same line."""
     if before in _GLUES_BEHIND or after in _GLUES_BEFORE:
         return 0
     if before in _OPENING or after in _CLOSING:
@@ -303,5 +304,5 @@ def _blanks_between(before: Token, after: Token, rule: str) -> int:
     if (rule == "annotation" and "=" in (before, after)) or rule == "negative":
         return 0
     if rule == "profile_end":
-        return 3  # as wide as `from`, which stands above it
+        return 3  # as wide as `from` in the line above
     return 1

@@ -1,7 +1,8 @@
-"""Words into lines: what does not fit on one line is broken, the outermost group first.
+"""Breaks tokens into lines: what does not fit is broken, the outermost group first.
 
-Nothing here knows the language: `format` makes the groups, and says where they may be broken. A
-group is laid out as in Wadler's "A prettier printer" (2003): flat where it fits, else broken.
+This module is independent of the language: `format` creates the groups, and defines where they may
+be broken. A group is laid out as in Wadler's "A prettier printer" (2003): flat if it fits,
+otherwise broken.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ INDENT = 4
 
 
 class Break(Enum):
-    """Where a new line may begin: `FITTING` breaks if its group does not fit on one line."""
+    """Where a line break is possible: `FITTING` breaks if its group does not fit on one line."""
 
     NEVER = "never"
     FITTING = "fitting"
@@ -24,7 +25,7 @@ class Break(Enum):
 
 
 class Blank(Enum):
-    """What becomes of the blank lines that stood before what begins a line: one is left of many."""
+    """The treatment of blank lines before the beginning of a line: several become one."""
 
     DROPPED = "dropped"
     KEPT = "kept"
@@ -33,7 +34,7 @@ class Blank(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment before a word. A trailing one shares its line with what stands before it."""
+    """A comment before a token. A trailing one is on the same line as the preceding token."""
 
     text: str
     is_trailing: bool
@@ -42,7 +43,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What is never broken, with the comments that stand before it."""
+    """A token, which is never broken, with the comments before it."""
 
     text: str
     comments: tuple[Comment, ...] = ()
@@ -67,10 +68,10 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a group, and how it follows the one before: behind blanks, or on a new line.
+    """A part of a group, and how it follows the previous one: after spaces, or on a new line.
 
-    Its lines stand `depth` levels deeper than those of its group. The comments before a part that
-    `closes` belong to what it closes, and stand a level deeper than it.
+    Its lines are indented `depth` levels deeper than those of its group. The comments before a part
+    that `closes` belong to the closed block, and are indented one level deeper.
     """
 
     content: Content
@@ -83,10 +84,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Parts that stand on one line where they fit; otherwise all break that may break.
+    """Parts on one line if they fit; otherwise all optional breaks are taken.
 
-    `width` is None where a forced break or a comment lies between its parts. `head` is the width
-    of what stands before the first place that may be broken.
+    `width` is None if a forced break or a comment is between its parts. `head` is the width before
+    the first possible break.
     """
 
     parts: tuple[Part, ...]
@@ -100,7 +101,7 @@ Content: TypeAlias = Word | Group
 
 
 def group(parts: Sequence[Part]) -> Group:
-    """The parts as a group; at least one is needed."""
+    """The parts as a group; at least one is required."""
     content = parts[0].content
     width, head, is_breakable = content.width, content.head, content.is_breakable
     for part in parts[1:]:
@@ -116,7 +117,7 @@ def group(parts: Sequence[Part]) -> Group:
 
 
 def lay_out(content: Content) -> str:
-    """The text of a whole file. Each line ends with `\\n`, and none with a blank."""
+    r"""The text of a whole file. Each line ends with `\n`, and none with a space."""
     writer = _LayoutWriter()
     writer.break_line(content.first, 0, 0, Blank.KEPT)
     writer.write(content, indent=0, tail=0)
@@ -124,7 +125,7 @@ def lay_out(content: Content) -> str:
 
 
 class _LayoutWriter:
-    """Holds the lines that are done, and the pieces of the current one."""
+    """Holds the finished lines, and the pieces of the current one."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -132,7 +133,7 @@ class _LayoutWriter:
         self.column = 0
 
     def write(self, content: Content, indent: int, tail: int) -> None:
-        """Write on the current line; `tail` is the width of what has to follow on the last one."""
+        """Writes on the current line; `tail` is the width of what has to follow on the last one."""
         if isinstance(content, Word):
             self._put(content.text)
             return
@@ -144,7 +145,7 @@ class _LayoutWriter:
             self.write(part.content, indent + INDENT * part.depth, tails[number])
 
     def _join(self, part: Part, indent: int, *, is_broken: bool) -> None:
-        """Put between a part and the one before it what belongs there: blanks or a line end."""
+        """Writes the separator between a part and the previous one: spaces or a line break."""
         word = part.content.first
         if is_broken:
             indent += INDENT * part.depth
@@ -155,7 +156,8 @@ class _LayoutWriter:
             self._put(" " * part.blanks)
 
     def break_line(self, word: Word, indent: int, comment_indent: int, blank: Blank) -> None:
-        """Begin a line for a word, its comments before it: a trailing one ends the line before."""
+        """Begins a line for a token, with its comments before it; a trailing one ends the previous
+        line."""
         comments = list(word.comments)
         if comments and comments[0].is_trailing:
             self._put(f"  {comments.pop(0).text}")
@@ -173,7 +175,7 @@ class _LayoutWriter:
 
     def _start_line(self, indent: int, has_blank: bool) -> None:
         line = "".join(self.line)
-        if line.strip():  # nothing is written before the first word, and the last may be empty
+        if line.strip():  # nothing is written before the first token, and the last may be empty
             self.lines.append(line)
         if has_blank:
             self.lines.append("")

@@ -1,8 +1,8 @@
 """The syntax tree: frozen nodes, each with the span of its text.
 
-Spans do not take part in equality: two trees are equal when they mean the same.
-`expressions` has what is computed and asked of rows, `assertions` what is claimed, `suite` the
-rest of a file. All of them are used as `nodes.Call`.
+Spans are ignored in comparisons: two trees are equal if they mean the same. `expressions` has the
+expressions over metrics and rows, `assertions` the claims, `suite` the rest of a file. All of them
+are used as `nodes.Call`.
 """
 
 from __future__ import annotations

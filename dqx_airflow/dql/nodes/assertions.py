@@ -1,4 +1,4 @@
-"""Assertions: what they claim, and with which condition."""
+"""Assertions: their claims and conditions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dqx_airflow.values import Severity, Span
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`op bound`, op one of < <= > >= == !=."""
+    """`op bound`, with op one of < <= > >= == !=."""
 
     op: str
     bound: Expression
@@ -34,7 +34,7 @@ class Between:
 
 
 class Keyword(str, Enum):
-    """What may follow `is`."""
+    """The words that may follow `is`."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
@@ -58,7 +58,7 @@ class InValues:
 
 @dataclass(frozen=True, slots=True)
 class WithinStddev:
-    """`within count stddev of N days`: near the mean of the days before; None for the default."""
+    """`within count stddev of N days`: near the mean of the previous days; None for the default."""
 
     count: Expression
     days: Number | None
@@ -67,7 +67,7 @@ class WithinStddev:
 
 @dataclass(frozen=True, slots=True)
 class ByTime:
-    """`by 06:00 UTC`: the time as written, the zone a name or a text, None for UTC."""
+    """`by 06:00 UTC`: the time as written, the time zone as a name or a string, None for UTC."""
 
     time: Text
     zone: Name | Text | None
@@ -76,7 +76,7 @@ class ByTime:
 
 @dataclass(frozen=True, slots=True)
 class MatchesShares:
-    """`matches {"A": 50%, "B": 30%}`: the share of the rows that each value should have."""
+    """`matches {"A": 50%, "B": 30%}`: the expected share of rows with each value."""
 
     shares: tuple[tuple[Text | Number | Truth, Number], ...]
     span: Span = field(compare=False)
@@ -87,7 +87,7 @@ Condition: TypeAlias = Comparison | Between | Is | InValues | WithinStddev | ByT
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """An expression over metrics with its condition; None where a shortcut stands for both."""
+    """An expression over metrics with its condition, which is None for a shortcut."""
 
     expression: Expression
     condition: Condition | None
@@ -105,10 +105,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class HasColumn:
-    """`column name exists`, or `column name type decimal(18,2)`; the type is as written.
+    """`column name exists`, or `column name type decimal(18,2)`, with the type as written.
 
-    Not `is_exact` is `column name fits decimal(18,2)`: a narrower type will do, and words such as
-    `number` stand for several.
+    If not `is_exact`, it is `column name fits decimal(18,2)`: a narrower type is enough, and words
+    such as `number` stand for several types.
     """
 
     column: Expression
@@ -121,8 +121,8 @@ class HasColumn:
 class RowsMatch:
     """`rows of dataset match reference on (keys) comparing [columns] tolerance 0.01 allowing 0.1%`.
 
-    Without `compared`, rows match by their keys alone; `compares_all` stands for all columns.
-    `tolerance` is for the numbers among them, `allowing` the largest share of rows that may differ.
+    Without `compared`, rows match by their keys only; `compares_all` stands for all columns.
+    `tolerance` applies to numeric columns, `allowing` is the maximum share of rows that may differ.
     """
 
     dataset: Expression
@@ -145,7 +145,7 @@ class ColumnsMatch:
 
 
 class Junctor(str, Enum):
-    """What holds several claims together."""
+    """The connective of several claims."""
 
     ANY = "any"
     ALL = "all"
@@ -171,9 +171,9 @@ Claim: TypeAlias = Measure | Rows | HasColumn | RowsMatch | ColumnsMatch | Compo
 class ForEach:
     """`for each (country, channel) in [("CH", "web")]`: an assertion is judged for each group.
 
-    `groups` is a listing, of a value for each group, or of listings where there are several
-    columns; None for the groups that have rows. `share` is that of the groups that have to pass:
-    `for 95% of groups by country`; None for all of them.
+    `groups` is a list with a value for each group, or with lists for several columns; None for the
+    groups that have rows. `share` is the share of groups that must pass: `for 95% of groups by
+    country`; None for all of them.
     """
 
     columns: tuple[Expression, ...]
@@ -190,21 +190,21 @@ class Annotation:
 
 
 DEFAULT_SEVERITY = Severity.P1
-"""The severity of an assertion that names none."""
+"""The default severity of an assertion."""
 
 
 def is_among(annotations: tuple[Annotation, ...], name: str) -> bool:
-    """True where one of the annotations has the name."""
+    """True if one of the annotations has the name."""
     return any(annotation.name.text == name for annotation in annotations)
 
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """`severity` is the name as written; the checker turns down what is not one of P0 to P3.
+    """`severity` is the name as written; the checker rejects all but P0 to P3.
 
-    In a macro, `severity` and `tags` may be `{parameter}`, which its expansion fills in.
-    `uses` are the places that led to an assertion made by a macro, the outermost first.
-    `where` is a predicate over the rows that it is about.
+    In a macro, `severity` and `tags` may be `{parameter}`, which its expansion replaces. `uses` are
+    the positions of the uses that led to an assertion of a macro, the outermost first. `where` is a
+    predicate that selects its rows.
     """
 
     claim: Claim

@@ -1,4 +1,4 @@
-"""Expressions over metrics, and predicates over rows."""
+"""Expressions over metrics, and row predicates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dqx_airflow.values import Span
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An identifier in its place."""
+    """An identifier with its position."""
 
     text: str
     span: Span = field(compare=False)
@@ -28,7 +28,7 @@ class Text:
 
 
 class Unit(str, Enum):
-    """How a number was written: plain, `5%` or `2 hours`."""
+    """The notation of a number: plain, `5%` or `2 hours`."""
 
     PLAIN = "plain"
     PERCENT = "percent"
@@ -39,8 +39,8 @@ class Unit(str, Enum):
 class Number:
     """A numeric literal, exact. Percentages are stored as shares, durations in seconds.
 
-    What has a point, an exponent or a percent sign is a `Fraction`, also where it is whole: `1.0`
-    prints as it was written. A float stands for what is too large to be exact.
+    A number with a point, an exponent or a percent sign is a `Fraction`, even if it is an integer:
+    `1.0` prints as it was written. A float is a number that is too large to be exact.
     """
 
     value: int | Fraction | float
@@ -91,13 +91,13 @@ class Call:
 
     @property
     def where(self) -> Expression | None:
-        """The predicate over the rows that it is about; None where it is about all of them."""
+        """The predicate that selects its rows; None for all rows."""
         return next((item.value for item in self.parameters if item.name.text == "where"), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """`{name}` in the body of a macro: the argument given for a parameter."""
+    """`{name}` in the body of a macro: the argument for a parameter."""
 
     name: str
     span: Span = field(compare=False)
@@ -155,7 +155,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """`operand between low and high`, both ends included."""
+    """`operand between low and high`, inclusive."""
 
     operand: Expression
     low: Expression
@@ -174,7 +174,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """`operand matches "pattern"`: the pattern is found somewhere in the text."""
+    """`operand matches "pattern"`: the pattern matches a part of the string."""
 
     operand: Expression
     pattern: Text
@@ -183,7 +183,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`operand like "pattern"`: the whole text, `%` for any characters and `_` for one."""
+    """`operand like "pattern"`: matches the whole string, `%` any characters and `_` one."""
 
     operand: Expression
     pattern: Text
@@ -213,7 +213,7 @@ class IsNan:
 
 @dataclass(frozen=True, slots=True)
 class Quantified:
-    """`every(array, predicate)` or `some(array, predicate)`, the predicate about an `Item`."""
+    """`every(array, predicate)` or `some(array, predicate)`, with a predicate over an `Item`."""
 
     name: Name
     array: Expression
@@ -223,7 +223,7 @@ class Quantified:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """`item`, or `item.price.amount` with its path: of the innermost array that is gone through."""
+    """`item`, or `item.price.amount` with its path: an item of the innermost array."""
 
     path: tuple[str, ...]
     span: Span = field(compare=False)

@@ -1,4 +1,4 @@
-"""What a file holds: suites with their checks and profiles, constants, macros, imports."""
+"""The contents of a file: suites with their checks and profiles, constants, macros, imports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MacroItem: TypeAlias = Assertion | Use | Loop
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """`macro name(parameters) { ... }`; `is_variadic` where the last parameter takes the rest."""
+    """`macro name(parameters) { ... }`; `is_variadic` if the last parameter takes the rest."""
 
     name: Name
     parameters: tuple[Name, ...]
@@ -56,9 +56,9 @@ class Macro:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`body` as written; after expansion it holds assertions alone.
+    """`body` as written; after expansion it contains only assertions.
 
-    `where` is a predicate over the rows that all of them are about.
+    `where` is a predicate that selects the rows of all of them.
     """
 
     name: Text
@@ -74,7 +74,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """`const NAME = value`, with the bounds within which it may be tuned."""
+    """`const NAME = value`, with the bounds for tuning."""
 
     name: Name
     value: Expression
@@ -85,7 +85,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """`import "path"`, with an alias, or with the names that it is about."""
+    """`import "path"`, with an alias, or with the imported names."""
 
     path: Text
     alias: Name | None
@@ -128,7 +128,7 @@ Rule: TypeAlias = Disable | Scale | Downgrade
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`start` and `end` are date expressions, both ends included; None where they are missing."""
+    """`start` and `end` are date expressions, inclusive; None if they are missing."""
 
     name: Text
     type: Name | None
@@ -141,13 +141,13 @@ class Profile:
 
     @property
     def allows_required(self) -> bool:
-        """True where it may disable what is required, and says so."""
+        """True if it may explicitly disable required assertions."""
         return is_among(self.annotations, "allow_required")
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """`availability_threshold` is a fraction; None where the default of 90% holds."""
+    """`availability_threshold` is a fraction; None for the default of 90%."""
 
     name: Text
     availability_threshold: Number | None
@@ -162,13 +162,13 @@ class Suite:
 
     @property
     def requires_history(self) -> bool:
-        """True where a gate is broken as soon as an assertion lacks data of other dates."""
+        """True if a gate is broken as soon as an assertion lacks data of other dates."""
         return is_among(self.annotations, "require_history")
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A suite file, or a library file: then `suite` is None.
+    """A suite file, or a library file, whose `suite` is None.
 
     `constants` and `macros` are those outside of the suite, exported or not.
     """

@@ -1,1 +1,2 @@
-"""Assertions whose outcome is certain before any data is read: never true (E104), always (W008)."""
+"""Assertions whose outcome is certain before any data is read: never true (E104), always true
+(W008)."""

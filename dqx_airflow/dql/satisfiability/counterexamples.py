@@ -1,6 +1,6 @@
-"""Tries a condition on a few made-up values: one that passes and one that fails leave it open.
+"""Tries a condition on a few made-up values: if one passes and one fails, the outcome is open.
 
-This takes microseconds and spares nearly every assertion the long way through symbols.
+This takes microseconds, and spares nearly every assertion the symbolic proof.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ORDER: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def is_open(question: Question) -> bool:
-    """True where some values pass and others fail; False says nothing."""
+    """True if some values pass and others fail; False proves nothing."""
     requests = list(dict.fromkeys(question.requests()))
     seen: set[bool] = set()
     for trial in range(_TRIALS):
@@ -51,7 +51,7 @@ def _made_up(request: RequestedValue, question: Question, trial: int, number: in
     name = request.call.name.text
     rows = _ROWS[trial % len(_ROWS)]
     if request.rows.where is not None:
-        # So many of them meet a filter, whatever is asked of these.
+        # The number of these that satisfy a filter, whatever it is.
         filters = [one.rows.where for one in question.requests()]
         rows //= 1 + (trial + filters.index(request.rows.where)) % 2
     if name == "num_rows":
@@ -65,7 +65,7 @@ def _made_up(request: RequestedValue, question: Question, trial: int, number: in
 
 
 def _passes(question: Question, values: Mapping[RequestedValue, MetricValue]) -> bool | None:
-    """Whether the values pass; None where there is no value, or nothing can be said."""
+    """Whether the values pass; None if there is no value, or it is unknown."""
     condition = question.condition
     sides = [_value(side, question, values) for side in (question.expression, *question.bounds)]
     if any(not isinstance(side, NUMBERS) for side in sides):

@@ -1,10 +1,10 @@
 """Finds assertions over metrics whose outcome is certain before any data is read.
 
-What is reported here is proved. An assertion that can never fail checks nothing (W008), one that
-can never pass blocks every run (E104), and one without a metric is about no data at all (W009).
-First a few made-up values are tried: where some pass and others fail, nothing is certain. For the
-rest, the ranges of both sides decide, or of their difference; sympy is asked where a count occurs
-more than once.
+Everything that is reported here is proved. An assertion that can never fail checks nothing (W008),
+one that can never pass blocks every run (E104), and one without a metric is not about data (W009).
+First a few made-up values are tried: if some pass and others fail, nothing is certain. For the
+rest, the ranges of both sides decide, or the range of their difference; sympy decides if a count
+occurs more than once.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from dqx_airflow.exact import Number, magnitude, nearest_float
 from dqx_airflow.values import Span
 
 _MARGIN = 1 + 1e-8
-"""Tolerances are inclusive also where rounding misses them by a hair."""
+"""Tolerances are inclusive even if rounding exceeds them slightly."""
 
 _NEAR = 1e-8
-"""Floats that differ by so much at most, relative to the larger one, may be compared as equal."""
+"""Floats that differ by at most this, relative to the larger one, may compare as equal."""
 
 _EXACT = 2**52
-"""Below, fractions are distinct from whole numbers in floating point."""
+"""Below this, fractions are distinct from integers in floating point."""
 
 MOST_SYMBOLIC_QUESTIONS = 50
-"""The most assertions of a suite that sympy is asked about: each takes 20 ms."""
+"""The maximum number of assertions of a suite for sympy, which takes 20 ms each."""
 
 _MOST_REQUESTS = 12
 """Sympy would take too long to expand products of more."""
@@ -55,9 +55,9 @@ class CertaintyChecker:
     def check(
         self, claim: nodes.Claim, tolerance: nodes.Number | None, dataset: str
     ) -> Iterator[Diagnostic]:
-        """What is certain about a sound assertion; nothing about claims of other kinds.
+        """What is certain about a valid assertion; nothing about other kinds of claims.
 
-        :param dataset: the one that calls are about where they name none.
+        :param dataset: the default dataset of calls.
         """
         if not isinstance(claim, nodes.Measure):
             return
@@ -80,7 +80,7 @@ class CertaintyChecker:
                 yield finding
 
     def _answer_of_symbols(self, question: Question) -> Diagnostic | None:
-        """The answer where a metric that occurs twice is one number, not two."""
+        """The answer if all occurrences of a metric are the same number."""
         if self.symbolic_questions_left == 0:
             return None
         self.symbolic_questions_left -= 1
@@ -93,7 +93,7 @@ _TIGHTEN = "tighten the condition, or remove the assertion"
 
 @dataclass(frozen=True, slots=True)
 class _Certain:
-    """Whether something always or never holds where there are values, and why."""
+    """Whether something always or never holds if there are values, and why."""
 
     holds: bool
     why: str
@@ -101,7 +101,7 @@ class _Certain:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One of the values that a condition compares."""
+    """One of the compared values of a condition."""
 
     node: nodes.Expression
     range: Range
@@ -115,7 +115,7 @@ class _Side:
         return isinstance(self.node, nodes.Number | nodes.Text | nodes.Day)
 
     def lies(self, where: str, end: Number) -> str | None:
-        """Where the range ends, in words; None of a literal."""
+        """The bounds of the range, in words; None for a literal."""
         if self.is_literal:
             return None
         number = format_value(end)
@@ -124,13 +124,13 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Works out the answer to one question."""
+    """Finds the answer to one question."""
 
     question: Question
     asks_sympy: bool = False
 
     def find(self) -> Diagnostic | None:
-        """The finding; None where it depends on the data, or cannot be proved."""
+        """The finding; None if it depends on the data, or cannot be proved."""
         subject, condition = self._side(self.question.expression), self.question.condition
         if isinstance(condition, nodes.Is) and condition.keyword in _ABOUT_NONE:
             return self._about_none(subject, condition.keyword)
@@ -244,7 +244,8 @@ class _Answer:
         return None
 
     def _difference(self, left: _Side, right: _Side) -> tuple[Number, Number]:
-        """Where `left - right` lies, exactly, by what is known of each and of both together."""
+        """The exact range of `left - right`, from what is known about each and about both
+        together."""
         a, b = left.range, right.range
         span = Range(_minus(a.low, b.high), _minus(a.high, b.low))
         known = known_difference(left.node, right.node, self.question.surroundings)
@@ -258,7 +259,7 @@ class _Answer:
         return span.low, span.high
 
     def _relation(self, smaller: _Side, larger: _Side) -> str:
-        """Why the one is at most the other, or both are the same."""
+        """Why one is at most the other, or both are the same."""
         if smaller.node == larger.node:
             return "both sides are the same"
         if smaller.range.high <= larger.range.low:
@@ -283,21 +284,21 @@ _ABOUT_NONE = (nodes.Keyword.NONE, nodes.Keyword.NOT_NONE)
 
 
 def _minus(one: Number, other: Number) -> Number:
-    """The difference of two ends, exactly: the sign of a difference of floats would be rounded."""
+    """The exact difference of two bounds: the sign of a difference of floats would be rounded."""
     if math.isinf(one) or math.isinf(other):
         return float(one) - float(other)
     return Fraction(one) - Fraction(other)
 
 
 def _slack(one: Number, other: Number) -> Number:
-    """How near two ends may be to be compared as equal."""
+    """How near two bounds may be to compare as equal."""
     if math.inf in (magnitude(one), magnitude(other)):
         return 0
     return max(nearest_float(magnitude(one)), nearest_float(magnitude(other))) * _NEAR
 
 
 def _is_fraction(span: Range, tolerance: Number) -> bool:
-    """True for one number that is further than the tolerance from every whole number."""
+    """True for a single number that differs from every integer by more than the tolerance."""
     if not span.is_point or magnitude(span.low) >= _EXACT:
         return False
     return magnitude(span.low - round(span.low)) > tolerance * _MARGIN

@@ -1,10 +1,10 @@
-"""Between which numbers a metric expression lies, whatever the data is like.
+"""The range of a metric expression, for any data.
 
-An operation takes its extremes where its operands take theirs, so the ends of a result are
-computed from the ends of the operands, by the functions that compute values
-(`metrics.derived.FUNCTIONS`). Exact numbers stay exact. Floating point rounds larger operands to
-results that are no smaller, so an end that is a whole number holds for the rounded value, too; any
-other end is moved outward by more than rounding can do.
+An operation has its extremes at the extremes of its operands, so the bounds of a result are
+computed from those of the operands, by the functions that compute values
+(`metrics.derived.FUNCTIONS`). Exact numbers stay exact. Floating-point rounding is monotonic, so a
+bound that is an integer is also valid for the rounded value; any other bound is widened by more
+than the possible rounding.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, USUAL, WINDOW
 _INFINITY = math.inf
 
 _SLACK = 1e-12
-"""More than rounding, `log`, `exp` and means of many days move a value, relative to its size."""
+"""More than rounding, `log`, `exp` and means of many days change a value, relative to its size."""
 
 _EXACT = 2**40
-"""Sums of whole numbers up to this size over a window of days are exact in floating point."""
+"""Sums of integers up to this size over a window of days are exact in floating point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values of an expression lie from `low` to `high`, both included.
+    """The values of an expression are between `low` and `high`, inclusive.
 
-    `is_whole` where they are whole numbers; `is_certain` where there always is a value. Where
-    there never is one, `low` lies above `high`.
+    `is_whole` is set if they are integers; `is_certain` if there always is a value. If there never
+    is one, `low` is greater than `high`.
     """
 
     low: Number
@@ -76,10 +76,10 @@ _METRIC_RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class RowsOfDay:
-    """The rows of a dataset, so many days before the target date; a lag may be tunable.
+    """The rows of a dataset, n days before the target date; a lag may be tunable.
 
-    With `where` those of them that meet a filter: of two filters it is not known how many rows
-    meet both.
+    With `where` those that satisfy a filter: for two filters it is unknown how many rows satisfy
+    both.
     """
 
     dataset: str
@@ -87,13 +87,13 @@ class RowsOfDay:
     where: nodes.Expression | None = None
 
     def are_among(self, others: RowsOfDay) -> bool:
-        """True where all of these rows are surely some of others."""
+        """True if all of these rows are certainly among the others."""
         return self == others or replace(self, where=None) == others
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedValue:
-    """What a call asks for: equal requests have equal values."""
+    """The request of a call: equal requests have equal values."""
 
     call: nodes.Call
     rows: RowsOfDay
@@ -101,10 +101,10 @@ class RequestedValue:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What an expression refers to: the constants, and the dataset of a call that names none.
+    """The context of an expression: the constants, and the default dataset of calls.
 
-    `is_lagged` where it is about other dates than the target date: on a date without data nothing
-    has a value.
+    `is_lagged` is set for dates other than the target date: on a date without data nothing has a
+    value.
     """
 
     constants: Mapping[str, Range]
@@ -112,7 +112,7 @@ class Surroundings:
     is_lagged: bool = False
 
     def rows_of(self, call: nodes.Call) -> RowsOfDay:
-        """The rows that a call is about."""
+        """The rows of a call."""
         dataset = self.dataset
         lag: Number | nodes.Expression = 0
         for parameter in call.parameters:
@@ -125,7 +125,7 @@ class Surroundings:
         return RowsOfDay(dataset, lag, call.where)
 
     def request_of(self, call: nodes.Call) -> RequestedValue:
-        """What a call of a metric or of an extended metric asks for."""
+        """The request of a call of a metric or of an extended metric."""
         if not call.parameters:
             return RequestedValue(call, RowsOfDay(self.dataset, 0))
         others = tuple(item for item in call.parameters if item.name.text not in ("dataset", "lag"))
@@ -133,9 +133,9 @@ class Surroundings:
 
 
 def constant_ranges(constants: Iterable[nodes.Constant]) -> dict[str, Range]:
-    """The ranges of the constants: one number each, or all within the bounds of a tunable one.
+    """The ranges of the constants: a single number, or the bounds of a tunable one.
 
-    A constant that is computed of a tunable one can take all values that this leads to.
+    A constant computed from a tunable one has the range of all resulting values.
     """
     ranges: dict[str, Range] = {}
     constants = tuple(constants)
@@ -144,7 +144,7 @@ def constant_ranges(constants: Iterable[nodes.Constant]) -> dict[str, Range]:
         name = constant.name.text
         if name not in ranges:
             span = _constant_range(constant, Surroundings(ranges, ""), settled)
-            # That a constant has no value is said where it is defined.
+            # A constant without a value is reported at its definition.
             ranges[name] = ANYTHING if span.is_empty else span
     return ranges
 
@@ -180,12 +180,12 @@ def requests_in(node: nodes.Expression, surroundings: Surroundings) -> Iterator[
 
 
 def range_of(node: nodes.Expression, surroundings: Surroundings) -> Range:
-    """The range of a sound metric expression."""
+    """The range of a valid metric expression."""
     match node:
         case nodes.Call():
             return _range_of_call(node, surroundings)
         case nodes.Number(value=value):
-            # The largest float stands for a number that was too large, which is said already.
+            # The largest float replaces a number that was too large, which was reported.
             return ANYTHING if abs(value) == sys.float_info.max else _point(value)
         case nodes.Arithmetic(op=op, left=left, right=right):
             span = _applied(op, [range_of(left, surroundings), range_of(right, surroundings)])
@@ -211,19 +211,20 @@ def _range_of_call(call: nodes.Call, surroundings: Surroundings) -> Range:
     if name in ARITY:
         return _applied(name, [range_of(argument, surroundings) for argument in call.arguments])
     if name in WINDOWS:
-        # The value of its last day is enough for one of the window; `usual` has no day but others.
+        # The value of its last day is enough for a window; `usual` consists of other days only.
         is_certain = name != USUAL and range_of(call.arguments[0], surroundings).is_certain
         lagged = range_of(call.arguments[0], replace(surroundings, is_lagged=True))
         return _over_days(name, replace(lagged, is_certain=is_certain))
     if name in CHANGES:
-        # Today's value and the base are of different days, hence two numbers.
+        # Today's value and the base are from different days, so they are two numbers.
         value = range_of(call.arguments[0], replace(surroundings, is_lagged=True))
         return _applied("abs", [_applied("/", [_applied("-", [value, value]), value])])
     return ANYTHING
 
 
 def _over_days(window: str, inner: Range) -> Range:
-    """Mean and median of values lie among them; their deviation is less than their distance."""
+    """The mean and median of values are between them; their deviation is less than their
+    distance."""
     if inner.is_empty:
         return NOTHING
     if window in ("mean", USUAL):
@@ -232,7 +233,7 @@ def _over_days(window: str, inner: Range) -> Range:
 
 
 def _applied(function: str, parts: list[Range]) -> Range:
-    """The range of a function of values in the ranges."""
+    """The range of a function over values in the ranges."""
     if function == "coalesce":
         return _first_with_a_value(parts)
     if function == "abs":
@@ -247,7 +248,7 @@ def _applied(function: str, parts: list[Range]) -> Range:
     low, high = min(ends, default=_INFINITY), max(ends, default=-_INFINITY)
     if low == _INFINITY or high == -_INFINITY:
         return NOTHING
-    # An infinite result is no value, nor is one of what lies outside the domain.
+    # An infinite result is no value, nor is a result outside of the domain.
     is_inside = pieces == [parts] and low > -_INFINITY and high < _INFINITY
     is_certain = is_inside and all(part.is_certain for part in parts)
     if function in _WHOLE_OF_WHOLE and all(part.is_whole for part in parts):
@@ -256,7 +257,7 @@ def _applied(function: str, parts: list[Range]) -> Range:
 
 
 def _in_domain(function: str, parts: list[Range]) -> list[list[Range]]:
-    """The operands cut where the function has no value: it is monotonic in each of the pieces."""
+    """The operands, cut where the function has no value: it is monotonic in each of the pieces."""
     inner = parts[-1]
     if function == "/" and inner.low <= 0 <= inner.high:
         least = 1.0 if inner.is_whole else 0.0
@@ -273,9 +274,9 @@ def _in_domain(function: str, parts: list[Range]) -> list[list[Range]]:
 
 
 def _end(function: str, corner: tuple[Number, ...]) -> Number:
-    """The result for one corner, or its limit there; NaN where other corners give the ends."""
+    """The result for one corner, or its limit there; NaN if other corners give the bounds."""
     if function == "*" and 0 in corner:
-        return 0  # however large the finite number that it is multiplied with
+        return 0  # for every finite factor
     if function == "/" and corner[1] == 0:
         return math.copysign(_INFINITY, corner[1]) * corner[0] if corner[0] else 0
     if function == "log" and corner[0] == 0:
@@ -331,7 +332,7 @@ Ends = tuple[Number, Number]
 def known_difference(
     left: nodes.Expression, right: nodes.Expression, surroundings: Surroundings
 ) -> Ends | None:
-    """Where `left - right` lies if both are the same, or one counts some of the other's rows."""
+    """The range of `left - right` if both are the same, or one counts some of the other's rows."""
     if left == right:
         return 0, 0
     if is_part(right, left, surroundings):
@@ -357,7 +358,7 @@ _KNOWN = {"-": known_difference, "/": _known_quotient}
 
 
 def is_part(part: nodes.Expression, whole: nodes.Expression, surroundings: Surroundings) -> bool:
-    """True where `whole` is the number of rows, and `part` the number of some of them."""
+    """True if `whole` is the number of rows, and `part` the number of some of them."""
     if not isinstance(whole, nodes.Call) or whole.name.text != "num_rows":
         return False
     match part:

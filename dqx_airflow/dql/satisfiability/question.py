@@ -1,4 +1,4 @@
-"""What an assertion over metrics asks, as one value."""
+"""The question that an assertion over metrics asks, as one value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Question:
         return [request for side in sides for request in requests_in(side, self.surroundings)]
 
     def repeats_a_count(self) -> bool:
-        """True where a request of a whole number occurs more than once."""
+        """True if a request with an integer value occurs more than once."""
         counts = [
             request
             for request in self.requests()

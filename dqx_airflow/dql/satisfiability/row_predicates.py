@@ -1,8 +1,8 @@
-"""Finds predicates over rows that no row can satisfy, and those that no row can violate.
+"""Finds row predicates that no row can satisfy, and those that no row can violate.
 
-A predicate is tried with the literals that a column is compared with, their neighbours and NULL,
-one column at a time, whatever the other columns hold. Every other value comes out as one of these.
-A comparison with NULL is neither true nor false.
+A predicate is tried with the literals that a column is compared with, their neighbors and NULL, one
+column at a time, for any values of the other columns. Every other value gives the same result as
+one of these. A comparison with NULL is neither true nor false.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from dqx_airflow.exact import Number, magnitude
 Literal: TypeAlias = Number | date
 
 _CLOSEST = 1e-6
-"""Numbers that are closer, relative to their size, may be one number as a column stores them."""
+"""Numbers that are closer, relative to their size, may be equal as a column stores them."""
 
 
 def check_predicate(claim: nodes.Rows, constants: Mapping[str, Range]) -> Iterator[Diagnostic]:
-    """What is certain about a sound predicate over rows."""
+    """What is certain about a valid row predicate."""
     reader = _PredicateReader(constants)
     tests = list(reader.tests_in(claim.predicate))
     if not _names_columns(claim.predicate, constants):
@@ -45,7 +45,7 @@ def check_predicate(claim: nodes.Rows, constants: Mapping[str, Range]) -> Iterat
 
 
 def check_filter(where: nodes.Expression, constants: Mapping[str, Range]) -> Iterator[Diagnostic]:
-    """What is certain about a sound filter: of an assertion about no row, nothing is ever false."""
+    """What is certain about a valid filter: an assertion about no row is never false."""
     reader = _PredicateReader(constants)
     tests = list(reader.tests_in(where))
     if not _names_columns(where, constants):
@@ -69,7 +69,7 @@ def _names_columns(predicate: nodes.Expression, constants: Collection[str]) -> b
 
 
 def _swapped(tests: Iterable[nodes.Expression], reader: _PredicateReader) -> Iterator[Diagnostic]:
-    """The ranges whose ends are in the wrong order."""
+    """The ranges whose bounds are in the wrong order."""
     for test in tests:
         if isinstance(test, nodes.Within) and reader.is_empty(test):
             low, high = show(test.low), show(test.high)
@@ -100,7 +100,7 @@ def _smallest(node: nodes.Expression, trials: _Trials, lacking: bool) -> nodes.E
 
 
 def _advice(guilty: nodes.Expression, trials: _Trials) -> str:
-    """The other junction where that one would depend on the row."""
+    """The other conjunction, if the predicate would depend on the row with it."""
     if isinstance(guilty, nodes.Junction):
         meant = "or" if guilty.op == "and" else "and"
         if trials.truths(replace(guilty, op=meant)) >= {True, False}:
@@ -110,7 +110,7 @@ def _advice(guilty: nodes.Expression, trials: _Trials) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _PredicateReader:
-    """Reads the tests of a predicate, constants in their places."""
+    """Collects the tests of a predicate, with the values of constants."""
 
     constants: Mapping[str, Range]
 
@@ -141,7 +141,7 @@ class _PredicateReader:
                 yield node
 
     def operands(self, tests: list[nodes.Expression]) -> Iterator[_Trials]:
-        """Each operand that is tested more than once, with values to try it with."""
+        """Each operand that is tested more than once, with values to try."""
         literals: dict[tuple[nodes.Expression, type | None], list[Literal]] = {}
         number_of_tests: dict[nodes.Expression, int] = {}
         for test in tests:
@@ -186,9 +186,9 @@ _ANY: _Truths = frozenset({True, False, None})
 
 @dataclass(frozen=True, slots=True)
 class _Trials:
-    """Values to try an operand with: the literals of one kind that it is compared with, one value
-    between each two of them and at either end, and NULL. No others come out differently.
-    """
+    """Values to try for an operand: the literals of one kind that it is compared with, one value
+    between each two of them and beyond either end, and NULL. All other values are equivalent to one
+    of these."""
 
     reader: _PredicateReader
     operand: nodes.Expression
@@ -196,7 +196,7 @@ class _Trials:
     values: tuple[Number | None, ...]
 
     def truths(self, node: nodes.Expression) -> _Truths:
-        """What a predicate may come to, whatever the other operands hold."""
+        """The possible results of a predicate, for any values of the other operands."""
         return frozenset[bool | None]().union(*(self._truths(node, one) for one in self.values))
 
     def _truths(self, node: nodes.Expression, value: Number | None) -> _Truths:
@@ -237,7 +237,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def _joined(op: str, left: bool | None, right: bool | None) -> bool | None:
-    """Both as SQL joins them by `and` and `or`."""
+    """Both, joined like `and` and `or` in SQL."""
     decisive = op == "or"
     if decisive in (left, right):
         return decisive
@@ -249,12 +249,12 @@ def _kind(literal: Literal) -> type:
 
 
 def _place(literal: Literal) -> Number:
-    """Where a literal is among the others of its kind; timestamps are between dates."""
+    """The position of a literal among the others of its kind; timestamps are between dates."""
     return literal.toordinal() if isinstance(literal, date) else literal
 
 
 def _among(cuts: list[Number]) -> Iterator[Number]:
-    """The cuts, and one number of each stretch that they leave, in order."""
+    """The cuts, and one number of each interval between them, in order."""
     if not cuts:
         yield 0
         return
@@ -267,7 +267,7 @@ def _among(cuts: list[Number]) -> Iterator[Number]:
 
 
 def _are_apart(cuts: list[Number]) -> bool:
-    """False for numbers so close to each other that a column may not hold them apart."""
+    """False for numbers so close to each other that a column may store them as equal."""
     return all(
         high - low > _CLOSEST * max(float(magnitude(low)), float(magnitude(high)))
         for low, high in pairwise(cuts)

@@ -1,9 +1,9 @@
 """The difference of two expressions in which a count occurs more than once.
 
-Ranges take every occurrence for a number of its own. Here equal requests are equal symbols of
-sympy that are whole and not negative, and sympy says whether the difference has a sign. Counts and
-what is computed of them are exact numbers, for which a computed value is what algebra says it is.
-Sympy takes a second to import: import this module where it is needed only.
+Ranges treat every occurrence as a separate number. Here equal requests are equal sympy symbols that
+are non-negative integers, and sympy determines the sign of the difference. Counts and results
+computed from them are exact numbers, for which the computed value equals the algebraic one. Sympy
+takes a second to import: import this module only where it is needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from dqx_airflow.exact import exact
 
 
 def difference(left: nodes.Expression, right: nodes.Expression, given: Surroundings) -> Range:
-    """Where `left - right` lies wherever it has a value: one number, or from 0 up or down."""
+    """The range of `left - right` wherever it has a value: a single number, or all non-negative or
+    non-positive ones."""
     symbols: dict[RequestedValue, Any] = {}
     try:
         expression = _expression(left, given, symbols) - _expression(right, given, symbols)
@@ -36,7 +37,7 @@ def difference(left: nodes.Expression, right: nodes.Expression, given: Surroundi
     if expression.has(sympy.zoo, sympy.nan):  # a division by 0
         return ANYTHING
     for form in _forms(expression, given, symbols):
-        # A divisor is never 0 where there is a value, and counts are not negative.
+        # A divisor is never 0 if there is a value, and counts are not negative.
         above, below = sympy.fraction(sympy.cancel(form))
         if not below.is_nonnegative:
             continue
@@ -77,7 +78,7 @@ def _expression(
 def _forms(
     expression: Any, given: Surroundings, symbols: dict[RequestedValue, Any]
 ) -> Iterator[Any]:
-    """The expression, also with the number of rows as the one of some of them and the rest."""
+    """The expression, also with the number of rows as the sum of some of them and the rest."""
     yield expression
     for part, symbol in symbols.items():
         for rows, whole in symbols.items():

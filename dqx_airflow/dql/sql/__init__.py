@@ -1,1 +1,1 @@
-"""SQL inside suites: tokens as Spark reads them, and the functions that it may call."""
+"""SQL inside suites: its tokens as Spark reads them, and the functions that it may call."""

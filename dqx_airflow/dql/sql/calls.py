@@ -1,7 +1,8 @@
-"""Which functions Spark SQL calls, and with which patterns? May it? Read from Spark's own tokens.
+"""Checks the functions and patterns that Spark SQL calls, from Spark's own tokens.
 
-A name in front of a parenthesis is a call, a keyword, or a name for a table with its columns. What
-is none of these for certain is taken for a call, and refused unless the function is permitted.
+A name before a parenthesis is a call, a keyword, or the name of a table with its columns. A name
+that is not certainly one of the latter two counts as a call, and is rejected unless the function is
+allowed.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _KEYWORDS, _HINTS = frozenset(_WORDS_OF_SQL.split()), frozenset(_WORDS_OF_HINTS.
 
 
 def objection_to_calls(text: str) -> str | None:
-    """Why a text of SQL may not run, by what it calls; None where it may.
+    """Why SQL may not run because of its calls; None if it may.
 
     >>> objection_to_calls("max(xpath_int(document, 'a'))")
-    'xpath_int() may open the files and addresses that its XML names'
+    'xpath_int() may open files and URLs named in its XML'
     """
     try:
         tokens = spark_tokens(text)
@@ -70,7 +71,7 @@ def _objection(tokens: Sequence[Token], at: int, *, in_hint: bool) -> str | None
 
 
 def _is_defined(tokens: Sequence[Token], opening: int) -> bool:
-    """True for `(a, b) AS (`, with which a query in WITH begins after its name."""
+    """True for `(a, b) AS (`, which begins a query in WITH after its name."""
     for at in range(opening + 1, len(tokens)):
         if tokens[at].text == ")":
             after = [token.text.lower() for token in tokens[at + 1 : at + 3]]

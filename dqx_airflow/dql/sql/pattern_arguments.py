@@ -1,8 +1,8 @@
-"""Are the regular expressions in Spark SQL bounded? Read from Spark's own tokens.
+"""Checks that the regular expressions in Spark SQL are bounded, from Spark's own tokens.
 
-Spark gets them as they are written, so none of them may need to be written in another way. An
-expression has to be a literal: what a column holds could take any time. One that can decide strings
-of some length only needs that length in front of it: `length(x) <= 700 AND x RLIKE '...'`.
+Spark gets them as they are written, so none of them may need rewriting. An expression must be a
+literal: the contents of a column could take unlimited time. One that is bounded only for strings of
+limited length needs a test of that length before it: `length(x) <= 700 AND x RLIKE '...'`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _FUNCTIONS = {
     "split": (1,),
     "str_to_map": (1, 2),
 }
-"""Where among their arguments functions have regular expressions."""
+"""The positions of regular expressions among the arguments of functions."""
 _GO_ON = frozenset({"||", "+", "-", "*", "/", "%", ".", "[", "::", "&", "^", "|"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A pattern: its tokens, and those of what it is held against where that is known."""
+    """A pattern: its tokens, and those of the value that it is matched with, if known."""
 
     pattern: Sequence[Token]
     before: Sequence[Token]
@@ -43,7 +43,7 @@ class _Use:
 
 
 def objection_to_patterns(tokens: Sequence[Token]) -> str | None:
-    """Why the patterns in a text may not run; None where they may."""
+    """Why the patterns in a text are not allowed; None if they are."""
     for at in range(len(tokens)):
         for use in _uses(tokens, at):
             objection = _objection(use)
@@ -117,7 +117,7 @@ def _objection(use: _Use) -> str | None:
 
 @cache
 def _formats() -> frozenset[str]:
-    """The expressions of our formats, which refuse long strings first, as contracts have them."""
+    """The expressions of our formats, which reject long strings first, as contracts do."""
     written = {whole(entry.pattern) for entry in TEXT_FORMATS.values()}
     return frozenset({*written, *map(ended, written)})
 

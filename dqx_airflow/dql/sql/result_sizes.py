@@ -1,7 +1,7 @@
-"""Does Spark SQL build values whose size a number in it decides? Read from Spark's own tokens.
+"""Finds Spark SQL that builds values of a size given by a number in it, from Spark's own tokens.
 
-`repeat('x', 2000000000)` ends the JVM of a gate, however little data there is. So the number has to
-be written out, and small; and such functions do not nest, since their sizes would multiply.
+`repeat('x', 2000000000)` ends the JVM of a gate, for any amount of data. So the number must be a
+small literal; and such functions must not be nested, since their sizes would multiply.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dqx_airflow.dql.sql.pattern_arguments import arguments_of
 from dqx_airflow.dql.sql.spark_tokens import Token
 
 MOST = 10_000
-"""How many characters or items such a function may build."""
+"""The maximum number of characters or items that such a function may build."""
 
 _SIZED = {
     "array_repeat": 1,
@@ -27,7 +27,7 @@ _SIZED = {
 }
 """Functions, with the argument that is the size of their result."""
 _FINEST = {"approx_count_distinct": (1, 0.001), "count_min_sketch": (1, 0.00001)}
-"""Sketches, with the argument that says how exact they are, and the least that it may be."""
+"""Sketches, with the argument for their accuracy, and its minimum."""
 _UNITS = "hour day week month quarter year"
 _STEPS = frozenset(_UNITS.split()) | {f"{unit}s" for unit in _UNITS.split()}
 _FOLDS, _FORMATS = frozenset({"aggregate", "reduce"}), frozenset({"format_string", "printf"})
@@ -37,7 +37,7 @@ _SCALARS = """
 
 
 def objection_to_sizes(tokens: Sequence[Token]) -> str | None:
-    """Why values that a text builds may be too large; None where none is."""
+    """Why values that a text builds may be too large; None if they are not."""
     for at, token in enumerate(tokens[:-1]):
         if token.kind == "sign" or tokens[at + 1].text != "(":
             continue
@@ -91,7 +91,7 @@ def _calls(tokens: Sequence[Token]) -> list[str]:
 
 
 def _number(arguments: Sequence[Sequence[Token]], at: int) -> float | None:
-    """The number that an argument is; None where it is anything else."""
+    """The number of an argument; None if it is anything else."""
     if at >= len(arguments):
         return None
     text = "".join(token.text for token in arguments[at])
@@ -102,7 +102,7 @@ def _number(arguments: Sequence[Sequence[Token]], at: int) -> float | None:
 
 
 def _is_short(arguments: Sequence[Sequence[Token]]) -> bool:
-    """True for a sequence with few items, whatever the data is like."""
+    """True for a sequence with few items for any data."""
     first, last = _number(arguments, 0), _number(arguments, 1)
     if first is not None and last is not None:
         step = _number(arguments, 2) if len(arguments) > 2 else 1

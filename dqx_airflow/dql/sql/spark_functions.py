@@ -1,11 +1,11 @@
 """The built-in functions of Spark, reviewed one by one: those that SQL in suites may call.
 
-This is an allow-list. A test compares it with the running Spark (`SHOW SYSTEM FUNCTIONS`), so a
-function of a new version is refused until somebody has read what it does and entered it here.
-`python tests/engine/functions_of_spark.py` prints what is missing, by version.
+This is an allowlist. A test compares it with the running Spark (`SHOW SYSTEM FUNCTIONS`), so a
+function of a new version is rejected until it is reviewed and entered here. `python
+tests/engine/functions_of_spark.py` prints what is missing, by version.
 
-Allowed is what computes from its arguments alone, or from the clock or chance. Refused is what
-reads files, calls an address or code, or shows the session.
+Functions are allowed if they depend on their arguments only, or on the clock or chance. They are
+rejected if they read files, call an address or code, or reveal the session.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ _ALLOWED = {
         vector_normalize vector_sum
     """,
 }
-"""The functions by the version of Spark that brought them: `4.0` for all versions up to it."""
+"""The functions by the version of Spark that introduced them: `4.0` for all versions up to it."""
 
 _SYNTAX = """
     character cube dec numeric rollup timestampadd timestampdiff try_cast varchar
 """
-"""What is called like a function, or a type with a size, and is part of the grammar."""
+"""Syntax that looks like a function call, or a type with a size."""
 
 _REFUSED = {
     "calls methods of Java classes": """
@@ -129,11 +129,11 @@ _REFUSED = {
         assert_true raise_error
     """,
 }
-"""The others, by the reason. `from_avro` and `from_protobuf` take the place of a schema, `from_xml`
-that of an XSD."""
+"""The others, by the reason. `from_avro` and `from_protobuf` are represented by a schema,
+`from_xml` by an XSD."""
 
 _BARE = frozenset({"current_user", "session_user"})
-"""What is called without parentheses too, and is hardly ever the name of a column."""
+"""Functions that can be called without parentheses, and are hardly ever the name of a column."""
 
 _KNOWN = frozenset(name for names in (*_ALLOWED.values(), _SYNTAX) for name in names.split())
 _REASONS = {name: reason for reason, names in _REFUSED.items() for name in names.split()}
@@ -141,11 +141,11 @@ _REASONS = {name: reason for reason, names in _REFUSED.items() for name in names
 _LONGEST = 60
 
 REVIEWED = frozenset({*_KNOWN, *_REASONS})
-"""All functions that are entered here."""
+"""All functions in this module."""
 
 
 def objection_to_call(name: str) -> str | None:
-    """Why SQL of a suite may not call a function; None where it may.
+    """Why SQL of a suite may not call a function; None if it may.
 
     >>> objection_to_call("xpath_int")
     'xpath_int() may open files and URLs named in its XML'
@@ -160,5 +160,5 @@ def objection_to_call(name: str) -> str | None:
 
 
 def objection_to_word(name: str) -> str | None:
-    """Why SQL of a suite may not hold a word that Spark takes for a call; None where it may."""
+    """Why SQL of a suite may not contain a word that Spark takes for a call; None if it may."""
     return objection_to_call(name) if name in _BARE else None

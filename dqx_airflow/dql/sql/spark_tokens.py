@@ -1,7 +1,7 @@
-"""Spark SQL as its tokens: what Spark's lexer sees, whatever another parser makes of the text.
+"""Spark SQL as its tokens: what Spark's lexer sees, however another parser reads the text.
 
-Checks that must not be bypassed read these tokens. What Spark might split in another way (comments
-within comments, signs that no SQL has) is refused.
+Checks that must not be bypassed read these tokens. Anything that Spark might split in another way
+(nested comments, characters outside of SQL) is rejected.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 class UnreadableError(ValueError):
-    """Why a text is no Spark SQL that is read in one way only."""
+    """Why a text is not Spark SQL, or is ambiguous."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of SQL: `text` as it is written; a string may have the prefix `r`."""
+    """A token of SQL: `text` as written; a string may have the prefix `r`."""
 
     kind: Kind
     text: str
@@ -46,7 +46,7 @@ class Token:
 
     @property
     def value(self) -> str:
-        """The characters of a string literal, as Spark reads its escapes."""
+        """The characters of a string literal, with its escapes resolved as by Spark."""
         if self.text[0] in "rR":
             return self.text[2:-1]
         quote = self.text[0]
@@ -55,7 +55,7 @@ class Token:
 
 
 def spark_tokens(text: str) -> list[Token]:
-    """The tokens of a text, without blanks and comments.
+    """The tokens of a text, without spaces and comments.
 
     >>> [token.text for token in spark_tokens("max(x) -- highest")]
     ['max', '(', 'x', ')']

@@ -1,4 +1,4 @@
 """Source text to syntax tree: grammar, parser, recovery, syntax errors.
 
-`parser.parse` is the door. Block files of DataLex have a reader of their own.
+Enter through `parser.parse`. Block files of DataLex have a separate reader.
 """

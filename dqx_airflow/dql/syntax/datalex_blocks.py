@@ -1,8 +1,8 @@
 """Block files: `block "name" { key = value ... }`, with `//` comments (seed 000).
 
-A block is somebody's query with what is said about it. Its settings are texts, numbers, truths,
-lists and objects of them; sections such as `visualization { ... }` are kept out of the settings.
-Read by hand: a file that is half written should still tell all that is wrong with it.
+A block is a query with its description. Its settings are strings, numbers, booleans, and lists and
+objects of them; sections such as `visualization { ... }` are excluded from the settings. The parser
+is written by hand, to report all mistakes in an incomplete file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KNOWN_SETTINGS = (
     "datalex_contract",
     "query",
 )
-"""The settings that mean something here; a block may have others."""
+"""The settings with a meaning here; a block may have others."""
 
 _TOKEN = re.compile(
     r"""
@@ -69,26 +69,26 @@ class Block:
     span: Span = field(compare=False)
 
     def text(self, key: str) -> str | None:
-        """The text of a setting; None where it has none."""
+        """The string of a setting; None if it has none."""
         setting = self.settings.get(key)
         return setting.value if setting is not None and isinstance(setting.value, str) else None
 
     def span_of(self, key: str) -> Span:
-        """The place of the value of a setting; that of the block's name where it has none."""
+        """The position of the value of a setting; that of the block's name if it has none."""
         setting = self.settings.get(key)
         return setting.span if setting is not None else self.span
 
 
 @dataclass(frozen=True, slots=True)
 class BlockFile:
-    """The blocks of a file, and what is wrong with it."""
+    """The blocks of a file, and the mistakes in it."""
 
     blocks: tuple[Block, ...]
     diagnostics: tuple[Diagnostic, ...]
 
 
 def is_block_file(text: str) -> bool:
-    """True where the first word of a text is `block`."""
+    """True if the first word of a text is `block`."""
     return _BEGINS.match(text) is not None
 
 
@@ -105,7 +105,7 @@ class _Token:
 
 
 class _UnexpectedError(Exception):
-    """Something else stands here; the diagnostic is reported."""
+    """An unexpected token; the diagnostic has been reported."""
 
 
 class _BlockReader:
@@ -166,7 +166,7 @@ class _BlockReader:
             return
         settings[key.text] = Setting(key.text, value, key.span, start.span)
         near = nearest(key.text, KNOWN_SETTINGS)
-        # An unknown setting is not wrong; one letter off it would go unseen.
+        # An unknown setting is no mistake, but a misspelled one would go unnoticed.
         if key.text not in KNOWN_SETTINGS and near is not None and near not in settings:
             message = f"'{key.text}' is unknown here"
             help_line = f"did you mean '{near}'?"
@@ -200,7 +200,7 @@ class _BlockReader:
         return self._refuse(token, "a value", 'write a string in quotes, or """ around SQL')
 
     def _object(self) -> Value:
-        """`key = value` or `key: value`, apart by commas or lines."""
+        """`key = value` or `key: value`, separated by commas or line breaks."""
         pairs: list[Value] = []
         while not self._takes("}"):
             key = self._peek()
@@ -239,7 +239,7 @@ class _BlockReader:
         raise _UnexpectedError
 
     def _skip_statement(self) -> bool:
-        """Goes to the next line; False at the end of the file."""
+        """Skips to the next line; False at the end of the file."""
         line = self._peek().span.line
         if self._peek() is self.end:
             return False

@@ -1,4 +1,4 @@
-"""The words of syntax errors: what is wrong, and what may stand there instead."""
+"""The messages of syntax errors: what is wrong, and what is expected instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar
 from dqx_airflow.values import SourceFile, Span
 
 DEEPEST_NESTING = 100
-"""Brackets may be nested this deeply: more is a mistake, or an attack on the stack."""
+"""The maximum nesting of brackets: more is a mistake, or an attack on the stack."""
 MOST_OPERATORS = 200
 """The maximum number of operators in one statement; each of them deepens the tree."""
 
@@ -44,16 +44,16 @@ _PLAIN_NAMES = {
     "$END": "the end of the file",
 }
 NEAR = 0.7
-"""How much a word has to be like a keyword to be taken for a slip of it, from 0 to 1."""
+"""The minimum similarity between a word and a keyword to take it for a typo, from 0 to 1."""
 
 LONGEST_KEYWORD = 40
-"""No keyword is longer, so that much of a word is enough to compare."""
+"""No keyword is longer, so this much of a word is enough to compare."""
 
 _LOOKED_BACK = 80
 """The number of characters before an error that are searched for what was meant."""
 
 _BRACE = re.compile(r"[{}]|#[^\n]*|`[^`\n]*`|" + r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
-"""A brace, or what may hold one that does not count: a comment, a name, a string."""
+"""A brace, or what may contain one that does not count: a comment, a name, a string."""
 
 _SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
@@ -85,7 +85,7 @@ _SIGNS_ELSEWHERE = (
     (r"(\)|\b[A-Za-z_]\w*)\s*", r"%\s*[\w(]", "STAR", 'there is no remainder: use `sql("a % b")`'),
     (r"", r";", "", "remove it: an assertion has no terminator"),
 )
-"""What stands before and at the place of an error, what has to be possible there, what to say."""
+"""The text before an error and at its position, the terminal required there, and the message."""
 
 
 def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile) -> Diagnostic:
@@ -122,11 +122,11 @@ def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile)
 
 
 def _sign_elsewhere(before: str, rest: str, expected: set[str]) -> str | None:
-    """What to say of a place where the parser cannot go on.
+    """The message about a position where the parser cannot continue.
 
     :param before: the text of the line up to there.
     :param rest: the text of the line from there.
-    :param expected: the terminals that may stand there.
+    :param expected: the terminals that may come there.
     """
     for earlier, here, terminal, hint in _SIGNS_ELSEWHERE:
         is_possible = not terminal or terminal in expected
@@ -136,7 +136,7 @@ def _sign_elsewhere(before: str, rest: str, expected: set[str]) -> str | None:
 
 
 def _line_around(text: str, position: int) -> tuple[str, str]:
-    """The line of a place: what stands right before it, and the rest."""
+    """The line of a position: the text directly before it, and the rest."""
     start, end = text.rfind("\n", 0, position) + 1, text.find("\n", position)
     return text[max(start, position - _LOOKED_BACK) : position], text[
         position : None if end < 0 else end
@@ -161,7 +161,7 @@ def _unfinished(source: SourceFile, expected: set[str]) -> Diagnostic:
 
 
 def _unclosed_brace(source: SourceFile) -> Span | None:
-    """The last `{` that no `}` closes."""
+    """The last `{` without a closing `}`."""
     opened: list[int] = []
     for match in _BRACE.finditer(source.text):
         if match[0] == "{":
@@ -197,7 +197,7 @@ def too_many(last: Span) -> Diagnostic:
 
 
 def _expectation(word: str, expected: set[str]) -> str:
-    """What may stand there; the nearest keyword alone where `word` looks like a typo of it."""
+    """What is expected; only the nearest keyword if `word` looks like a typo of it."""
     if "MINUS" in expected and "PLUS" not in expected:
         expected = expected - {"MINUS"}  # a sign, not an operator
     if len(expected) > 1:
@@ -218,7 +218,7 @@ def _expectation(word: str, expected: set[str]) -> str:
 
 @cache
 def _spelling(terminal: str) -> str:
-    """How a terminal is shown to people: a keyword as it is typed, others in words."""
+    """A terminal as displayed: a keyword as it is typed, others in words."""
     if terminal in _PLAIN_NAMES:
         return _PLAIN_NAMES[terminal]
     for known in grammar().terminals:

@@ -1,4 +1,4 @@
-"""Lets the garbage collector rest while a tree grows."""
+"""Suspends garbage collection while a tree grows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_at_rest() -> Iterator[None]:
-    """Nothing looks for garbage in cycles meanwhile: trees and diagnostics hold none.
+    """Suspends the search for cycles in the block: trees and diagnostics contain none.
 
-    Going through a large tree again and again while it grows, the collector would take as long as
+    Traversing a large tree again and again while it grows, the collector would take as long as
     everything else: 20,000 assertions would cost forty times as much as 1,000.
     """
     was_on = gc.isenabled()

@@ -1,4 +1,4 @@
-"""The grammar, and what the parser knows of the language beside it."""
+"""The grammar, and what the parser knows about the language beyond it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from lark import Lark, Token
 from dqx_airflow.dql.syntax.parse_tables import open_tables, parser_of
 
 LINE_KEYWORDS = frozenset({"assert", "check", "profile", "const", "macro", "use"})
-"""At the beginning of a line these words are keywords, wherever the lexer takes them for names."""
+"""At the beginning of a line these words are keywords, even where the lexer takes them for
+names."""
 
 
 def begins_line(token: Token, text: str) -> bool:
@@ -36,5 +37,5 @@ def grammar() -> Lark:
 
 
 def unquoted(name: str) -> str:
-    """The name that is written so: without its backticks, of which two inside stand for one."""
+    """The name without its backticks, of which two inside stand for one."""
     return name[1:-1].replace("``", "`") if name.startswith("`") else name

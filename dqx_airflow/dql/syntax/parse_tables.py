@@ -1,7 +1,7 @@
-"""The LALR(1) parse tables of the grammar, worked out when the package is built or installed.
+"""The LALR(1) parse tables of the grammar, generated when the package is built or installed.
 
-Lark takes longer over them than a suite takes to be checked. A seal names the grammar and the lark
-that they were made from: with any other they do not count, and are worked out anew.
+Generating them takes lark longer than checking a suite. A seal identifies the grammar and the
+version of lark that they were generated from: with any other they are generated anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SEAL_LENGTH = sha256().digest_size
 
 
 def parser_of(grammar: str) -> Lark:
-    """The parser of a grammar, its tables worked out."""
+    """The parser of a grammar, with generated tables."""
     return Lark(grammar, **_OPTIONS)
 
 
@@ -29,7 +29,7 @@ def seal_tables(grammar: str) -> bytes:
 
 
 def open_tables(sealed: bytes, grammar: str) -> Lark | None:
-    """The parser with these tables; None where they are not those of the grammar."""
+    """The parser with these tables; None if they are not those of the grammar."""
     seal, tables = sealed[:_SEAL_LENGTH], sealed[_SEAL_LENGTH:]
     return Lark.load(BytesIO(tables)) if seal == _seal(grammar, tables) else None
 

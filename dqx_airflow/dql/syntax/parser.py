@@ -1,7 +1,7 @@
 """Source text to syntax tree. Every syntax error of a file is reported, and the rest is parsed.
 
 After an error the parser skips to the next statement, drops the broken one from its stack and
-goes on, so that one typo gives one diagnostic.
+continues, so that one typo gives one diagnostic.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _REST_OF_WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The tree of a file as far as it could be read; None where nothing of it could.
+    """The tree of a file as far as it could be parsed; None if nothing could.
 
-    `is_whole` where no statement is missing from the tree. `broken` are the stretches that were
-    read of statements with a syntax error: half a statement may be in the tree.
+    `is_whole` is set if no statement is missing from the tree. `broken` are the parsed ranges of
+    statements with a syntax error: half a statement may be in the tree.
     """
 
     file: File | None
@@ -96,7 +96,8 @@ def concrete_tree(source: SourceFile) -> tuple[Tree[Token] | None, tuple[Diagnos
 
 
 def _with_tokens(tree: Tree[Token], seen: deque[Token]) -> Tree[Token]:
-    """The tree with the keywords and signs that lark leaves out, taken from the front of `seen`."""
+    """The tree with the keywords and punctuation that lark drops, taken from the front of
+    `seen`."""
     children: list[Tree[Token] | Token] = []
     for child in tree.children:
         if isinstance(child, Tree):
@@ -124,9 +125,9 @@ def _unreadable(source: SourceFile) -> Diagnostic | None:
 
 
 class _Run:
-    """One pass over a file, with what was found wrong on the way.
+    """One pass over a file, with the mistakes found on the way.
 
-    `seen` takes all tokens where somebody wants them.
+    `seen` collects all tokens, if requested.
     """
 
     def __init__(self, source: SourceFile, seen: deque[Token] | None = None) -> None:
@@ -135,7 +136,7 @@ class _Run:
         self.diagnostics: list[Diagnostic] = []
         self.broken: list[Span] = []
         self.is_whole = True
-        # A byte order mark is no part of the text; a blank keeps the columns right.
+        # A byte order mark is not part of the text; a space instead keeps columns correct.
         marked = source.text.startswith("\ufeff")
         self._text = source.text.replace("\ufeff", " ", 1) if marked else source.text
         self._parser = grammar().parse_interactive(self._text)
@@ -143,7 +144,7 @@ class _Run:
         self._depth = self._operators = self._words = 0
 
     def tree(self) -> Tree[Token] | None:
-        """The tree of what could be read; None where nothing of it could."""
+        """The tree of what could be parsed; None if nothing could."""
         while True:
             try:
                 for token in self._parser.lexer_thread.lex(self._parser.parser_state):
@@ -153,14 +154,14 @@ class _Run:
                         too_long = too_large_file(self.source.name, f"{MOST_WORDS:,} words")
                         self.diagnostics.append(too_long)
                         return None
-                # Without a place, whatever the end of the file closes would have no end.
+                # Without a position, whatever the end of the file closes would have no end.
                 whole: Tree[Token] = self._parser.feed_eof(self._end())
                 return whole
             except UnexpectedInput as error:
                 expected = expected_terminals(self._parser)
                 position = error.pos_in_stream or 0
                 is_outside = "$END" in expected or stands_outside(self._parser)
-                # With the braces miscounted after an earlier error, that one is enough.
+                # If an earlier error has spoiled the count of braces, that one is enough.
                 if not (is_outside and self.diagnostics and self._text.startswith("}", position)):
                     self.diagnostics.append(syntax_error(error, expected, self.source))
                 if isinstance(error, UnexpectedToken):
@@ -175,7 +176,7 @@ class _Run:
                     return end_outside(self._parser)
                 is_end = isinstance(error, UnexpectedToken) and error.token.type == "$END"
                 if "RBRACE" in expected and (is_end or is_line_start(position, self._text)):
-                    self._started = None  # the statement before is complete
+                    self._started = None  # the previous statement is complete
                 if isinstance(error, UnexpectedToken) and is_end:
                     self._break_off()
                     return close_file(self._parser, error.token)
@@ -188,7 +189,7 @@ class _Run:
                 return None
 
     def _end(self) -> Token:
-        """The end of the text, as a token that takes no room."""
+        """The end of the text, as an empty token."""
         read = self._text.rstrip()
         line, column = read.count("\n") + 1, len(read) - read.rfind("\n")
         return Token("$END", "", len(read), line, column, line, column, len(read))
@@ -196,10 +197,10 @@ class _Run:
     def _take(self, token: Token) -> None:
         rest = _REST_OF_WORD.match(self._text, token.end_pos or 0)
         if rest and _REST_OF_WORD.match(token[-1]):
-            # Half a word: the lexer takes `too` for `to` and `größe` for `gr`.
+            # A part of a word: the lexer takes `too` for `to` and `größe` for `gr`.
             raise UnexpectedToken(_longer(token, rest[0]), set())
         if token.type == "IDENT" and token in LINE_KEYWORDS and begins_line(token, self._text):
-            # The lexer took a keyword for a name: the statement before is not finished.
+            # The lexer took a keyword for a name: the previous statement is incomplete.
             raise UnexpectedToken(token, set())
         self._parser.feed_token(token)
         if self.seen is not None:
@@ -216,17 +217,17 @@ class _Run:
             self.diagnostics.append(too_large(token, self.source.name))
 
     def _begin(self, started: Token | None) -> None:
-        """A statement begins: its first token, None where that is still to come."""
+        """Begins a statement: its first token, None if that is still to come."""
         self._started = started
         self._depth = self._operators = 0
 
     def _break_off(self) -> None:
-        """The statement that has begun is broken as far as the last error."""
+        """Marks the current statement as broken up to the last error."""
         if self._started is not None:
             self.broken.append(_stretch(self._started, self.diagnostics[-1].span))
 
     def _skip(self, position: int, words: frozenset[str] | None = None) -> bool:
-        """Go on at the next statement; False where there is none, or too much is wrong already."""
+        """Continues at the next statement; False if there is none, or there are too many errors."""
         self._begin(None)
         if len(self.diagnostics) >= MOST_SYNTAX_ERRORS:
             self.diagnostics.append(too_many(self.diagnostics[-1].span))
@@ -242,7 +243,7 @@ def _longer(token: Token, rest: str) -> Token:
 
 
 class _TooDeepError(Exception):
-    """An expression that the stack would not hold."""
+    """An expression that would overflow the stack."""
 
     def __init__(self, token: Token) -> None:
         super().__init__(token)
@@ -250,7 +251,7 @@ class _TooDeepError(Exception):
 
 
 def _stretch(started: Token, error: Span) -> Span:
-    """What lies between the beginning of a statement and the error in it."""
+    """The range from the beginning of a statement to the error in it."""
     start = span_of(started, error.file)
     return Span(error.file, start.line, start.column, error.line, error.column)
 
@@ -260,7 +261,8 @@ def _is_too_large(token: Token) -> bool:
 
 
 def tokens(source: SourceFile) -> Iterator[Token]:
-    """The tokens of a file as far as it is sound, keywords told from names by their place."""
+    """The tokens of a file as far as it is valid, with keywords and names distinguished by
+    position."""
     parser = grammar().parse_interactive(source.text)
     try:
         for token in parser.lexer_thread.lex(parser.parser_state):

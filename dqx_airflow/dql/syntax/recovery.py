@@ -1,6 +1,6 @@
-"""Goes on after a syntax error: at the next statement, with the broken one dropped.
+"""Continues after a syntax error at the next statement, dropping the broken one.
 
-So one typo gives one error, and what follows it is still read.
+So one typo gives one error, and what follows it is still parsed.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _FOLLOWERS = {
     **dict.fromkeys(("suite", "check", "profile", "import"), re.compile(r'\s*"')),
     "export": re.compile(r"\s+(const|macro)\b"),
 }
-"""What follows a keyword that opens a block, by which a mistyped one is known."""
+"""What follows a keyword that opens a block, to recognise a misspelled one."""
 
 
 def skip_to_next_statement(
     parser: InteractiveParser, text: str, position: int, words: frozenset[str] | None = None
 ) -> bool:
-    """Go on behind the statement that is broken at `position`.
+    """Continues after the statement that is broken at `position`.
 
-    False where no statement follows that could be parsed, or none that begins with `words`.
+    False if no statement follows that could be parsed, or none that begins with `words`.
     """
     state = parser.lexer_thread.state
     if state is None:
         return False
     state.last_token = None
     if is_line_start(position, text):
-        # The guilty token begins its line, so a statement may begin with it.
+        # The failing token begins its line, so a statement may begin with it.
         position = text.rfind("\n", 0, position) + 1
     opened = 0
     for match in _STATEMENT.finditer(text, position):
@@ -62,7 +62,7 @@ def skip_to_next_statement(
         elif brace == "}" and opened:
             opened -= 1
         elif word == "suite" and len(parser.parser_state.state_stack) > 1:
-            continue  # it would drop the suite that has been read
+            continue  # it would drop the suite that has been parsed
         elif not opened and (word or brace) and _unwind(parser, _terminal_of(word or brace)):
             _move_lexer(state.line_ctr, text, match.start("word" if word else "brace"))
             return True
@@ -72,9 +72,9 @@ def skip_to_next_statement(
 def mend_keyword(
     parser: InteractiveParser, text: str, token: Token, expected: set[str]
 ) -> Token | None:
-    """Take a mistyped `suite` or `check` for what was meant, so that what is in it is still read.
+    """Replaces a misspelled `suite` or `check`, so that its contents are still parsed.
 
-    The token that the parser was given, None where it is no such slip.
+    The token that the parser was given, None if it is no such typo.
     """
     words = [word for word in _FOLLOWERS if _terminal_of(word) in expected]
     near = get_close_matches(token[:LONGEST_KEYWORD].lower(), words, n=1, cutoff=NEAR)
@@ -94,7 +94,7 @@ def close_file(parser: InteractiveParser, end: Token) -> Tree[Token] | None:
     shortest = len(states) + 1
     while _unwind(parser, "RBRACE"):
         if len(states) >= shortest:
-            # This brace was closed, and more is missing behind it: it goes with what it is in.
+            # This brace was closed, and more is missing after it: it is dropped with its parent.
             states.pop()
             if values:
                 values.pop()
@@ -108,20 +108,20 @@ def close_file(parser: InteractiveParser, end: Token) -> Tree[Token] | None:
 
 
 def stands_outside(parser: InteractiveParser) -> bool:
-    """True where no statement of the file has begun, at most annotations for one."""
+    """True if no statement of the file has begun, at most annotations for one."""
     unfinished = parser.parser_state.value_stack
     return not any(isinstance(item, Token) and item in OUTERMOST for item in unfinished)
 
 
 def end_outside(parser: InteractiveParser) -> Tree[Token]:
-    """The tree of what was read, without annotations that nothing follows."""
+    """The tree of what was parsed, without annotations that nothing follows."""
     _unwind(parser, "$END")
     result: Tree[Token] = parser.feed_eof()
     return result
 
 
 def _move_lexer(counter: LineCounter, text: str, position: int) -> None:
-    """Go on reading at `position`, which may lie before what the lexer has already read."""
+    """Continues lexing at `position`, which may be before what the lexer has already read."""
     if position < counter.char_pos:
         counter.line -= text.count("\n", position, counter.char_pos)
     else:
@@ -132,8 +132,8 @@ def _move_lexer(counter: LineCounter, text: str, position: int) -> None:
 
 
 def _unwind(parser: InteractiveParser, terminal: str) -> bool:
-    """Drop what is half parsed, back to the innermost place where `terminal` may stand; nothing
-    where it may stand nowhere."""
+    """Drops what is partially parsed, back to the innermost state that accepts `terminal`; nothing
+    if no state does."""
     states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
     before = [*states], [*values]
     while states:
@@ -147,17 +147,17 @@ def _unwind(parser: InteractiveParser, terminal: str) -> bool:
 
 
 def expected_terminals(parser: InteractiveParser) -> set[str]:
-    """The terminals that may stand next."""
+    """The terminals that may come next."""
     state = parser.parser_state
     row = state.parse_conf.parse_table.states[state.state_stack[-1]]
     return {name for name in row if name.isupper() and _may_follow(parser, name)}
 
 
 def _may_follow(parser: InteractiveParser, terminal: str) -> bool:
-    """True where the parser would take the terminal next, after the reductions that it brings.
+    """True if the parser would accept the terminal next, after the reductions that it triggers.
 
-    A row of the table alone does not tell: its lookaheads are those of several contexts merged.
-    Lark's own `accepts` copies the whole parser for every terminal.
+    A row of the table is not enough: its lookaheads are those of several merged contexts. Lark's
+    own `accepts` copies the whole parser for every terminal.
     """
     configuration = parser.parser_state.parse_conf
     table, stack = configuration.parse_table.states, list(parser.parser_state.state_stack)

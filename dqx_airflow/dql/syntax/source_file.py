@@ -1,4 +1,4 @@
-"""Reads source files from disk. What is no text, or far too long, gets a diagnostic instead."""
+"""Reads source files from disk. What is not text, or is far too long, gets a diagnostic instead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_WORDS = 1_000_000
 """The maximum number of tokens in a file: 70,000 assertions, which take half a minute."""
 
 _BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",  # before the mark of UTF-16, with which it begins
+    codecs.BOM_UTF32_LE: "UTF-32",  # before the mark of UTF-16, which is its prefix
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
@@ -24,7 +24,7 @@ _BYTE_ORDER_MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a file is no source. `text` is as much of it as can be shown."""
+    """Why a file is not a source. `text` is the displayable part of it."""
 
     diagnostic: Diagnostic
     text: str = ""
@@ -53,7 +53,7 @@ def read_source(path: Path, name: str) -> SourceFile | Unreadable:
 
 
 def source_of(content: bytes, name: str) -> SourceFile | Unreadable:
-    """What a file holds as text, its lines ending as they do in Python."""
+    """The contents of a file as text, with Python's line endings."""
     if len(content) > LARGEST_FILE:
         return Unreadable(too_large_file(name))
     try:
@@ -64,7 +64,7 @@ def source_of(content: bytes, name: str) -> SourceFile | Unreadable:
 
 
 def too_large_file(name: str, size: str = f"{LARGEST_FILE // 1_000_000} MB") -> Diagnostic:
-    """The diagnostic of a file with more than `size`."""
+    """The diagnostic of a file that is larger than `size`."""
     message = f"this file has more than {size}"
     help_line = "split the suite, and share macros and constants through `import`"
     return Diagnostic(message, Span(name, 1, 1, 1, 2), code="E018", help=help_line)
@@ -76,7 +76,7 @@ def no_text(name: str) -> Diagnostic:
 
 
 def _not_utf_8(content: bytes, position: int, name: str) -> Unreadable:
-    """What is wrong with a text in another encoding, with the place where that shows first."""
+    """The diagnostic of a text in another encoding, at the first position that shows it."""
     encoding = _encoding_of(content)
     if encoding is None:
         return Unreadable(no_text(name))
@@ -91,7 +91,7 @@ def _not_utf_8(content: bytes, position: int, name: str) -> Unreadable:
 
 
 def _encoding_of(content: bytes) -> str | None:
-    """The encoding that a text seems to have; None for what is no text."""
+    """The likely encoding of a text; None if it is not text."""
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
             return encoding
