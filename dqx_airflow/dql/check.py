@@ -1,4 +1,5 @@
-"""Checks a suite before anything runs: every mistake of the file at once, in source order."""
+"""Checks a suite before anything runs: reports every mistake of the file at once, in source
+order."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from dqx_airflow.dql.syntax.gc_pause import collector_at_rest
 from dqx_airflow.dql.syntax.parser import Parsed, parse
 from dqx_airflow.values import ImportedFile, SourceFile, Span
 
-# What seems unused may be meant by a name that was mistyped, and what seems unknown may come from
-# a file that could not be imported.
+# An unused name may be the target of a typo, and an unknown one may come from a file that could not
+# be imported.
 _CASCADES = (
     (frozenset({"E005", "E006", "E207", "E208"}), frozenset({"E003", "E201"})),
     (frozenset({"E206"}), frozenset({"W002", "W004", "W005", "W007"})),
@@ -26,10 +27,10 @@ _CASCADES = (
 )
 
 _OF_SOUND_SUITES = frozenset({"W012", "W014"})
-"""What is said of a suite without errors alone: an error may be why nothing is left to check."""
+"""Codes that are reported only for suites without errors: an error may be the reason for them."""
 
-# With statements of these kinds missing after a syntax error, a finding would be a cascade of it;
-# any statement may hold what seems unused.
+# If statements of these kinds are missing after a syntax error, a finding would be a consequence of
+# that; any statement may use what seems unused.
 _IN_CHECKS = frozenset({"check", "assert", "@", "use", "macro", "for"})
 _NEED = {
     "E003": frozenset({"const", "import", "export"}),
@@ -45,10 +46,10 @@ _NEED = {
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A suite, its macros expanded, and what there is to say about it.
+    """A suite with its macros expanded, and the diagnostics about it.
 
-    `suite` is sound where there is no error, and None for a library file. `sources` are the texts
-    of all files that diagnostics point into; `imports` the files that were read.
+    `suite` is valid if there is no error, and None for a library file. `sources` are the contents
+    of all files that diagnostics refer to; `imports` are the files that were read.
     """
 
     suite: nodes.Suite | None
@@ -67,12 +68,12 @@ class Checked:
 def check_source(
     source: SourceFile, read: Reader = no_imports, *, needs_suite: bool = False
 ) -> Checked:
-    """Parses a file, links what it imports, expands its macros, and checks the outcome.
+    """Parses a file, links its imports, expands its macros, and checks the result.
 
-    Of a block file it says what is wrong with its form; its contracts are looked at elsewhere.
+    For a block file, only its form is checked here, and its contracts elsewhere.
 
     :param read: reads imported files.
-    :param needs_suite: a library file is an error, since there is nothing in it to run.
+    :param needs_suite: a library file is an error, since it contains nothing to run.
     """
     if is_block_file(source.text):
         return _checked_blocks(source, needs_suite)
@@ -107,7 +108,7 @@ def check_source(
         diagnostics = [item for item in diagnostics if item.code not in _OF_SOUND_SUITES]
     order = {name: number for number, name in enumerate(linker.sources)}
     diagnostics.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
-    # What is wrong in a macro is wrong at every use: the first one tells it.
+    # A mistake in a macro occurs at every use: it is reported at the first one.
     once = {(item.code, item.span, item.message): item for item in reversed(diagnostics)}
     kept = [item for item in diagnostics if once[item.code, item.span, item.message] is item]
     return Checked(suite, tuple(kept), linker.sources, tuple(linker.imported))
@@ -123,11 +124,11 @@ def _checked_blocks(source: SourceFile, needs_suite: bool) -> Checked:
 
 
 def _cascades_of(parsed: Parsed, source: SourceFile) -> frozenset[str]:
-    """The codes that say nothing where statements are missing after a syntax error."""
+    """The codes that are meaningless if statements are missing after a syntax error."""
     if parsed.is_whole:
         return frozenset()
     if len(parsed.broken) < len(parsed.diagnostics):
-        return frozenset(_NEED)  # of some nobody knows what they were meant to be
+        return frozenset(_NEED)  # the kind of some missing statements is unknown
     lines = source.text.split("\n")
     broken_lines = (lines[span.line - 1][span.column - 1 :] for span in parsed.broken)
     missing = {text[:1] if text[:1] == "@" else text.split()[0] for text in broken_lines}
@@ -174,7 +175,7 @@ def _check_file(
 def _begins_in(
     span: Span, starts: list[tuple[int, int]], stretches: dict[tuple[int, int], Span]
 ) -> bool:
-    """True where `span` begins in one of the stretches, given by their sorted starts."""
+    """True if `span` begins in one of the ranges, given by their sorted starts."""
     start = (span.line, span.column)
     index = bisect_right(starts, start)
     if index == 0:

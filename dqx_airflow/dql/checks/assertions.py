@@ -1,4 +1,4 @@
-"""Checks what assertions claim, and says which datasets they are about."""
+"""Checks the claims of assertions, and determines their datasets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PREDICATES = (*_BOOLEAN, nodes.Matches, nodes.Like, nodes.HasFormat, nodes.Quan
 
 @dataclass(slots=True)
 class ClaimChecker:
-    """Collects what is wrong with the claims of one check. `used` gathers the constants met."""
+    """Collects the mistakes in the claims of one check. `used` collects the constants it meets."""
 
     datasets: tuple[nodes.Name, ...]
     constants: Mapping[str, nodes.Constant]
@@ -60,7 +60,7 @@ class ClaimChecker:
         self.measures = MeasureChecker(self.arguments)
 
     def check_filter(self, where: nodes.Expression) -> None:
-        """A filter over all rows that a check, or an assertion, is about."""
+        """Checks a filter of a check, or of an assertion."""
         if len(self.datasets) > 1:
             names = ", ".join(dataset.text for dataset in self.datasets)
             message = f"a filter of which dataset? this check has {names}"
@@ -71,9 +71,9 @@ class ClaimChecker:
         RowChecker(self.arguments).check_filter(where)
 
     def check(self, assertion: nodes.Assertion, around: nodes.Expression | None) -> None:
-        """What an assertion claims, of which rows, and for which groups of them.
+        """Checks the claim of an assertion, its filter, and its groups.
 
-        :param around: the filter of its check, which is sound.
+        :param around: the valid filter of its check.
         """
         if isinstance(assertion.claim, nodes.Composite):
             self._check_composite(assertion, around)
@@ -103,7 +103,7 @@ class ClaimChecker:
             self.check(part, assertion.where or around)
 
     def _check_rows_under(self, claim: nodes.Claim, where: nodes.Expression) -> None:
-        """That there are rows in a claim for a filter around it to choose from."""
+        """Checks that a claim under a filter is about rows."""
         if isinstance(claim, nodes.HasColumn):
             self._without_rows("a column has its type in all rows", claim.span, where)
         if isinstance(claim, nodes.RowsMatch | nodes.ColumnsMatch):
@@ -153,7 +153,7 @@ class ClaimChecker:
     def _check_condition(self, claim: nodes.Measure) -> None:
         match claim.condition:
             case None if isinstance(claim.expression, _PREDICATES):
-                pass  # a predicate where a metric belongs: that is said already
+                pass  # a predicate in place of a metric, which was reported before
             case None:
                 if not _is_assertion_elsewhere(claim.expression):
                     message = "this assertion has no condition"
@@ -198,7 +198,7 @@ class ClaimChecker:
             message = f"this requests {demand} metric values, at most {MOST_VALUES} are allowed"
             self._error("E014", message, claim.expression.span, "shorten the windows")
 
-    # Claims of their own form
+    # Claims with a form of their own
 
     def _check_shortcut(self, claim: nodes.Measure) -> None:
         call = claim.expression
@@ -350,7 +350,7 @@ class ClaimChecker:
 
 
 def clock_of(condition: nodes.ByTime) -> str:
-    """The time of the day as `06:00`, with two digits for the hour."""
+    """The time of day as `06:00`, with a two-digit hour."""
     return condition.time.value.rjust(len("06:00"), "0")
 
 
@@ -394,7 +394,7 @@ def _is_shortcut(node: nodes.Expression) -> bool:
 
 
 def _takes_tolerance(claim: nodes.Claim) -> bool:
-    """`==`, `!=`, and `matches`, which is an equality of shares."""
+    """True for `==`, `!=`, and `matches`, which is an equality of shares."""
     match claim:
         case nodes.Measure(condition=nodes.Comparison(op=op)):
             return op in ("==", "!=")
@@ -405,7 +405,7 @@ def _takes_tolerance(claim: nodes.Claim) -> bool:
 
 
 def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
-    """The datasets that a suite needs: those of its checks first, then those it looks up."""
+    """The datasets that a suite needs: first those of its checks, then those of lookups."""
     names: dict[str, None] = {}
     for check in checks:
         names.update((name.text, None) for name in check.datasets)
@@ -425,7 +425,7 @@ def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
 
 
 def _compared_with(claim: nodes.Claim) -> Iterator[str]:
-    """The datasets with which those of the check are compared."""
+    """The datasets that those of the check are compared with."""
     match claim:
         case nodes.RowsMatch(reference=nodes.Name(text=name)):
             yield name
@@ -437,13 +437,13 @@ def _compared_with(claim: nodes.Claim) -> Iterator[str]:
 
 
 def compares_datasets(call: nodes.Call) -> bool:
-    """True for a metric of two datasets: its `dataset` is the one to compare with."""
+    """True for a metric of two datasets, whose parameter `dataset` is the one to compare with."""
     metric = METRICS.get(call.name.text)
     return metric is not None and metric.scan is Scan.MATCH
 
 
 def members_in(node: nodes.Expression) -> list[nodes.Member]:
-    """The memberships in a predicate."""
+    """The membership tests in a predicate."""
     match node:
         case nodes.Junction(left=left, right=right):
             return members_in(left) + members_in(right)

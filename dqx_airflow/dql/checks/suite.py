@@ -23,15 +23,15 @@ from dqx_airflow.exact import NUMBERS
 from dqx_airflow.values import Severity, Span
 
 IMPLICIT_CHECK = "implicit"
-"""The name of the check that holds the assertions which no suite has to write."""
+"""The name of the check that contains the assertions which every suite has implicitly."""
 
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
 
 def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
-    """What is wrong with an expanded suite, in no particular order.
+    """The diagnostics of an expanded suite, in no particular order.
 
-    :param used: takes the names of the constants that are used.
+    :param used: collects the names of the constants that are used.
     """
     diagnostics: list[Diagnostic] = []
     constants: dict[str, nodes.Constant] = {}
@@ -117,7 +117,7 @@ def _check_head(check: nodes.Check) -> Iterator[Diagnostic]:
 
 
 def _check_filter(check: nodes.Check, checker: ClaimChecker) -> nodes.Expression | None:
-    """The filter of a check; None where it has none that is sound."""
+    """The filter of a check; None if it has no valid one."""
     where = check.where
     if where is None:
         return None
@@ -141,13 +141,13 @@ def _unfilled(hole: nodes.Placeholder, uses: tuple[Span, ...]) -> Diagnostic:
 def _reporter(
     diagnostics: list[Diagnostic], uses: tuple[Span, ...]
 ) -> Callable[[Diagnostic], None]:
-    """Adds the uses that led there to what is found in the body of a macro."""
+    """Adds the enclosing uses to diagnostics in the body of a macro."""
 
     def report(item: Diagnostic) -> None:
         led = tuple(
             Related(use, "used here")
             for use in reversed(uses)
-            # What is wrong with an argument stands in the use itself.
+            # A mistake in an argument is in the use itself.
             if use.file != item.span.file or not use.line <= item.span.line <= use.end_line
         )
         diagnostics.append(replace(item, related=(*item.related, *led)))
@@ -159,7 +159,7 @@ def check_constant(
     constant: nodes.Constant, earlier: dict[str, nodes.Constant], used: set[str]
 ) -> Iterator[Diagnostic]:
     name = constant.name
-    if name.text in earlier:  # reported where names are linked
+    if name.text in earlier:  # reported when names are linked
         return
     for used_name in _names(constant.value):
         if used_name.text not in earlier:
@@ -266,7 +266,7 @@ def _check_that_something_is_checked(suite: nodes.Suite) -> Iterator[Diagnostic]
 def _check_profile(
     profile: nodes.Profile, selection: SelectableAssertions, shares: Collection[int]
 ) -> Iterator[Diagnostic]:
-    """What is wrong with a profile.
+    """The diagnostics of a profile.
 
     :param shares: the ids of the scaled assertions that are about a share.
     """

@@ -1,7 +1,7 @@
-"""Tells what the two sides of a comparison count, and whether that fits together.
+"""Infers the units of both sides of a comparison, and whether they match.
 
-A percentage is no number of rows, and hours are no plain number. What is not known for sure, such
-as the unit of a column, fits with everything.
+A percentage is not a number of rows, and hours are not a plain number. An unknown unit, such as
+that of a column, matches every other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dqx_airflow.metrics.types import Family
 
 
 class Quantity(str, Enum):
-    """What an expression is, as far as comparing it is concerned."""
+    """The properties of an expression that matter in comparisons."""
 
     ROWS = "a number of rows"
     VALUES = "a number of values"
@@ -63,7 +63,8 @@ _OF_LITERALS = {
 
 
 def constant_quantities(constants: Iterable[nodes.Constant]) -> dict[str, Quantity]:
-    """What the constants of a suite are, by name; of two with one name the first counts."""
+    """The units of the constants of a suite, by name; of two with the same name the first
+    counts."""
     quantities: dict[str, Quantity] = {}
     for constant in constants:
         quantity = _Checker(quantities).quantity_of(constant.value)
@@ -72,7 +73,7 @@ def constant_quantities(constants: Iterable[nodes.Constant]) -> dict[str, Quanti
 
 
 def check_units(claim: nodes.Claim, constants: Mapping[str, Quantity]) -> Iterator[Diagnostic]:
-    """What does not fit together in a sound assertion over metrics; nothing about other claims."""
+    """The mismatches in a valid assertion over metrics; none for other claims."""
     if not isinstance(claim, nodes.Measure):
         return
     checker = _Checker(constants)
@@ -93,7 +94,7 @@ def check_units(claim: nodes.Claim, constants: Mapping[str, Quantity]) -> Iterat
 
 @dataclass(slots=True)
 class _Checker:
-    """Works out quantities, and collects what does not fit on the way."""
+    """Infers units, and collects mismatches on the way."""
 
     constants: Mapping[str, Quantity]
     found: list[Diagnostic] = field(default_factory=list)
@@ -103,7 +104,7 @@ class _Checker:
             case nodes.Call():
                 return self._of_call(node)
             case nodes.Number(value=0, unit=nodes.Unit.PLAIN):
-                return Quantity.UNKNOWN  # nothing is nothing in every unit
+                return Quantity.UNKNOWN  # zero fits every unit
             case nodes.Number(unit=unit):
                 return _OF_LITERALS[unit]
             case nodes.Arithmetic(op=op, left=left, right=right):
@@ -145,7 +146,7 @@ class _Checker:
     def _together(
         self, left: nodes.Expression, first: Quantity, right: nodes.Expression, second: Quantity
     ) -> Quantity:
-        """What a sum is, or one of the two."""
+        """The unit of a sum, or of one of two values."""
         if not _fit(first, second):
             self.misfit(left, first, right, second)
             return Quantity.UNKNOWN
@@ -164,7 +165,8 @@ class _Checker:
         second: Quantity,
         claim: nodes.Measure | None = None,
     ) -> None:
-        """Reports two parts, of which one is more likely wrong: a literal, or the right one."""
+        """Reports two parts, of which one is more likely to be wrong: a literal, or the right
+        one."""
         if isinstance(left, nodes.Number | nodes.Name):
             left, first, right, second = right, second, left, first
         message = f"{show(left)} is {first.value}, {show(right)} is {second.value}"
@@ -180,7 +182,7 @@ def _of_metric(metric: Metric) -> Quantity:
 
 
 def _fit(first: Quantity, second: Quantity) -> bool:
-    """False where two quantities cannot be compared or added."""
+    """False if two quantities cannot be compared or added."""
     pair = {first, second}
     if first is second or Quantity.UNKNOWN in pair:
         return True
@@ -199,7 +201,7 @@ def _product(first: Quantity, second: Quantity) -> Quantity:
         return second if first is Quantity.PERCENTAGE else first
     if Quantity.MEASURE in pair and pair <= _PLAIN:
         return Quantity.MEASURE
-    # 5% of 1000 is a number of whatever the 1000 are.
+    # 5% of 1000 has the unit of the 1000.
     return Quantity.UNKNOWN
 
 
@@ -210,7 +212,7 @@ def _quotient(first: Quantity, second: Quantity) -> Quantity:
         return Quantity.NUMBER
     if Quantity.MEASURE in (first, second) and {first, second} <= _PLAIN:
         return Quantity.MEASURE
-    # What is divided by a plain number may be turned into another unit.
+    # Division by a plain number may convert the unit.
     return Quantity.UNKNOWN
 
 

@@ -20,7 +20,7 @@ from dqx_airflow.values import Span
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
 _MOST_DIGITS = 300
-"""Numbers with more digits, or zeros, become floating point: no data has them."""
+"""Numbers with more digits, or zeros, become floating point: no data contains them."""
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -30,7 +30,7 @@ def span_of(token: Token, file: str) -> Span:
 
 
 class ExpressionBuilder:
-    """Holds the file name that goes into every span, and dispatches on the rule's name."""
+    """Holds the file name for every span, and dispatches on the name of the rule."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -144,7 +144,7 @@ class ExpressionBuilder:
         try:
             return nodes.Day(date.fromisoformat(children[0]), span)
         except ValueError:
-            # 2024-02-30 is no date: a text, which no place for a date accepts.
+            # 2024-02-30 is not a date: it becomes a string, which no context for a date accepts.
             return nodes.Text(str(children[0]), span)
 
     def _text(self, children: list[Any], span: Span) -> nodes.Text:
@@ -202,7 +202,7 @@ class ExpressionBuilder:
 
 
 def number_in(text: str) -> int | Fraction | float:
-    """The number that a text says, exactly."""
+    """The exact number in a text."""
     bare = text.replace("_", "").lower()
     digits, _, exponent = bare.partition("e")
     if len(bare) > _MOST_DIGITS or abs(int(exponent or 0)) > _MOST_DIGITS:

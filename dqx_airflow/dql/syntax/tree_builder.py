@@ -26,7 +26,7 @@ _ALL = object()
 
 
 def build_file(tree: Tree[Token], file: str) -> nodes.File:
-    """What a parse tree holds; without a suite where an error swallowed the suite itself."""
+    """The contents of a parse tree; without a suite if an error swallowed the suite itself."""
     builder = _TreeBuilder(file)
     items = [builder.build(child) for child in tree.children]
     return nodes.File(
