@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
+from dqx_airflow.operators.template_fields import given_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ class ContractGateOperator(GateOperator):
         with "warn" it is a warning. What the contract itself accepts (`x-dqx-accepted`) is neither.
     """
 
-    template_fields: Sequence[str] = (
+    template_fields: Sequence[str] = given_fields(
         *GateOperator.template_fields,
         "contract",
         "data",

@@ -19,6 +19,7 @@ from dqx_airflow.operators.contract_gate import ContractGateOperator
 from dqx_airflow.operators.dql_gate import DqlGateOperator
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
+from dqx_airflow.operators.template_fields import given_fields
 
 
 class _DecoratedGate(DecoratedOperator, GateOperator):
@@ -59,7 +60,9 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
 
 
 class _DecoratedDqlGate(_DecoratedGate, DqlGateOperator):
-    template_fields = (*DecoratedOperator.template_fields, *DqlGateOperator.template_fields)
+    template_fields = given_fields(
+        *DecoratedOperator.template_fields, *DqlGateOperator.template_fields
+    )
     custom_operator_name = "@task.dql_gate"
     source_field = "suite"
     takes_several = True
@@ -75,7 +78,9 @@ class _DecoratedDqlGate(_DecoratedGate, DqlGateOperator):
 
 
 class _DecoratedContractGate(_DecoratedGate, ContractGateOperator):
-    template_fields = (*DecoratedOperator.template_fields, *ContractGateOperator.template_fields)
+    template_fields = given_fields(
+        *DecoratedOperator.template_fields, *ContractGateOperator.template_fields
+    )
     custom_operator_name = "@task.contract_gate"
     source_field = "contract"
 

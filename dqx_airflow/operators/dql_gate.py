@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
+from dqx_airflow.operators.template_fields import given_fields
 
 if TYPE_CHECKING:
     from datetime import date
@@ -42,7 +43,7 @@ class DqlGateOperator(GateOperator):
         goes on without it. It uses the datasets of the gate, and belongs to one suite. (templated)
     """
 
-    template_fields: Sequence[str] = (*GateOperator.template_fields, "suite", "shadow")
+    template_fields: Sequence[str] = given_fields(*GateOperator.template_fields, "suite", "shadow")
     checked_arguments = (*GateOperator.checked_arguments, "suite", "shadow")
 
     def __init__(

@@ -18,6 +18,7 @@ from dqx_airflow.operators.exceptions import (
 )
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
+from dqx_airflow.operators.template_fields import given_fields
 
 # Every file with a gate is parsed over and over: what only a worker needs is imported there.
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class GateOperator(SparkJobOperator):
         Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`.
     """
 
-    template_fields: Sequence[str] = (
+    template_fields: Sequence[str] = given_fields(
         *SparkJobOperator.template_fields,
         "datasets",
         "date",

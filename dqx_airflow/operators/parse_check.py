@@ -12,10 +12,12 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 _KEPT_S = 30 * 24 * 3600
 _LARGEST_NOTES = 4_000_000
 _MOST_INSTANCES = 100
+
+_OF_THIS_PROCESS = re.compile(" at 0x[0-9a-f]+")
+"""How a callback, among others, is written by Python."""
 
 _Seen = list[tuple[str, int, int]]
 """Files with the time of their change and their size; -1 and -1 for one that is not there."""
@@ -185,7 +190,7 @@ def _key_of(gate: Any, dag: Any) -> str:
     # What templates may name.
     given += [*(getattr(dag, "user_defined_macros", None) or ()), ""]
     given += [*(getattr(dag, "user_defined_filters", None) or ()), ""]
-    given += [repr(getattr(gate, name)) for name in gate.checked_arguments]
+    given.append(_OF_THIS_PROCESS.sub("", repr(attrgetter(*gate.checked_arguments)(gate))))
     return hashlib.sha1("\0".join(given).encode(), usedforsecurity=False).hexdigest()
 
 

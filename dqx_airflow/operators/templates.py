@@ -23,8 +23,8 @@ def template_mistakes(gate: Any, dag: Any) -> Iterator[str]:
     environment = None
     # An operator of somebody else may render with more names than Airflow has.
     is_own = type(gate).__module__.startswith("dqx_airflow.")
-    for name in gate.checked_arguments:
-        if name not in gate.template_fields:
+    for name in gate.template_fields:
+        if name not in gate.checked_arguments:
             continue
         for text in _strings(getattr(gate, name)):
             if "{{" not in text and "{%" not in text:

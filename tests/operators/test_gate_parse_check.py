@@ -159,6 +159,31 @@ def test_a_sound_gate_is_examined_again_where_something_changed(
     assert "orders.dql not found" in parsed(dags, GATE)
 
 
+WITH_OBJECTS = """
+from airflow.sdk import Asset, BaseNotifier
+from dqx_airflow.values import DatasetRef
+class Tell(BaseNotifier):
+    def notify(self, context): ...
+@task
+def land(): return {"orders": "/a"}
+landed = land()
+kept = dict(suite="orders.dql", outlets=[Asset("file:///x")])
+DqlGateOperator(task_id="a", datasets=landed, on_warning=lambda context: None, **kept)
+ref = DatasetRef("orders", "/a")
+DqlGateOperator(task_id="b", datasets={"orders": ref}, on_warning=Tell(), **kept)
+DqlGateOperator(task_id="c", datasets={"orders": landed["x"]}, on_warning=[Tell(), print], **kept)
+DqlGateOperator.partial(task_id="d", **kept).expand(datasets=landed.map(dict))
+"""
+
+
+def test_the_same_gates_are_not_examined_in_the_next_process(
+    dags: Path, examinations: Callable[[], int]
+) -> None:
+    assert parsed(dags, WITH_OBJECTS) == ""
+    assert examinations()
+    assert (parsed(dags, WITH_OBJECTS), examinations()) == ("", 0)
+
+
 def test_an_import_that_changes_is_seen(dags: Path, examinations: Callable[[], int]) -> None:
     (dags / "limits.dql").write_text("export const MOST = 5\n")
     suite = 'import { MOST } from "limits.dql"\n' + SUITE.replace("== 0", "< MOST")
