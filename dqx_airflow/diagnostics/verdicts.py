@@ -24,7 +24,9 @@ from dqx_airflow.values import (
 SHOWN_ROWS = 3
 _MOST_NAMED = 3
 _LONGEST_ROW = 200
-_PERCENTAGE = re.compile(r"(-?[\d_]+(?:\.\d+)?)%\)?$")
+_PERCENTAGE = re.compile(
+    r"(-?[\d_]+(?:\.\d+)?)%\)?(?: of rows)?(?: for (?:each|\S+ of groups by) .*)?$", re.DOTALL
+)
 _PERCENTAGE_BEFORE = re.compile(r"(-?[\d_]+(?:\.\d+)?)%\)? and ")
 _LONGEST_DECIMAL = 40  # the digits of decimal(38), a sign and a point
 _AGE = re.compile(r"(?:freshness|data_lag|timeliness|commit_age)\((?:[^()]|\([^()]*\))*\)")

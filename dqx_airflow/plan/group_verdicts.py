@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.diagnostics.verdicts import format_like_limit, format_value
 from dqx_airflow.exact import nearest_float
 from dqx_airflow.metrics.comparison import timestamp_of
 from dqx_airflow.plan.groupings import show_group
@@ -231,9 +231,15 @@ class _Words:
         said = f"{len(failed)} of {len(judged)} groups failed"
         if self.asked.share != 1:
             said += f", at least {100 * float(self.asked.share):.6g}% have to pass"
-        value = judged[failed[0]].scaled
-        shown = "" if value is None or self._hides_values else f" with {format_value(value)}"
+        worst = judged[failed[0]]
+        shown = "" if worst.scaled is None or self._hides_values else f" with {self.value(worst)}"
         return said if self._hides_groups else f"{said}, the worst is {self.name(failed[0])}{shown}"
+
+    def value(self, judged: Judged) -> str:
+        """The value of a group in the unit of its limit."""
+        limit = judged.bounds[0] if judged.bounds else None
+        expected = expected_text(self.assertion.condition, judged.bounds)
+        return format_like_limit(judged.scaled, self.assertion.expression, expected, limit)
 
     def row(self, group: Group, judged: Judged) -> FailingRow:
         """A group with its value, and the limit that it violates."""

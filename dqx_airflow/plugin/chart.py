@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.exact import NUMBERS
-from dqx_airflow.plugin.value_format import Reading, scale_end
+from dqx_airflow.plugin.scale import days_of, levels_of
+from dqx_airflow.plugin.value_format import Reading
 from dqx_airflow.values import MetricValue, Status, Verdict
 
 _NUMBER = re.compile(r"(?<![\w.])(-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(%?)(?=\)?$)")
@@ -60,7 +61,8 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is drawn. `lines` and `limits` are the points of polylines."""
+    """What is drawn. `lines` and `limits` are the points of polylines; `levels` name the heights of
+    `rules`, highest first, and `days` the places of `posts`. `limit` is the last one."""
 
     width: int
     height: int
@@ -69,10 +71,11 @@ class Chart:
     limits: tuple[str, ...]
     marks: tuple[Mark, ...]
     bands: tuple[Band, ...]
-    high: str
-    low: str
-    first: str
-    last: str
+    levels: tuple[str, ...]
+    rules: tuple[float, ...]
+    days: tuple[str, ...]
+    posts: tuple[float, ...]
+    limit: str
 
 
 def past_of(on: date, verdict: Verdict, href: str = "") -> PastValue:
@@ -112,22 +115,29 @@ def is_number(value: MetricValue) -> bool:
 
 
 def chart_of(
-    name: str, history: Sequence[PastValue], width: int, height: int, read: Reading = format_value
+    name: str,
+    history: Sequence[PastValue],
+    width: int,
+    height: int,
+    read: Reading = format_value,
+    *,
+    is_age: bool = False,
 ) -> Chart | None:
     """The chart of a history, oldest first; None where fewer than two values are numbers.
 
     Values stand where their dates are, side by side where they have none. Counts begin at zero.
 
     :param read: how the values read.
+    :param is_age: whether they are durations in seconds.
     """
     values = [_number(past.value) for past in history]
     known = [value for value in values if value is not None]
     if len(known) < 2:
         return None
     drawn = [*known, *(limit for past in history for limit in past.limits)]
-    low, high = float(min(drawn)), float(max(drawn))
-    if all(isinstance(past.value, int | None) for past in history):
-        low = min(low, 0.0)
+    is_count = all(isinstance(past.value, int | None) for past in history)
+    levels = levels_of(float(min(drawn)), float(max(drawn)), is_count=is_count, is_age=is_age)
+    low, high = levels[0], levels[-1]
     margin = 6.0
     # Halves, since the span of the largest numbers is none.
     span = high / 2 - low / 2
@@ -165,11 +175,26 @@ def chart_of(
             for i, (point, past) in enumerate(zip(points, history, strict=True))
         ),
         bands=_bands(history, x),
-        high=scale_end(high, read),
-        low=scale_end(low, read) if low < high else "",
-        first=history[0].when,
-        last=history[-1].when,
+        levels=tuple(read(int(one) if one.is_integer() else one) for one in reversed(levels)),
+        rules=tuple(map(y, reversed(levels))),
+        **_axis(history, lambda share: round(margin + share * (width - 2 * margin), 1)),
+        limit=" and ".join(map(read, history[-1].limits)),
     )
+
+
+def _axis(history: Sequence[PastValue], x: _Scale) -> dict[str, tuple[Any, ...]]:
+    """The days that are named, and where they stand.
+
+    :param x: where a share of the time stands, from 0 to 1.
+    """
+    first, last = history[0], history[-1]
+    if first.on is None or last.on is None or not first.on < last.on:
+        return {"days": tuple(dict.fromkeys((first.when, last.when))), "posts": ()}
+    days, whole = days_of(first.on, last.on), (last.on - first.on).days
+    return {
+        "days": tuple(day.isoformat() for day in days),
+        "posts": tuple(x((day - first.on).days / whole) for day in days),
+    }
 
 
 def _places(history: Sequence[PastValue]) -> list[float]:

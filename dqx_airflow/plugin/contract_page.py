@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from dqx_airflow.plugin.addresses import gate_address, report_address
+from dqx_airflow.plugin.addresses import address, gate_address, report_address
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.board_page import GateRow, counts_line
+from dqx_airflow.plugin.clause_line import clause_line
 from dqx_airflow.plugin.places import place_in
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
 from dqx_airflow.results.contract_uses import ContractRun
@@ -19,7 +19,6 @@ from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Status, Ve
 _SHOWN_VERSIONS = 30
 _SHOWN_CLAUSES = 20
 _BAD = (Status.FAILED, Status.ERROR)
-_SCALAR = r"""("[^"]*"|'[^']*'|[^\s,#}\]][^,#}\]]*)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +78,15 @@ class GateUse:
 @dataclass(frozen=True, slots=True)
 class BrokenClause:
     """A clause that was broken in some of the last `runs`. `newest` is the last such verdict,
-    `gates` are those that found it so, each with the address of its last such report."""
+    `href` the address of its report; `gates` are those that found it so, each with the address of
+    its last such report."""
 
     path: str
     failures: int
     runs: int
     last: date | None
     newest: Verdict
+    href: str
     gates: tuple[tuple[str, str], ...]
 
     @property
@@ -110,6 +111,24 @@ class ContractPage:
     @property
     def newest(self) -> EnforcedContract | None:
         return self.versions[0].contract if self.versions else None
+
+    def run_at(self, run: ContractRun) -> str:
+        """The address of the runs of a gate about the data of a date; empty where no gate that is
+        shown has this name."""
+        return self._runs(run.gate, since=run.date, until=run.date)
+
+    def runs_of(self, version: VersionUse, outcome: str) -> str:
+        """The address of the runs that enforced a version and had an outcome, if they are of one
+        gate."""
+        if len(version.gates) != 1:
+            return ""
+        dates = {"since": version.first.date, "until": version.last.date}
+        return self._runs(version.gates[0], outcome=outcome, **dates)
+
+    def _runs(self, gate: str, **query: object) -> str:
+        rows = (use.row for use in self.gates)
+        row = next((row for row in rows if row.gate == gate), None)
+        return address("runs", dag_id=row.dag_id, task_id=row.task_id, **query) if row else ""
 
 
 def runs_under(runs: Iterable[TaskRun], contract_id: str) -> list[TaskRun]:
@@ -156,24 +175,6 @@ def contract_page(
         more_clauses=max(len(clauses) - _SHOWN_CLAUSES, 0),
         runs=len(known),
     )
-
-
-def clause_line(verdict: Verdict) -> str:
-    """The clause of an assertion as people speak of it: `orders.amount: minimum 0`.
-
-    What it demands is taken from its line in the contract. Where it is about no column, or an
-    element of a list such as `quality[0]`, the assertion speaks for it.
-    """
-    path = verdict.clause or ""
-    key = path.rpartition(".")[2]
-    if not verdict.column or not verdict.datasets or "[" in key:
-        return verdict.name
-    subject = f"{verdict.datasets[0]}.{verdict.column}"
-    rule = verdict.name.removeprefix(f"{subject}.")
-    words = (key if rule == verdict.name else rule).replace("_", " ")
-    match = re.search(rf"""\b{re.escape(key)}["']?\s*:\s*{_SCALAR}""", verdict.source_line or "")
-    demanded = match[1].strip() if match else ""
-    return f"{subject}: {words}{'' if demanded in ('', 'true') else f' {demanded}'}"
 
 
 def _place(run: TaskRun) -> tuple[str, str, int]:
@@ -266,6 +267,8 @@ def _broken(reported: Sequence[GateVerdicts]) -> tuple[BrokenClause, ...]:
             gates.setdefault(one.view.gate, one.href)
         runs = sum(one.view.gate in gates for one in reported)
         named = tuple(sorted(gates.items()))
-        clauses.append(BrokenClause(path, len(broken), runs, newest.view.date, verdict, named))
+        clauses.append(
+            BrokenClause(path, len(broken), runs, newest.view.date, verdict, newest.href, named)
+        )
     clauses.sort(key=lambda one: (-one.failures, one.newest.severity.value, one.path))
     return tuple(clauses)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.plugin.addresses import report_address
 from dqx_airflow.plugin.board_page import GateRow, counts_line
 from dqx_airflow.plugin.chart import Chart, PastValue, chart_of
@@ -197,5 +198,6 @@ def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory
     past = tuple(one for one, _ in history)
     newest = history[-1][1]
     read = reading_of(newest)
-    chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read)
+    is_old = is_age(newest.expression)
+    chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old)
     return AssertionHistory(newest, past, chart, read)

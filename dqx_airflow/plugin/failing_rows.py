@@ -8,11 +8,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from dqx_airflow.diagnostics.verdicts import format_percent
 from dqx_airflow.values import DatasetSnapshot, FailingRow, Verdict
 
 _SHOWN_ROWS, _SHOWN_COLUMNS = 20, 12
+_SATISFYING = "satisfying_share"
 # What spreadsheets take for a formula.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
@@ -66,16 +68,20 @@ def csv_of(rows: Sequence[FailingRow]) -> str:
 
 
 def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
-    """How many rows fail, and their share: `472 of 930 rows (50.8%)`. Empty where the assertion
-    does not count rows."""
+    """How many rows fail, and their share: `472 of 930 rows (50.8%)`; of an assertion about a share
+    of rows their share, of one that is judged for each group how many groups fail. Empty where the
+    assertion counts none of them."""
     from dqx_airflow.metrics.builtin import METRICS
     from dqx_airflow.metrics.registry import MetricUnit
 
-    metric = METRICS.get(verdict.metric or "")
-    value = verdict.value
-    if metric is None or metric.unit is not MetricUnit.ROWS or not isinstance(value, int):
+    if verdict.groups is not None:
+        return f"{verdict.failed_groups or 0} of {verdict.groups} groups"
+    metric, value = METRICS.get(verdict.metric or ""), verdict.value
+    if metric is None or not verdict.failing_rows:
         return ""
-    if not verdict.failing_rows:
+    if metric.name == _SATISFYING and isinstance(value, int | float | Fraction) and value < 1:
+        return f"{format_percent(1 - value)} of the rows that were evaluated"
+    if metric.unit is not MetricUnit.ROWS or not isinstance(value, int):
         return ""
     rows = next((one.rows for one in datasets if one.name in verdict.datasets), None)
     if not rows or not 0 < value <= rows:

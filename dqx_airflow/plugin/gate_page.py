@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeAlias
 
-from dqx_airflow.diagnostics.verdicts import shadow_changes
+from dqx_airflow.diagnostics.verdicts import is_age, shadow_changes
 from dqx_airflow.plugin.addresses import report_address, report_name
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.chart import Chart, PastValue, chart_of, past_of
@@ -295,13 +295,14 @@ def _assertion(
 ) -> AssertionView:
     past = [one for one, _ in earlier]
     read = reading_of(verdict)
+    is_old = is_age(verdict.expression)
     bad = verdict.status in (Status.FAILED, Status.ERROR)
     return AssertionView(
         verdict=verdict,
         blocks=bad and (view.fail_on is None or verdict.can_block(view.fail_on)),
         lacks=view.lacks(verdict),
-        spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read),
-        wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read),
+        spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read, is_age=is_old),
+        wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old),
         samples=samples_of(verdict.failing_rows),
         failing=failing_total(verdict, view.datasets),
         operands=operands_of(verdict),

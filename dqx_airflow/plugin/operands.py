@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.diagnostics.verdicts import format_value
-from dqx_airflow.values import Verdict
+from dqx_airflow.values import MetricValue, Verdict
+
+if TYPE_CHECKING:
+    from dqx_airflow.plan.model import GroupValues
 
 _MOST = 40
 _ROW_COUNT = "num_rows"
 
 
 def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """The metric values that a value is computed of, each with its name, those of the date first.
-    Empty where the value is that of a single metric."""
+    """The metric values that a value is computed of, each with its name, those of the date first;
+    of an assertion that is judged for each group those of the worst group. Empty where the value is
+    that of a single metric."""
     if not verdict.measured:
         return ()
     from dqx_airflow.plan.measured import measurements_from
 
+    measured = measurements_from(verdict.measured)
+    values = dict(measured.values)
+    if verdict.groups is not None:
+        values = _of_group(verdict.worst_group, measured.groups)
     operands = []
-    for key, value in measurements_from(verdict.measured).values.items():
+    for key, value in values.items():
         try:
-            dataset, metric, arguments, lag = json.loads(key)
+            dataset, metric, arguments, lag, *_ = json.loads(key)
         except (ValueError, TypeError):
             continue  # of a newer version
         if metric == _ROW_COUNT and _ROW_COUNT not in verdict.expression:
@@ -37,11 +46,23 @@ def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     return tuple((f"{name}{_days(lag)}", value) for lag, name, value in operands[:_MOST])
 
 
+def _of_group(shown: str | None, groups: Mapping[str, GroupValues]) -> dict[str, MetricValue]:
+    """What was measured of the group that reads like this."""
+    from dqx_airflow.plan.groupings import show_group
+
+    return {
+        key: value
+        for key, by_group in groups.items()
+        for group, value in by_group.values.items()
+        if show_group(group) == shown
+    }
+
+
 def _days(lag: int) -> str:
     return "" if lag == 0 else f", {lag} day{'' if lag == 1 else 's'} before"
 
 
 def _argument(given: Any) -> str:
     if isinstance(given, dict):
-        return str(given.get("rows", given))
+        return f"where {given['where']}" if "where" in given else str(given.get("rows", given))
     return f"[{', '.join(map(_argument, given))}]" if isinstance(given, list) else str(given)

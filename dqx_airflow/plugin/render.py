@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from datetime import date, datetime, timezone
 from functools import cache
 from pathlib import Path
@@ -14,11 +15,13 @@ from markupsafe import Markup
 
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.plugin import addresses
+from dqx_airflow.plugin.clause_line import clause_line
 from dqx_airflow.plugin.places import place_in
 from dqx_airflow.plugin.value_format import limit_of, raw_of, value_of
 
 _PAGES = Path(__file__).parent / "pages"
 _LONGEST = 4000
+_WEB_ADDRESS = re.compile(r"https?://[!-~]+")
 
 ICON = (_PAGES / "icon.svg").read_text(encoding="utf-8")
 STYLE = (_PAGES / "style.css").read_text(encoding="utf-8")
@@ -75,6 +78,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {
         "address": addresses.address,
+        "clause_line": clause_line,
         "dag_address": addresses.dag_address,
         "dag_run_address": addresses.dag_run_address,
         "gate_address": addresses.gate_address,
@@ -86,6 +90,7 @@ def _environment() -> Environment:
         "style": Markup(STYLE),  # noqa: S704 (our own file)
         "script": Markup(SCRIPT),  # noqa: S704 (our own file)
     }
+    environment.tests["web_address"] = _is_web_address
     environment.filters |= {
         "value": format_value,
         "duration": format_duration,
@@ -103,6 +108,10 @@ def _shown(value: object) -> object:
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return plain(value)
     return "" if value is None else value
+
+
+def _is_web_address(text: object) -> bool:
+    return isinstance(text, str) and _WEB_ADDRESS.fullmatch(text) is not None
 
 
 def _timestamp(value: date | datetime | None) -> str:

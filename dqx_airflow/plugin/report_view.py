@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -84,7 +85,8 @@ class ReportView:
         head, _, tail = self.headline.partition(f"date {self.date}: ")
         if not tail:
             return self.headline
-        first = head.removeprefix(f"{self.outcome.value}: ").partition(f"gate {self.gate}, ")[0]
+        own = rf"gate {re.escape(self.gate)}(?:\[\d+\])?, "
+        first = re.split(own, head.removeprefix(f"{self.outcome.value}: "), maxsplit=1)[0]
         return first + tail
 
     @property

@@ -53,10 +53,3 @@ def fault_of(verdict: Verdict) -> str:
     if verdict.status is Status.SKIPPED:
         return f"{verdict.name}: not evaluated, {verdict.reason}"
     return f"{verdict.name} is {value_of(verdict)}, expected {verdict.expected}"
-
-
-def scale_end(value: float, read: Reading) -> str:
-    """An end of a scale: three digits are enough where there are more behind the point."""
-    if read is format_value and not value.is_integer():
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-    return read(int(value) if value.is_integer() else value)

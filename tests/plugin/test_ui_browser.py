@@ -97,14 +97,17 @@ def test_everything_can_be_reached_and_opened_by_the_keyboard(
         if page.run("document.activeElement.matches('details.passed > summary')"):
             page.press("Enter")
     ways = [
-        "All gates",
         "Task and log",
         "Run of the DAG",
         "All runs of this gate",
         "Incident",
         "Dataset orders",
+        "Gates",
+        "Datasets",
+        "Alerts",
+        "Review",
     ]
-    assert reached[:6] == ways
+    assert reached[:9] == ways
     assert page.run("document.querySelector('details.passed').open")
 
 
@@ -117,7 +120,7 @@ def test_the_way_from_the_board_to_a_gate_and_to_its_dataset(
     assert "Assertions" in page.text
     page.click("a[href^='dataset']")
     assert "Dataset orders" in page.text
-    page.click("nav.trail a")
+    page.click("nav.everywhere a")
     assert page.run("document.querySelector('h1').innerText") == "Gates"
 
 

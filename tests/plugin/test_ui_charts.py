@@ -37,7 +37,7 @@ def test_larger_values_stand_higher_and_later_ones_further_right(chart: ModuleTy
     first, second, third = drawn.marks
     assert second.y < third.y < first.y
     assert first.x < second.x < third.x
-    assert (drawn.low, drawn.high, drawn.first, drawn.last) == ("0", "3", "day 0", "day 2")
+    assert (drawn.levels, drawn.days) == (("3", "2", "1", "0"), ("day 0", "day 2"))
 
 
 def test_values_stand_where_their_dates_are(chart: ModuleType) -> None:
@@ -46,17 +46,22 @@ def test_values_stand_where_their_dates_are(chart: ModuleType) -> None:
     drawn = chart.chart_of("a", history, 112, 50)
     assert drawn is not None
     assert [mark.x for mark in drawn.marks] == [6.0, 16.0, 106.0]
+    assert drawn.days == ("2024-03-01", "2024-03-03", "2024-03-06", "2024-03-09", "2024-03-11")
+    assert drawn.posts == (6.0, 26.0, 56.0, 86.0, 106.0)
 
 
 def test_counts_begin_at_zero_and_other_values_where_they_are(chart: ModuleType) -> None:
     counts = chart.chart_of("a", past(chart, 634, 983), 100, 50)
     shares = chart.chart_of("a", past(chart, 0.5, 0.7), 100, 50)
-    assert (counts.low, shares.low) == ("0", "0.5")
+    near = chart.chart_of("a", past(chart, 0.03, 0.508), 100, 50)
+    assert (counts.levels[-1], shares.levels[-1], near.levels[-1]) == ("0", "0.5", "0")
+    assert near.levels == ("0.6", "0.4", "0.2", "0")
+    assert near.rules == (6.0, 18.7, 31.3, 44.0)
 
 
 def test_what_never_changes_has_one_label(chart: ModuleType) -> None:
     drawn = chart.chart_of("a", past(chart, 0, 0), 100, 50)
-    assert (drawn.low, drawn.high) == ("", "0")
+    assert drawn.levels == ("0",)
 
 
 def test_the_limit_is_within_the_chart_wherever_the_values_are(chart: ModuleType) -> None:
@@ -64,7 +69,7 @@ def test_the_limit_is_within_the_chart_wherever_the_values_are(chart: ModuleType
     assert drawn is not None
     (line,) = drawn.limits
     assert {point.split(",")[1] for point in line.split()} == {"6.0"}
-    assert drawn.high == "100"
+    assert drawn.levels[0] == drawn.limit == "100"
 
 
 def test_a_limit_that_changes_has_a_step(chart: ModuleType) -> None:
@@ -154,9 +159,11 @@ def test_a_profile_that_holds_to_the_end_stays_within_the_chart(chart: ModuleTyp
 
 
 def test_ages_have_durations_at_their_scale(chart: ModuleType) -> None:
-    drawn = chart.chart_of("a", past(chart, 60.0, 7200.0), 100, 50, format_duration)
+    history = past(chart, 60.0, 7200.0)
+    drawn = chart.chart_of("a", history, 100, 50, format_duration, is_age=True)
     assert drawn is not None
-    assert (drawn.low, drawn.high) == ("1 minute", "2 hours")
+    assert drawn.levels[0] == "2 hours"
+    assert drawn.levels[1:3] == ("1 hour 30 minutes", "1 hour")
 
 
 def test_the_label_tells_to_those_who_do_not_see_it(chart: ModuleType) -> None:

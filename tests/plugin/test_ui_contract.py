@@ -82,6 +82,9 @@ def test_the_versions_stand_with_their_coverage_and_their_first_and_last_run(
         "2.3.0 1 passed , 1 blocked 2024-03-19 by lake.gate 2024-03-20 by lake.gate 1 9 4 1 "
         "2.2.0 3 passed , 1 blocked 2024-03-15 by lake.gate 2024-03-18 by lake.gate 1 7 4 1"
     ) in page.text
+    runs = "runs?dag_id=lake&task_id=gate"
+    assert page.links["2024-03-15"] == f"{runs}&since=2024-03-15&until=2024-03-15"
+    assert page.links["3 passed"] == f"{runs}&outcome=passed&since=2024-03-15&until=2024-03-18"
 
 
 def test_a_version_is_known_longer_than_the_board_looks_back(get: Get, scene: Scene) -> None:
@@ -144,7 +147,7 @@ def test_a_broken_clause_leads_to_the_last_report_that_says_so(get: Get, scene: 
 def test_a_clause_reads_as_people_speak_of_it(
     path: str, name: str, line: str, told: str | None
 ) -> None:
-    from dqx_airflow.plugin.contract_page import clause_line
+    from dqx_airflow.plugin.clause_line import clause_line
 
     verdict = replace(
         BROKEN, name=f"orders.amount.{name}", column="amount", clause=path, source_line=line
@@ -162,10 +165,12 @@ def test_the_page_says_what_the_contract_says_of_itself(get: Get, scene: Scene) 
     )
     scene.dag()
     scene.ran(under(1, KEPT, contract=contract), stored=False)
-    text = Html(get("contract", id="orders").text).text
+    answer = get("contract", id="orders").text
+    text = Html(answer).text
     assert "Contract orders Orders of the shop Each order once." in text
     assert "version 2.3.0 status active dialect odcs" in text
     assert "owner sales runbook https://example.org/r business hours 9 to 5" in text
+    assert Html(answer).links["https://example.org/r"] == "https://example.org/r"
 
 
 def test_without_the_store_it_lives_from_what_the_tasks_left(

@@ -83,7 +83,7 @@ def test_the_past_is_drawn_with_its_limit_and_the_active_profiles(tab: Get, scen
     assert page.all("polyline", class_="limit")
     assert page.all("rect", class_="mark failed")
     assert "2024-03-16: 4%, passed, limit 10%, multiplier 0.5, easter" in tab().text
-    assert "limit easter failed" in page.text
+    assert "limit 10% easter failed" in page.text
     assert "last 11 runs" in page.text
 
 
@@ -311,11 +311,15 @@ def test_values_have_the_unit_of_their_limit(tab: Get, scene: Scene) -> None:
     share = replace(BAD_NULLS, value=0.507527, scaled_value=0.507527)
     close = replace(share, name="close", value=0.10002, scaled_value=0.10002)
     plain = replace(share, name="plain", expected="< 0.1")
-    scene.ran(report_of(verdicts=(share, close, plain)))
+    of_rows = replace(share, name="rows", expected=">= 99.9% of rows", threshold=0.999)
+    grouped = replace(share, name="each", expected="< 10% for each country")
+    scene.ran(report_of(verdicts=(share, close, plain, of_rows, grouped)))
     text = Html(tab().text).text
     assert "50.8% < MAX_NULLS (10%)" in text
     assert "10.002% < MAX_NULLS (10%)" in text, "what fails does not look like its limit"
     assert "0.507527 < 0.1" in text
+    assert "50.8% >= 99.9% of rows" in text
+    assert "50.8% < 10% for each country" in text
     assert "limit 10%" in text
 
 
@@ -371,6 +375,32 @@ def test_the_values_behind_a_compound_value_are_shown(tab: Get, scene: Scene) ->
     scene.dag()
     scene.ran(report_of(verdicts=(volume,)))
     assert "count(at) 458 count(at), 1 day before 928" in Html(tab().text).text
+
+
+def test_of_groups_it_tells_how_many_failed_and_the_values_of_the_worst(
+    tab: Get, scene: Scene
+) -> None:
+    key = '["orders","count",["at",{"where":"ok"}],%d,["country"]]'
+    measured = {
+        "values": {'["orders","num_rows",[],0]': 1779},
+        "groups": {key % 0: [[["CH"], 300], [["IT"], 11]], key % 1: [[["CH"], 310], [["IT"], 137]]},
+    }
+    by_country = replace(
+        BAD_NULLS,
+        expression="day_over_day(count(at, where ok))",
+        expected="< 50% for each country",
+        measured=json.dumps(measured),
+        groups=2,
+        failed_groups=1,
+        worst_group='"IT"',
+    )
+    scene.dag()
+    scene.ran(report_of(verdicts=(by_country,)))
+    text = Html(tab().text).text
+    assert "failing 1 of 2 groups" in text
+    assert 'worst group "IT"' in text
+    assert "count(at, where ok) 11 count(at, where ok), 1 day before 137" in text
+    assert "1779" not in text
 
 
 def test_the_place_of_the_quarantine_is_shown(tab: Get, scene: Scene) -> None:

@@ -257,6 +257,9 @@ class Scene:
         self.session.execute(table.insert().values(**columns))
 
 
+_MAY_BREAK = "\N{ZERO WIDTH SPACE}"
+
+
 class Html(HTMLParser):
     """A page as a test looks at it: its elements, its visible text, its links."""
 
@@ -273,7 +276,7 @@ class Html(HTMLParser):
 
     @property
     def text(self) -> str:
-        return " ".join(" ".join(self._texts).split())
+        return " ".join(" ".join(self._texts).replace(f" {_MAY_BREAK} ", "").split())
 
     @property
     def forms(self) -> list[dict[str, str]]:
@@ -296,7 +299,9 @@ class Html(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
-        if tag not in ("meta", "br", "link", "img", "input"):
+        if tag == "wbr":
+            self._texts.append(_MAY_BREAK)
+        elif tag not in ("meta", "br", "link", "img", "input"):
             self._open.append(tag)
         if tag == "a":
             self._texts.append("")

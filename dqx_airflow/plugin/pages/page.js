@@ -67,12 +67,13 @@
   };
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest?.('a[target="_top"]');
+    const link = event.target.closest?.('a[target="_top"], a[target="_blank"]');
     if (!link || window.top === window) return;
     try {
       const outside = window.top.document.createElement("a");
       outside.href = link.href;
-      if (event.ctrlKey || event.metaKey) outside.target = "_blank";
+      outside.rel = link.rel;
+      if (event.ctrlKey || event.metaKey || link.target === "_blank") outside.target = "_blank";
       outside.click();
       event.preventDefault();
     } catch {
