@@ -1,4 +1,4 @@
 """Contracts: five dialects read into one model, which is compiled to a DQL suite.
 
-Text in, plain values out: no Spark, no Airflow, no clock. Files are read by whoever asks.
+Text in, plain values out: no Spark, no Airflow, no clock. The callers read files.
 """

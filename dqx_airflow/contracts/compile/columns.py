@@ -1,4 +1,4 @@
-"""Demands on columns as such, and on each of their values: one function a demand."""
+"""Demands on columns, and on each of their values: one function for each demand."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def of_type(place: RuleContext) -> CompiledClaim | EnforcedByType:
     column, item = _own(place), place.item
     assert item is not None
     if item.type == "struct":
-        # What has a rule about its own type is left to that.
+        # A field with a rule about its own type is left to that rule.
         item = replace(item, fields=tuple(part for part in item.fields if not _is_typed(part)))
     wanted = type_text(item)
     bare = wanted.replace(",", ", ")
@@ -57,7 +57,7 @@ def of_type(place: RuleContext) -> CompiledClaim | EnforcedByType:
 
 
 def type_text(item: Field) -> str:
-    """The type of a field as DQL writes it, with all that is nested in it."""
+    """The type of a field as DQL writes it, including nested fields."""
     match item.type:
         case "array":
             return f"array<{_part(item.items)}>"
@@ -89,7 +89,7 @@ def required(place: RuleContext) -> CompiledClaim:
         return CompiledClaim(f"null_count({show(own.operand)}) == 0")
     present = terms.negated(terms.is_null(own.operand))
     if optional:
-        # A field that is not there has no value to be missed.
+        # A missing field cannot have missing values.
         present = terms.either(terms.is_null(optional[-1]), present)
     return each_row(of_every(way, present))
 
@@ -109,7 +109,7 @@ def value(place: RuleContext) -> CompiledClaim:
 
 
 def unique_items(place: RuleContext) -> CompiledClaim:
-    """No array holds a value twice; NULL counts as a value."""
+    """No array contains a value twice; NULL counts as a value."""
     if place.item is None or place.item.type != "array":
         raise UnenforceableError("only the items of an array can be unique")
     if not is_sayable(place.way):
@@ -124,7 +124,7 @@ def unique_items(place: RuleContext) -> CompiledClaim:
 
 
 def _matches_as_text(place: RuleContext, kind: ValueKind) -> CompiledClaim:
-    """A pattern on values that are no texts: told of the texts that they become."""
+    """A pattern on values that are not strings, applied to their string form."""
     demand, share = place.rule.demand, place.rule.share
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
         raise UnenforceableError(f"only a text matches a pattern, and this is a {kind.value}")
@@ -165,7 +165,7 @@ def _part(item: Field | None) -> str:
 
 
 def _field_name(name: str) -> str:
-    """:raises UnenforceableError: no type can be written with it."""
+    """:raises UnenforceableError: DQL cannot write a type with it."""
     if name.isidentifier() and name.isascii():
         return name
     if "`" in name or "\n" in name or not name:

@@ -1,4 +1,4 @@
-"""Demands on rows as a whole, on other datasets, on time and on volume: one function a demand."""
+"""Demands on all rows, on other datasets, on time and on volume: one function for each demand."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def _is_delta(place: RuleContext) -> bool:
 
 
 def _clock(place: RuleContext, *, of_what: str = "age", tells_hours: bool = False) -> str:
-    """The column by which a model is timed whose contract names none: its only timestamp, or the
-    date column that the gate has for it.
+    """The time column of a model if the contract names none: its only timestamp, or the date column
+    of the gate's dataset.
 
     :raises UnenforceableError: there is neither.
     """
@@ -157,7 +157,7 @@ def mean_rows(place: RuleContext, days: int) -> str:
 
 
 def _need_dates(place: RuleContext) -> None:
-    """:raises UnenforceableError: the dataset that the gate has is not told apart by days."""
+    """:raises UnenforceableError: the gate's dataset has no date column."""
     if place.ref is not None and place.ref.date_column is None:
         reason = f"it compares days, and dataset '{place.model.name}' has no date_column"
         raise UnenforceableError(reason)
@@ -189,8 +189,8 @@ def hourly_volume(place: RuleContext) -> CompiledClaim:
 
 
 def _with_empty_hours(place: RuleContext, moments: str, hours: str, now: str) -> str:
-    """The hours, also those without rows: of all days of the rows, as far as they are over; of a
-    dataset without dates from the first hour with rows to the last."""
+    """The hours, including those without rows: all past hours of the days with rows; for a dataset
+    without dates from the first hour with rows to the last."""
     first, last = "date_trunc('HOUR', min(moment))", "date_trunc('HOUR', max(moment))"
     if place.ref is None or place.ref.date_column is not None:
         first = "date_trunc('DAY', min(moment))"
@@ -205,7 +205,7 @@ def _with_empty_hours(place: RuleContext, moments: str, hours: str, now: str) ->
 
 
 def _local(moment: str, zone: str | None) -> str:
-    """A moment as the clocks of a zone show it; those of the session without one."""
+    """A timestamp in the local time of a zone, by default that of the session."""
     if zone is None:
         return moment
     name = zone.replace("'", "")
@@ -238,7 +238,7 @@ def _within(expression: str, low: float | None, high: float | None) -> CompiledC
 
 
 def _rounded(value: float) -> float:
-    """Without what binary numbers add behind many digits: 1.1 times 3 is 3.3."""
+    """The number without binary rounding errors in late digits: 1.1 times 3 is 3.3."""
     return float(f"{value:.12g}")
 
 
@@ -251,7 +251,7 @@ def _refers_from_within(place: RuleContext, other: str, column: str) -> Compiled
 
 
 def _unfound(place: RuleContext, own: str, other: str, present: str, equal: str) -> CompiledClaim:
-    """That no values are missing in another dataset."""
+    """No values are missing in another dataset."""
     there = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
     text = f"SELECT count(*) FROM {own} WHERE {present} AND NOT EXISTS ({there})"  # noqa: S608
     return CompiledClaim(f"{query(text)} == 0", () if other == place.model.name else (other,))
@@ -263,7 +263,7 @@ def _satisfied(predicate: str, share: float) -> CompiledClaim:
 
 
 def _younger(place: RuleContext, column: str, seconds: float) -> CompiledClaim:
-    """That the youngest value is at most so old."""
+    """The latest value is at most this old."""
     limit = _time(seconds)
     if not _is_text(place, column):
         return CompiledClaim(f"freshness({_shown(column)}) <= {limit}")
@@ -273,7 +273,7 @@ def _younger(place: RuleContext, column: str, seconds: float) -> CompiledClaim:
 
 
 def _timestamp(place: RuleContext, column: str) -> str:
-    """A column of moments, those included that are written as texts; what is none is NULL."""
+    """A column of timestamps, including those written as strings; NULL for other strings."""
     name = _quoted(column)
     return f"try_cast({name} AS TIMESTAMP)" if _is_text(place, column) else name
 

@@ -1,4 +1,4 @@
-"""The days on which data is due, by the calendar: each month, or as a cron expression says."""
+"""Delivery days by the calendar: monthly, or by a cron expression."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dqx_airflow.contracts.demands import Arrives
 
 _DAY_S = 86_400
 _MONTH_S = 31_556_952 // 12
-"""The twelfth of a year of 365.2425 days, as which durations count a month."""
+"""A twelfth of a year of 365.2425 days: the length of a month in durations."""
 
 
 def days_due(demand: Arrives, on: date | None) -> int:
-    """How many days there are from the last day on which data was due up to a date, both of them
-    included: among them there have to be rows.
+    """The number of days from the last delivery day up to a date, inclusive: one of them must have
+    rows.
 
-    Without a schedule, data is due at any time within the interval: a month ends with the same
-    day of the next one, or with its last.
+    Without a schedule, data is due at any time within the interval: a month ends with the same day
+    of the next one, or with its last day.
 
     :param on: the date of the data. Without it, the longest interval counts.
     """

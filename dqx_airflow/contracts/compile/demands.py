@@ -1,4 +1,4 @@
-"""The table of demands: ONE entry each. A new demand of the model needs one here, and no more."""
+"""The table of demands: ONE entry each. A new demand of the model needs only an entry here."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DEMANDS: dict[type, Callable[[RuleContext], CompiledClaim | EnforcedByType]] = {
     HourlyVolume: datasets.hourly_volume,
     Arrives: datasets.arrives,
 }
-"""What is claimed for a rule, by the type of its demand.
+"""The claim for a rule, by the type of its demand.
 
-Each raises UnenforceableError, with the reason, for a rule of which nothing can be claimed.
+Each function raises UnenforceableError, with the reason, for a rule without a possible claim.
 """

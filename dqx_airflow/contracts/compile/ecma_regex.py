@@ -1,11 +1,11 @@
-"""Regular expressions of the ECMA dialect, as contracts have them, as Java and so Spark reads them.
+r"""Translates regular expressions of the ECMA dialect, as in contracts, for Java and thus Spark.
 
-Both mean nearly the same (ECMA-262, section "RegExp Objects"; `java.util.regex.Pattern`). What
-differs is written anew: `$` is the very end in ECMA and may be before a last line end in Java,
-`\\s` knows more spaces, brackets within brackets are plain characters, `[^]` is any character, and
-so on. What has no counterpart is refused with the reason; whether the rest is sound is judged by
-the reader of Java's expressions. One thing is left alone to keep patterns readable: `.` stops at
-U+0085 in Java and not in ECMA.
+Both mean nearly the same (ECMA-262, section "RegExp Objects"; `java.util.regex.Pattern`). The
+differences are rewritten: `$` is the end of the string in ECMA and may be before a final line break
+in Java, `\s` matches more spaces, nested brackets are plain characters, `[^]` is any character, and
+so on. Anything without a counterpart is rejected with the reason; the reader of Java's expressions
+judges the rest. One difference is accepted to keep patterns readable: `.` stops at U+0085 in Java
+and not in ECMA.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class BrokenPatternError(UntranslatableEcmaError):
 
 
 def java_pattern(pattern: str) -> str:
-    """The expression that finds with Java what `pattern` finds with ECMA.
+    r"""The Java expression with the same matches as `pattern` in ECMA.
 
     >>> java_pattern("^M[0-9]{4}$")
-    '^M[0-9]{4}\\\\z'
+    '^M[0-9]{4}\\z'
 
-    :raises UntranslatableError: there is none, or the pattern is broken.
+    :raises UntranslatableError: there is none, or the pattern is invalid.
     """
     groups: list[str | None] = []
     translated = _TOKEN.sub(lambda token: _written(token, groups), pattern)
@@ -63,7 +63,7 @@ _OF_OTHERS = {
     "K": "leave it out",
     "X": "write .",
 }
-"""Letters that mean something behind a backslash to other dialects, and what ECMA has instead."""
+"""Escapes that mean something in other dialects, and their meaning in ECMA."""
 
 
 _ESCAPE = (
@@ -79,7 +79,7 @@ _TOKEN = re.compile(
     r"|(?P<group>\()|(?P<count>\{\d+(?:,\d*)?\})|(?P<written>[${}\]])|(?P<half>[\ud800-\udfff])",
     re.DOTALL,
 )
-"""What Java may read in another way, outside of brackets."""
+"""Syntax that Java may read in another way, outside of brackets."""
 _INSIDE = re.compile(rf"\\(?P<space>[sS])|\\(?P<back>b)|{_ESCAPE}|(?P<plain>.)", re.DOTALL)
 """One character, or a class of them, between brackets."""
 _JAVA_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9]*")
@@ -113,7 +113,8 @@ _BINARY = {
 
 
 def _written(token: re.Match[str], groups: list[str | None]) -> str:
-    """A token as Java writes it; `groups` are the names of the groups so far, None without one."""
+    """A token in Java's syntax; `groups` are the names of the groups so far, None for an unnamed
+    one."""
     match token.lastgroup:
         case "edge":
             return _WORD_EDGE[token["edge"]]
@@ -135,7 +136,7 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
             if token["name"] in groups:
                 raise UntranslatableEcmaError(f"two groups have the name {token['name']}")
             groups.append(token["name"])
-            # Only what refers back to it needs its name, and we number that.
+            # Only back references need the name of a group, and they become numbers.
             return token[0] if _JAVA_NAME.fullmatch(token["name"]) else "("
         case "refused":
             raise UntranslatableEcmaError(f"ECMA has no group that begins with {token[0]}")
@@ -155,12 +156,12 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
 def _back(number: int, groups: list[str | None]) -> str:
     if number > len(groups):
         raise UntranslatableEcmaError(f"\\{number} refers to a group that is not before it")
-    # In parentheses, so that a digit behind it stays one.
+    # In parentheses, so that a following digit is not part of it.
     return f"(?:\\{number})"
 
 
 def _escaped(token: re.Match[str], *, is_in_class: bool) -> str:
-    """One character, or a class of them, that a backslash begins."""
+    """One character, or a class of them, after a backslash."""
     if token["property"]:
         return _property(token["sign"], token["key"], token["property"])
     if token["control"]:
@@ -188,7 +189,7 @@ def _escaped(token: re.Match[str], *, is_in_class: bool) -> str:
 
 
 def _class(text: str, *, is_inverted: bool) -> str:
-    """What is between brackets."""
+    """The contents of brackets."""
     inside: list[str] = []
     spaces: set[str] = set()
     for token in _INSIDE.finditer(text):
@@ -213,20 +214,20 @@ def _class(text: str, *, is_inverted: bool) -> str:
 
 
 def _bracketed(inside: list[str], spaces: set[str], *, is_negated: bool) -> str:
-    """A class of characters; `spaces` are `s` and `S` where these are in it."""
+    """A class of characters; `spaces` are `s` and `S` if these are in it."""
     is_everything = len(spaces) == 2 or any(pair <= set(inside) for pair in _OPPOSITES)
     if is_everything or not (inside or spaces):
         return r"[\s\S]" if is_everything is not is_negated else "(?!)"
     text = "".join(inside)
     if "S" not in spaces:
         return f"[^{text}]" if is_negated else f"[{text}]"
-    if is_negated:  # spaces alone, and none of those that are listed
+    if is_negated:  # only spaces, except for those that are listed
         return f"(?:(?![{text}])[{_SPACES}])" if text else f"[{_SPACES}]"
     return f"(?:[^{_SPACES}]|[{text}])" if text else f"[^{_SPACES}]"
 
 
 def _property(sign: str, key: str | None, name: str) -> str:
-    """A class of Unicode as Java spells it."""
+    """A Unicode class in Java's spelling."""
     if key in ("Script", "sc"):
         return f"\\{sign}{{script={name}}}"
     if key in (None, "General_Category", "gc"):
@@ -239,7 +240,7 @@ def _property(sign: str, key: str | None, name: str) -> str:
 
 
 def _coded(code: int, low: str | None) -> str:
-    """A character by its number, or by the two halves of UTF-16."""
+    """A character by its number, or by a surrogate pair of UTF-16."""
     if low and 0xD800 <= code < 0xDC00:
         code = 0x10000 + ((code - 0xD800) << 10) + int(low, 16) - 0xDC00
     elif low or 0xD800 <= code < 0xE000 or code > 0x10FFFF:

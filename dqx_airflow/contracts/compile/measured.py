@@ -1,4 +1,4 @@
-"""Demands on numbers: what is counted or measured, and the condition on it."""
+"""Demands on numbers: a metric, and the condition on it."""
 
 from __future__ import annotations
 
@@ -73,9 +73,8 @@ def all_complete(place: RuleContext) -> CompiledClaim:
 
 
 def measured(place: RuleContext) -> CompiledClaim:
-    """A metric with a condition. What counts rows is told as a demand on each of them, if it can
-    be: then the rows at fault can be shown.
-    """
+    """A metric with a condition. A count of rows becomes a demand on each of them if possible: then
+    failing rows can be shown."""
     demand = place.rule.demand
     assert isinstance(demand, MetricRule)
     if demand.metric == MOST_COMMON:
@@ -120,7 +119,7 @@ def query_gives(place: RuleContext) -> CompiledClaim:
 
 
 def placeholders(place: RuleContext) -> dict[str, str]:
-    """What stands for `{model}`, `{field}` and their like in the SQL of a rule."""
+    """The values of `{model}`, `{field}` and other placeholders in the SQL of a rule."""
     tables = ("model", "table", "table_name", "object", "schema", "dataset")
     names = dict.fromkeys(tables, place.model.name)
     if place.item is not None and place.is_reachable:
@@ -130,7 +129,7 @@ def placeholders(place: RuleContext) -> dict[str, str]:
 
 
 def repeated(columns: tuple[str, ...]) -> str:
-    """The number of rows that repeat another one; those with NULL among the columns aside."""
+    """The number of rows that repeat another one, except for those with NULL in the columns."""
     listed = ", ".join(show(terms.column(column)) for column in columns)
     return f"repeated_count({listed if len(columns) == 1 else f'[{listed}]'})"
 
@@ -141,7 +140,7 @@ def compared(expression: str, condition: Condition, unit: str = "") -> str:
     if op == "between" and high is not None:
         return f"{expression} between {_bound(low, unit)} and {_bound(high, unit)}"
     if op == "not between" and high is not None:
-        # Outside of both ends is further from their middle than they are.
+        # A value outside of both bounds is further from their middle than they are.
         middle, half = (low + high) / 2, (high - low) / 2
         return f"abs({expression} - {_bound(middle, unit)}) > {_bound(half, unit)}"
     return f"{expression} {op} {_bound(low, unit)}"
@@ -170,7 +169,7 @@ def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> CompiledClaim | No
 
 
 def _invalid(place: RuleContext, demand: MetricRule) -> nodes.Expression:
-    """That a value is none of those that are valid."""
+    """A value is none of the valid ones."""
     column, item = _subject(place, demand)
     valid = _listed(column, demand, item)
     if not valid:
@@ -179,19 +178,19 @@ def _invalid(place: RuleContext, demand: MetricRule) -> nodes.Expression:
 
 
 def _missing(place: RuleContext, demand: MetricRule) -> nodes.Expression:
-    """That there is no value, or one that stands for none."""
+    """There is no value, or one that stands for none."""
     column, item = _subject(place, demand)
     try:
         listed = _listed(column, demand, item)
     except UnenforceableError:
         if demand.pattern is not None:
             raise
-        listed = []  # No value of a column of numbers is such a text.
+        listed = []  # No value of a numeric column is such a string.
     return _joined([terms.is_null(column), *listed], "or")
 
 
 def _equal(place: RuleContext, demand: MetricRule) -> nodes.Expression:
-    """That a value is one of those that are counted."""
+    """A value is one of those that are counted."""
     column, item = _subject(place, demand)
     predicates = _listed(column, demand, item)
     if not predicates:
@@ -200,7 +199,7 @@ def _equal(place: RuleContext, demand: MetricRule) -> nodes.Expression:
 
 
 _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values": _equal}
-"""Metrics that count the rows for which a predicate holds."""
+"""Metrics that count the rows for which a predicate is true."""
 
 
 def _subject(place: RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:

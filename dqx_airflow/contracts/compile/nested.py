@@ -1,6 +1,6 @@
-"""Values that are nested in arrays and maps: predicates about each of them.
+"""Values nested in arrays and maps: predicates about each of them.
 
-What DQL has no words for is told in Spark SQL.
+Where DQL has no syntax, Spark SQL is used.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.sql import quote_name
 
 _ITEM = "item"
-"""What a value is called within a lambda function."""
+"""The name of a value within a lambda function."""
 
 
 @dataclass(frozen=True, slots=True)
 class NestedField:
-    """A field on the way to a nested one, and what DQL calls its value where it is.
+    """A field on the path to a nested one, and the DQL name of its value there.
 
     `array` is the array of which it is an item; None for a column and for a field of a struct.
     """
@@ -32,7 +32,7 @@ class NestedField:
 
 
 def steps(way: tuple[Field, ...]) -> tuple[NestedField, ...]:
-    """The steps of a way: `lines`, then `item` of `lines`, then `item.sku`.
+    """The steps of a path: `lines`, then `item` of `lines`, then `item.sku`.
 
     :raises UnenforceableError: DQL has no name for one of the fields.
     """
@@ -51,7 +51,7 @@ def steps(way: tuple[Field, ...]) -> tuple[NestedField, ...]:
 
 
 def of_every(way: Sequence[NestedField], predicate: nodes.Expression) -> nodes.Expression:
-    """The predicate over the operand of the last step, of all values that the way leads to."""
+    """The predicate over the operand of the last step, for all values at the end of the path."""
     for step in reversed(way):
         if step.array is not None:
             predicate = terms.every(step.array, predicate)
@@ -59,13 +59,13 @@ def of_every(way: Sequence[NestedField], predicate: nodes.Expression) -> nodes.E
 
 
 def innermost(way: Sequence[NestedField]) -> Sequence[NestedField]:
-    """The steps that stand in one place: behind the last array, or all."""
+    """The steps within the innermost scope: after the last array, or all."""
     last = max((number for number, step in enumerate(way) if step.array is not None), default=0)
     return way[last:]
 
 
 def is_sayable(way: tuple[Field, ...]) -> bool:
-    """False where a field of an item has a point in its name: to DQL the point ends a name."""
+    """False if a field of an item has a dot in its name, which would end the name in DQL."""
     is_within = False
     for outer, inner in pairwise(way):
         is_field = any(inner is part for part in outer.fields)
@@ -77,7 +77,7 @@ def is_sayable(way: tuple[Field, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """The values of a field in a row: Spark SQL of an array of all of them."""
+    """The values of a field in a row, as Spark SQL of an array with all of them."""
 
     sql: str
 
@@ -91,12 +91,13 @@ class Nested:
 
     @property
     def operand(self) -> nodes.Name:
-        """What stands for a value in predicates."""
+        """The name of a value in predicates."""
         return terms.name(_ITEM)
 
 
 def ways(column: Field) -> Iterator[tuple[Field, ...]]:
-    """The ways from a column to all that is nested in it, its own first, as `Field.walk` goes."""
+    """The paths from a column to everything nested in it, its own first, in the order of
+    `Field.walk`."""
     yield (column,)
     for inner in (*column.fields, column.items, column.keys, column.values):
         if inner is not None:
@@ -104,11 +105,11 @@ def ways(column: Field) -> Iterator[tuple[Field, ...]]:
 
 
 def nested(way: tuple[Field, ...]) -> Nested:
-    """The values at the end of a way, those of all items on it in one array."""
+    """The values at the end of a path, those of all items on it in one array."""
     sql, is_array = quote_name(way[0].name), False
     for outer, inner in pairwise(way):
         if any(inner is part for part in outer.fields):
-            # Spark takes a field of each struct in an array just so.
+            # Spark takes a field of each struct in an array in the same way.
             sql = f"{sql}.{quote_name(inner.name)}"
             continue
         step = "map_keys" if inner is outer.keys else ""
@@ -117,7 +118,7 @@ def nested(way: tuple[Field, ...]) -> Nested:
             sql = f"{step}({sql})" if step else sql
         else:
             part = f"transform({sql}, part -> {step}(part))" if step else sql
-            # NULL among the arrays would make NULL of all.
+            # NULL among the arrays would make the whole result NULL.
             sql = f"flatten(filter({part}, part -> part IS NOT NULL))"
         is_array = True
     return Nested(sql)

@@ -1,4 +1,4 @@
-"""A rule where it stands, and what is claimed for it."""
+"""A rule in its context, and the claim for it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from dqx_airflow.values import DatasetRef
 
 _OF_ONE_DATABASE = ("postgres", "postgresql")
 _FIRST_SCHEMAS = ("public", "dbo", "main")
-"""The schemas in which tables are where nobody names another one."""
+"""The default schemas of databases."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledClaim:
-    """What an assertion claims, as DQL; `others` are the datasets that it reads beside its own."""
+    """The claim of an assertion, in DQL; `others` are the datasets that it reads besides its
+    own."""
 
     text: str
     others: tuple[str, ...] = ()
@@ -27,16 +28,16 @@ class CompiledClaim:
 
 @dataclass(frozen=True, slots=True)
 class EnforcedByType:
-    """The assertion about the type of a field enforces this rule along with its own."""
+    """The assertion about the type of a field also enforces this rule."""
 
     column: Field
 
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """A rule where it stands. `way` leads from the column to the field; empty without a field.
-    `ref` is the dataset of the model and `on` the date of its data, where they are known. Where it
-    `is_filtered`, it is about some of the rows, which SQL of its own cannot be."""
+    """A rule in its context. `way` leads from the column to the field; empty without a field. `ref`
+    is the dataset of the model and `on` the date of its data, if known. If it `is_filtered`, it is
+    about some of the rows, which SQL with a query of its own cannot express."""
 
     contract: Contract
     model: Model
@@ -52,7 +53,7 @@ class RuleContext:
 
     @property
     def reachable(self) -> tuple[Field, ...]:
-        """The part of the way that a path of DQL can go: up to the first array or map."""
+        """The part of the path that DQL can express: up to the first array or map."""
         for number, (outer, inner) in enumerate(pairwise(self.way)):
             if all(inner is not part for part in outer.fields):
                 return self.way[: number + 1]
@@ -67,10 +68,10 @@ class RuleContext:
         return self.model.field_at(path)
 
     def dataset(self, written: str) -> str:
-        """The dataset that a table is: a model of the contract by its name, its location, or its
-        place on a server (`public.orders`), or as written.
+        """The dataset of a table: a model of the contract by its name, its location, or its place
+        on a server (`public.orders`), or else the name as written.
 
-        Without a server that names a schema, that by which databases begin is meant.
+        Without a server that names a schema, the default schemas of databases are assumed.
         """
         wanted = written.replace("`", "").lower()
         for model in self.contract.models:
@@ -84,7 +85,7 @@ class RuleContext:
                 located = (server.location or "").lower().replace("{model}", table)
                 if f".{located}".endswith(f".{wanted}"):
                     return model.name
-                # A query in Postgres names no other database than its own.
+                # A Postgres query cannot name another database than its own.
                 if (
                     located
                     and server.type in _OF_ONE_DATABASE
@@ -98,7 +99,7 @@ class RuleContext:
 
     @property
     def _has_schemas(self) -> bool:
-        """True where a server names the schema of its tables."""
+        """True if a server names the schema of its tables."""
         places = (server.location or "" for server in self.contract.servers)
         return any(place.endswith(".{model}") and "/" not in place for place in places)
 
@@ -113,7 +114,7 @@ def each_row(predicate: nodes.Expression, share: float = 1.0) -> CompiledClaim:
 def sql(expression: str) -> str:
     """`sql("...")`
 
-    :raises UnenforceableError: it cannot stand in a file of text.
+    :raises UnenforceableError: a text file cannot contain it.
     """
     return f"sql({show_text(terms.text(expression).value)})"
 
@@ -121,13 +122,13 @@ def sql(expression: str) -> str:
 def query(text: str) -> str:
     """`query("...")`
 
-    :raises UnenforceableError: it cannot stand in a file of text.
+    :raises UnenforceableError: a text file cannot contain it.
     """
     return f"query({show_text(terms.text(text).value)})"
 
 
 def no_rows(expression: str, share: float = 1.0, of: str = "num_rows()") -> CompiledClaim:
-    """That a number of rows is 0, or at most what a share leaves of those that were evaluated."""
+    """A number of rows is 0, or at most what a share of the evaluated ones allows."""
     if share >= 1:
         return CompiledClaim(f"{expression} == 0")
     rest = show_number(terms.share(round(1 - share, 12)))

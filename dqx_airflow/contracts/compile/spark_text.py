@@ -1,6 +1,6 @@
-"""Predicates as Spark SQL that people can read, for what DQL has no words for.
+"""Predicates as readable Spark SQL, where DQL has no syntax.
 
-The engine writes its own, with patterns made quick; here they stay as the contract has them.
+The engine writes its own SQL, with faster patterns; here they stay as in the contract.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dqx_airflow.plan.predicates import predicate_sql
 def spark_text(node: nodes.Expression) -> str:
     """A predicate as Spark SQL.
 
-    :raises UnenforceableError: a pattern in it cannot decide strings of any length.
+    :raises UnenforceableError: a pattern in it cannot decide strings of every length.
     """
     match node:
         case nodes.Junction(op=op, left=left, right=right):
@@ -39,9 +39,9 @@ def spark_text(node: nodes.Expression) -> str:
 
 
 def like_pattern(value: str, pattern: str) -> str:
-    """That a value, given as Spark SQL, matches a regular expression.
+    """A value, given as Spark SQL, matches a regular expression.
 
-    A string that is too long to be decided does not: count what does not match.
+    A string that is too long to be decided does not match: count the rows that do not match.
     """
     decided = bounded(pattern)
     short = "" if decided.longest is None else f"length({value}) <= {decided.longest} AND "

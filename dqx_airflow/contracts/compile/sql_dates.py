@@ -1,8 +1,8 @@
-"""Dates and times in SQL of other servers, as Spark reckons with them.
+"""Date and time arithmetic in SQL of other servers, with its meaning in Spark.
 
-sqlglot translates most of it. What would lose the time of day, or count days where hours are meant,
-is written with intervals, which keep the type of what they are added to. What could be a number as
-well as a time is refused.
+sqlglot translates most of it. Arithmetic that would lose the time of day, or count days instead of
+hours, is written with intervals, which keep the type of the other operand. Operands that could be
+numbers as well as times are rejected.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SYNONYMS = {
 
 
 def with_intervals(tree: Expr, sql_dialect: str | None) -> Expr:
-    """The tree with sums of times that mean the same to Spark as to the dialect.
+    """The tree with date arithmetic that means the same in Spark as in the dialect.
 
-    :raises UnenforceableError: it is not known whether something is a time.
+    :raises UnenforceableError: it is unknown whether an operand is a time.
     """
     from sqlglot import exp
 
@@ -59,7 +59,7 @@ def with_intervals(tree: Expr, sql_dialect: str | None) -> Expr:
         return node
 
     root = tree.copy()
-    # What is within comes first: a sum may be of what has been written anew.
+    # Inner expressions first: an operand may be the result of a rewrite.
     for node in reversed(list(root.walk(bfs=False))):
         new = rewritten(node)
         if new is not node and node is root:
@@ -96,7 +96,7 @@ def _shifted(node: Expr, operation: type[Expr]) -> Expr:
 
 
 def _of_days(node: Expr) -> Expr:
-    """Sums of a time and a number, which is one of days to Oracle."""
+    """The sum of a time and a number, which is a number of days in Oracle."""
     from sqlglot import exp
 
     left, right = node.this, node.expression
@@ -129,7 +129,7 @@ def _start_of_day(node: Expr, value: Expr, *, is_time: bool) -> Expr:
 
 
 def _is_now(value: Expr | None) -> bool:
-    """True for the time of the query, and for the day of it."""
+    """True for the current time, and for the current date."""
     from sqlglot import exp
 
     if isinstance(value, exp.Cast) and value.is_type("date"):
@@ -138,7 +138,7 @@ def _is_now(value: Expr | None) -> bool:
 
 
 def _is_number(value: Expr) -> bool:
-    """True for a number that is written out, `1` or `1/24`."""
+    """True for a literal number, `1` or `1/24`."""
     from sqlglot import exp
 
     parts = (exp.Literal, exp.Neg, exp.Paren, exp.Binary)

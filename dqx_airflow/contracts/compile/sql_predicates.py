@@ -1,4 +1,4 @@
-"""Conditions of SQL as predicates of DQL, as far as DQL can say them."""
+"""SQL conditions as predicates of DQL, as far as DQL can express them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 DatasetNamer: TypeAlias = Callable[[str], str]
-"""Gives the dataset that a table of the SQL is."""
+"""Returns the dataset of a table in the SQL."""
 
 
 class NotInDqlError(Exception):
-    """DQL has no words for a part of a predicate."""
+    """DQL has no syntax for a part of a predicate."""
 
 
 _COMPARATORS = {"EQ": "==", "NEQ": "!=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}
@@ -39,13 +39,13 @@ _FUNCTIONS = {
 
 
 def predicate_of(tree: Expr, dataset_of: DatasetNamer, *, is_spark: bool) -> nodes.Expression:
-    """:raises NotInDqlError: DQL has no words for a part of it."""
+    """:raises NotInDqlError: DQL has no syntax for a part of it."""
     return _Predicate(dataset_of, is_spark).predicate(tree)
 
 
 @dataclass(frozen=True, slots=True)
 class _Predicate:
-    """Tells a predicate of SQL in DQL. `parameter` is that of the lambda function around it."""
+    """Translates an SQL predicate to DQL. `parameter` is that of the enclosing lambda function."""
 
     dataset_of: DatasetNamer
     is_spark: bool
@@ -55,7 +55,7 @@ class _Predicate:
         from sqlglot import exp
 
         match tree:
-            case _ if tree.args.get("negate"):  # how newer versions of sqlglot say `is not null`
+            case _ if tree.args.get("negate"):  # how newer versions of sqlglot write `is not null`
                 plain = tree.copy()
                 plain.set("negate", None)
                 return negation(self.predicate(plain))
@@ -106,7 +106,7 @@ class _Predicate:
         array: Expr,
         function: exp.Lambda,
     ) -> nodes.Expression:
-        """What a lambda function, `item -> predicate`, says of the items of an array."""
+        """A lambda function, `item -> predicate`, as a predicate over the items of an array."""
         if len(function.expressions) != 1:
             raise NotInDqlError
         within = replace(self, parameter=function.expressions[0].name)
@@ -192,7 +192,7 @@ class _Predicate:
 
 
 def negation(node: nodes.Expression) -> nodes.Expression:
-    """The opposite of a predicate, told without `not` where that reads better."""
+    """The negation of a predicate, written without `not` if that reads better."""
     match node:
         case nodes.Compare(op="==", left=left, right=nodes.Truth(value=value)):
             return terms.compare(left, "==", nodes.Truth(not value, terms.NOWHERE))

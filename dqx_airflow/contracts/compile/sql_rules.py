@@ -1,6 +1,6 @@
-"""SQL that contracts hold, in the dialect of a server: as predicates of DQL, or as Spark SQL.
+"""The SQL of contracts, in the dialect of a server: as predicates of DQL, or as Spark SQL.
 
-sqlglot reads and writes it; it is imported when there is SQL to read.
+sqlglot parses and writes it; it is imported when there is SQL to read.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ _QUALIFIER = re.compile(
     r"""["`\[]?\$?\{\{?\s*(?:schema|dataset|database|catalog|project)\s*\}?\}["`\]]?\s*\.\s*""",
     re.IGNORECASE,
 )
-"""What stands before the name of a table: where it is on a server, and here it is a dataset."""
+"""Qualifiers before the name of a table: they locate it on a server, but here it is a dataset."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowSql:
-    """A predicate over rows, which Spark SQL alone can say."""
+    """A row predicate that only Spark SQL can express."""
 
     sql: str
 
 
 @dataclass(frozen=True, slots=True)
 class TableSql:
-    """A predicate over a whole table: an aggregate is in it."""
+    """A predicate over a whole table, with an aggregate in it."""
 
     sql: str
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query of Spark SQL that gives one value, and the datasets that it reads."""
+    """A Spark SQL query that returns one value, and the datasets that it reads."""
 
     sql: str
     datasets: tuple[str, ...]
@@ -60,14 +60,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class SqlAggregate:
-    """A query that is no more than an aggregate over all rows of the model, without its FROM."""
+    """A query that is only an aggregate over all rows of the model, without its FROM."""
 
     sql: str
 
 
 @dataclass(frozen=True, slots=True)
 class CountOfRows:
-    """A query that counts the rows of the model for which a predicate holds."""
+    """A query that counts the rows of the model for which a predicate is true."""
 
     predicate: nodes.Expression
 
@@ -75,7 +75,7 @@ class CountOfRows:
 def filled_in(sql: str, names: Mapping[str, str]) -> str:
     """The SQL with names for its placeholders: `{model}`, `${property}`, `{{ column }}`.
 
-    :raises UnenforceableError: a placeholder is not known.
+    :raises UnenforceableError: a placeholder is unknown.
     """
 
     def fill(match: re.Match[str]) -> str:
@@ -95,10 +95,10 @@ def filled_in(sql: str, names: Mapping[str, str]) -> str:
 def row_rule(
     sql: str, sql_dialect: str | None, model: str, dataset_of: DatasetNamer
 ) -> nodes.Expression | RowSql | TableSql | Query:
-    """What a predicate of SQL means: a predicate of DQL where the language can say it.
+    """The meaning of an SQL predicate: a predicate of DQL if the language can express it.
 
-    :param model: the dataset whose rows it is about. A query counts the rows that break it.
-    :raises UnenforceableError: it is not one read-only expression.
+    :param model: the dataset of its rows. A query counts the rows that violate it.
+    :raises UnenforceableError: it is not a single read-only expression.
     """
     from sqlglot import exp
 
@@ -119,9 +119,9 @@ def row_rule(
 def query_rule(
     sql: str, sql_dialect: str | None, model: str, dataset_of: DatasetNamer
 ) -> Query | SqlAggregate | CountOfRows:
-    """What a query that gives one value means.
+    """The meaning of a query that returns one value.
 
-    :raises UnenforceableError: it is not one query, or gives several values.
+    :raises UnenforceableError: it is not a single query, or returns several values.
     """
     from sqlglot import exp
 
@@ -151,7 +151,7 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
     from sqlglot import exp
     from sqlglot.errors import ParseError, SqlglotError
 
-    # What sqlglot cannot read is told as the reason: its own warning would say nothing more.
+    # What sqlglot cannot parse is reported as the reason: its own warning would add nothing.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
         trees = sqlglot.parse(sql, dialect=sql_dialect or _SPARK)
@@ -183,7 +183,7 @@ def _in_spark(tree: Expr) -> str:
     from sqlglot.optimizer.annotate_types import annotate_types
 
     try:
-        # With types, `count(*) / 2` of a dialect that divides whole numbers stays a whole number.
+        # With types, `count(*) / 2` in a dialect with integer division stays an integer.
         typed = annotate_types(_for_spark(tree))
         return typed.sql(dialect=_SPARK, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
@@ -191,7 +191,7 @@ def _in_spark(tree: Expr) -> str:
 
 
 def _for_spark(tree: Expr) -> Expr:
-    """What sqlglot leaves as it is, and Spark does not know."""
+    """Rewrites what sqlglot leaves unchanged although Spark does not know it."""
     from sqlglot import exp
 
     def rewrite(node: Expr) -> Expr:
@@ -205,7 +205,7 @@ def _for_spark(tree: Expr) -> Expr:
 
 
 def _epoch(value: Expr) -> Expr:
-    """The seconds of a moment, or of the time between two."""
+    """The seconds of a timestamp, or of the time between two."""
     from sqlglot import exp
 
     value = value.unnest()
@@ -219,7 +219,7 @@ def _epoch(value: Expr) -> Expr:
 
 
 def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tuple[str, ...]]:
-    """The query with datasets for its tables, and their names."""
+    """The query with datasets instead of its tables, and their names."""
     from sqlglot import exp
 
     tree = tree.copy()
@@ -240,7 +240,7 @@ def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tupl
         if not table.alias and not is_same:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(short, quoted=True)))
     for column in tree.find_all(exp.Column):
-        # A qualifier of several parts is left with its last one, by which the table goes now.
+        # A qualifier of several parts keeps the last one, which is now the name of the table.
         if column.args.get("db"):
             column.set("db", None)
             column.set("catalog", None)
@@ -248,7 +248,7 @@ def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tupl
 
 
 def _without_qualifiers(tree: Expr, model: str, dataset_of: DatasetNamer) -> Expr:
-    """The expression with bare names for columns of the model, where no query is in it."""
+    """The expression with unqualified columns of the model, if it contains no query."""
     from sqlglot import exp
 
     tree = tree.copy()
@@ -263,7 +263,8 @@ def _without_qualifiers(tree: Expr, model: str, dataset_of: DatasetNamer) -> Exp
 
 
 def _breaking_rows(tree: Expr, model: str, dataset_of: DatasetNamer) -> Query:
-    """The query for the number of rows that break a predicate, with windows or queries in it."""
+    """The query for the number of rows that violate a predicate, which contains windows or
+    queries."""
     from sqlglot import exp
 
     own = exp.Table(this=exp.to_identifier(model, quoted=True))
@@ -276,10 +277,10 @@ def _breaking_rows(tree: Expr, model: str, dataset_of: DatasetNamer) -> Query:
 
 
 def _windows_first(tree: exp.Query) -> exp.Query:
-    """The query with the window in its aggregate computed before it, by a subquery.
+    """The query with the window inside its aggregate computed first, by a subquery.
 
-    `MAX(at - LAG(at) OVER (...))` is what people write, also in the specification, and what no
-    database runs as it is.
+    `MAX(at - LAG(at) OVER (...))` is what people write, even in the specification, and no database
+    runs it as it is.
     """
     from sqlglot import exp
 
@@ -322,7 +323,7 @@ def _demand_one_value(tree: exp.Query) -> None:
 
 
 def _reads_one_row(tree: exp.Select) -> bool:
-    """True where a query takes what one row of another one gives."""
+    """True if a query uses the result of one row of another query."""
     from sqlglot import exp
 
     source = (tree.args.get("from_") or tree.args["from"]).this

@@ -28,12 +28,12 @@ _INDENT = " " * 4
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A suite, and what became of the rules of the contract.
+    """A suite, and how it covers the rules of the contract.
 
-    `enforced` pairs each assertion with the rule that it is made of. `included` are rules that an
-    assertion enforces beside its own: the types of what is nested in an array. `notes` are the
-    clauses of rules that cannot be enforced, with the reason. `unenforced` are the checks that the
-    contract states and no assertion makes.
+    `enforced` maps each assertion to its rule. `included` are rules that an assertion enforces
+    besides its own: the types of nested fields. `notes` are the clauses of rules that cannot be
+    enforced, with the reason. `unenforced` are the checks that the contract states and no assertion
+    makes.
     """
 
     text: str
@@ -46,8 +46,8 @@ class Compiled:
 @dataclass(frozen=True, slots=True)
 class Unenforced:
     """A check that the contract states and no assertion makes: the name of its assertion, the
-    dataset, its clauses, and why; with an `acceptance`, somebody accepts that. `source` is the rule
-    behind it, or what is known of it where no rule could be made."""
+    dataset, its clauses, and the reason; `acceptance` is set if the contract accepts that. `source`
+    is the rule behind it, or what is known of it if no rule could be made."""
 
     name: str
     dataset: str
@@ -63,10 +63,10 @@ def compile_contract(
 ) -> Compiled:
     """The suite that enforces a contract. `dql check` finds no error in it.
 
-    :param datasets: those that the gate has, as far as they are known. A rule that needs dates is
-        not enforced over one without.
-    :param on: the date of the data: deliveries are due on days of the calendar. Without it, the
-        longest time between two of them counts.
+    :param datasets: those of the gate, if known. A rule that needs dates is not enforced over one
+        without.
+    :param on: the date of the data, for deliveries on calendar days. Without it, the longest
+        interval between two of them counts.
     """
     drafting = _Drafting(contract, {ref.name: ref for ref in datasets}, on)
     drafting.draft_all()
@@ -75,7 +75,7 @@ def compile_contract(
         wrong = _errors(lines, places)
         if not wrong:
             break
-        # What the language refuses, such as a range with nothing in it.
+        # Claims that the language rejects, such as an empty range.
         drafting.refuse(wrong)
     text = "\n".join(lines) + "\n"
     if any(len(line) > WIDTH for line in lines):
@@ -95,7 +95,7 @@ def compile_contract(
 
 @dataclass(slots=True)
 class _AssertionDraft:
-    """An assertion: the rule behind it, and the datasets that its check is on."""
+    """An assertion: its rule, and the datasets of its check."""
 
     name: str
     rule: Rule
@@ -106,7 +106,8 @@ class _AssertionDraft:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """A rule without an assertion, and why. `is_part`: another rule has none for the same cause."""
+    """A rule without an assertion, and the reason. `is_part`: another rule has none for the same
+    reason."""
 
     rule: Rule
     reason: str
@@ -140,7 +141,7 @@ class _Drafting:
                 self._draft(RuleContext(self.contract, model, (), rule, ref, self.on), types)
 
     def refuse(self, wrong: dict[int, str]) -> None:
-        """Takes back the drafts with these numbers."""
+        """Removes the drafts with these numbers."""
         for number, reason in wrong.items():
             draft = self.drafts[number]
             for rule in (draft.rule, *draft.included):
@@ -176,8 +177,8 @@ class _Drafting:
         self.refused.append(_Refused(place.rule, reason, name, place.model.name, is_part))
 
     def unenforced(self) -> Iterator[Unenforced]:
-        """What the contract states and no assertion checks, each once: of its rules, then of what
-        no rule could be made."""
+        """What the contract states and no assertion checks, each once: first rules, then what could
+        not become a rule."""
         contract = self.contract
         for refused in self.refused:
             rule = refused.rule
@@ -263,9 +264,8 @@ class _Drafting:
         return lines + self._unchecked(), places
 
     def _checks(self) -> Iterator[tuple[str, tuple[str, ...], list[int]]]:
-        """The checks: title, datasets, and the numbers of their drafts. One each for a model, and
-        one for what several datasets are read for.
-        """
+        """The checks: title, datasets, and the numbers of their drafts. One for each model, and one
+        for each combination of several datasets."""
         grouped: dict[tuple[str, ...], list[int]] = {}
         for number, draft in enumerate(self.drafts):
             grouped.setdefault(draft.datasets, []).append(number)
@@ -299,12 +299,12 @@ class _Drafting:
 
 
 def _errors(lines: Sequence[str], places: dict[int, int]) -> dict[int, str]:
-    """What is wrong with the suite, by the number of the draft at fault."""
+    """The errors in the suite, by the number of the draft at fault."""
     checked = check_source(SourceFile(_FILE, "\n".join(lines) + "\n"))
     longest = max(places, key=lambda place: len(lines[place - 1]), default=None)
     wrong: dict[int, str] = {}
     for error in checked.errors:
-        # An error of the file as a whole is that it is too large.
+        # An error of the file as a whole means that it is too large.
         number = places.get(error.span.line, places[longest] if longest else None)
         if number is not None:
             wrong.setdefault(number, error.message)
@@ -318,7 +318,7 @@ def _tags(contract: Contract, rule: Rule) -> Iterable[str]:
 
 
 def _tag(text: str) -> str:
-    """A text as a tag; empty where nothing is left of it."""
+    """A text as a tag; empty if nothing of it is left."""
     words = re.sub(r"[^a-zA-Z0-9_]+", "-", text).strip("-")
     return f"_{words}" if words[:1].isdigit() else words
 
@@ -329,7 +329,7 @@ def _one_line(text: str) -> str:
 
 
 def _comment(text: str, indent: str) -> list[str]:
-    """A text as one line of comment, shortened to fit."""
+    """A text as a one-line comment, truncated to fit."""
     room = WIDTH - len(indent) - len("# ")
     blanks = text[: len(text) - len(text.lstrip(" "))] if text.startswith("  ") else ""
     line = blanks + _one_line(text)

@@ -1,4 +1,4 @@
-"""Nodes of DQL as compilation makes them, and literals as the type of a field asks for them."""
+"""The nodes of DQL that compilation creates, and literals for the type of a field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
 
 NOWHERE = Span("", 1, 1, 1, 1)
-"""What is compiled stands nowhere until it is printed."""
+"""Compiled nodes have no position until they are printed."""
 
 
 class UnenforceableError(ValueError):
@@ -25,7 +25,7 @@ class UnenforceableError(ValueError):
 
 
 class ValueKind(str, Enum):
-    """What the values of a field are, as far as comparing them is concerned."""
+    """The kind of a field's values in comparisons."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -60,13 +60,13 @@ _WHOLE = ("whole_number", "tinyint", "smallint", "int", "bigint")
 
 
 def kind_of(item: Field | None) -> ValueKind:
-    """The kind of a field; of a column that the contract does not describe it is unknown."""
+    """The kind of a field; unknown for a column that the contract does not describe."""
     written = item.type if item is not None else None
     return _WORDS[written] if written in _WORDS else _FAMILIES[family_of(str(written))]
 
 
 def is_whole(item: Field | None) -> bool:
-    """True where all values of a field are whole numbers."""
+    """True if all values of a field are integers."""
     return item is not None and item.type in _WHOLE
 
 
@@ -85,7 +85,7 @@ def number(value: int | Fraction | float) -> nodes.Number:
 
 
 def duration(seconds: float) -> nodes.Number:
-    """:raises UnenforceableError: it has no end."""
+    """:raises UnenforceableError: it is infinite."""
     if not math.isfinite(seconds):
         raise UnenforceableError(f"{seconds} is not a duration to compare with")
     return nodes.Number(exact_as_written(seconds), nodes.Unit.DURATION, NOWHERE)
@@ -96,7 +96,7 @@ def share(value: float) -> nodes.Number:
 
 
 def text(value: str) -> nodes.Text:
-    """:raises UnenforceableError: it cannot stand in a file of text."""
+    """:raises UnenforceableError: a text file cannot contain it."""
     if not is_writable(value):
         raise UnenforceableError("it contains a character that a text file cannot")
     return nodes.Text(value, NOWHERE)
@@ -157,9 +157,9 @@ def values_of(column: str, dataset: str) -> nodes.Call:
 
 
 def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
-    """A value of a document as a literal that can be compared with values of the kind.
+    """A value of a document as a literal that is comparable with values of the kind.
 
-    Numbers and truth values that are written as texts count, and the other way round.
+    Numbers and booleans may be written as strings, and the other way round.
 
     :raises UnenforceableError: nothing of the kind equals it.
     """
@@ -214,7 +214,7 @@ _IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The names in a path as models hold it: `address`, `zip code` for ``address.`zip code` ``."""
+    """The names in a path as in models: `address`, `zip code` for ``address.`zip code` ``."""
     return tuple(
         (part["quoted"] or "").replace("``", "`") or part["plain"] or ""
         for part in _PART_OF_PATH.finditer(path)
@@ -232,7 +232,7 @@ def column(path: str) -> nodes.Name:
 
 
 def column_named(*parts: str) -> nodes.Name:
-    """The column of that name; of several they lead into structs.
+    """The column with that name; several names lead into structs.
 
     :raises UnenforceableError: DQL has no name for it.
     """

@@ -1,6 +1,6 @@
-"""Demands on single values, as predicates over a name: one function a demand.
+"""Demands on single values, as predicates over a name: one function for each demand.
 
-The name stands for a column, or for the items of an array. Where it is NULL, so is the predicate.
+The name is a column, or the items of an array. If it is NULL, so is the predicate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dqx_airflow.patterns.bounds import bounded
 from dqx_airflow.patterns.syntax import PatternError
 
 _NEARLY = 0.000001
-"""A multiple may be off by so much of the divisor, where numbers are floating."""
+"""The tolerance for multiples, as a share of the divisor, for floating-point numbers."""
 
 
 def matches(operand: nodes.Expression, demand: Pattern, item: Field | None) -> nodes.Expression:
@@ -61,7 +61,7 @@ def one_of(operand: nodes.Expression, demand: OneOf, item: Field | None) -> node
 def among(
     operand: nodes.Expression, values: tuple[Literal, ...], item: Field | None
 ) -> nodes.Expression:
-    """That a value is one of these. NULL and what no value of the type can be are left out."""
+    """A value is one of these. NULL and values that the type cannot have are dropped."""
     kind = kind_of(item)
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
         raise UnenforceableError(f"no {kind.value} can be written in a list")
@@ -132,7 +132,7 @@ PREDICATES: dict[type, Callable[[nodes.Expression, Any, Field | None], nodes.Exp
     MultipleOf: multiple_of,
     Digits: digits,
 }
-"""What each demand says of one value."""
+"""The predicate of each demand over one value."""
 
 
 def _sort_of(value: Literal) -> type:

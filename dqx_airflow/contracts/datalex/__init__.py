@@ -1,1 +1,1 @@
-"""DataLex: blocks that say which contract they implement, and whether they do (seed 000)."""
+"""DataLex: blocks that name the contract they implement, and whether they do (seed 000)."""

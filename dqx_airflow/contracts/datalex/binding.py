@@ -1,7 +1,7 @@
-"""Whether a block keeps the contract that it names: the five rules of seed 000, as diagnostics.
+"""Checks a block against the contract that it names: the five rules of seed 000, as diagnostics.
 
-Only a certified block can be wrong. What would be an error there is a warning while a block is
-under way, so that nobody is stopped; it is never silence.
+Only a certified block can have errors. For a draft they are warnings, so that nobody is blocked,
+but they are always reported.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _FORM = "write domain.Entity.contract_name@1"
 
 
 def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ...]:
-    """What there is to say about a block and its contract; nothing where it names none.
+    """The diagnostics of a block and its contract; none if it names no contract.
 
-    :param manifest: None where none was found.
+    :param manifest: None if none was found.
     """
     diagnostics = [*_status(block)]
     is_certified = block.text("status") == CERTIFIED
@@ -40,7 +40,7 @@ def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ..
 
 
 def reference_of(block: Block) -> tuple[str, int | None] | None:
-    """The id and the pinned version of the contract that a block names, if it is sound."""
+    """The id and the pinned version of the contract that a block names, if they are valid."""
     written = block.text("datalex_contract")
     return parsed_reference(written) if written is not None else None
 
@@ -52,7 +52,8 @@ def parsed_reference(written: str) -> tuple[str, int | None] | None:
 
 
 def promise_of(block: Block, manifest: Manifest) -> ManifestContract | None:
-    """The contract that a block names: the pinned version, else the newest; None if not there."""
+    """The contract that a block names: the pinned version, or else the newest; None if it does not
+    exist."""
     reference = reference_of(block)
     if reference is None:
         return None
@@ -73,7 +74,7 @@ def _status(block: Block) -> Iterator[Diagnostic]:
 
 
 def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
-    """What is wrong between a block and its contract, as if the block were certified."""
+    """The violations of its contract by a block, as if it were certified."""
     place = block.span_of("datalex_contract")
     written = block.text("datalex_contract")
     reference = reference_of(block)
@@ -120,8 +121,8 @@ def _shown(value: Value) -> str:
 
 
 def _nearest_id(written: str, manifest: Manifest | None) -> str | None:
-    """The id of the manifest that is written so, but for upper and lower case; with a version that
-    is there, where one is written."""
+    """The id in the manifest that differs only in case, with an existing version if one is
+    written."""
     if manifest is None:
         return None
     contract_id, _, pin = written.partition("@")

@@ -1,4 +1,4 @@
-"""Block files held against a manifest of DataLex."""
+"""Block files checked against a DataLex manifest."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dqx_airflow.dql.syntax.datalex_blocks import Block, read_blocks
 from dqx_airflow.values import SourceFile
 
 MANIFEST_NAME = "datalex-manifest.json"
-"""The name under which a manifest is looked for, where none is given."""
+"""The file name of a manifest, if none is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A certified block and the contract that it names, `commerce.Customer.active@1`; with a
-    `problem` it does not keep it."""
+    """A certified block and the contract that it names, `commerce.Customer.active@1`; a `problem`
+    if it violates it."""
 
     block: str
     contract: str
@@ -28,7 +28,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedBlocks:
-    """The blocks of a file, and what there is to say about them."""
+    """The blocks of a file, and their diagnostics."""
 
     blocks: tuple[Block, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -36,7 +36,7 @@ class CheckedBlocks:
 
     @property
     def is_bound(self) -> bool:
-        """True where a certified block names a contract: a bad manifest then is an error."""
+        """True if a certified block names a contract: an invalid manifest is then an error."""
         return any(
             block.text("status") == CERTIFIED and "datalex_contract" in block.settings
             for block in self.blocks
@@ -64,14 +64,14 @@ def check_blocks(source: SourceFile, manifest: Manifest | None) -> CheckedBlocks
 def manifest_findings(
     manifest: Manifest, checked: Sequence[CheckedBlocks]
 ) -> tuple[Diagnostic, ...]:
-    """What is wrong with a manifest: warnings, as long as no certified block relies on it."""
+    """The diagnostics of a manifest: only warnings, unless a certified block relies on it."""
     if any(item.is_bound for item in checked):
         return manifest.diagnostics
     return tuple(replace(diagnostic, is_mild=True) for diagnostic in manifest.diagnostics)
 
 
 def find_manifest(folder: Path) -> Path | None:
-    """The manifest nearest to a folder: in it, in its `target`, or in a folder above."""
+    """The manifest nearest to a folder: in it, in its `target`, or in a parent folder."""
     for place in (folder, *folder.parents):
         for candidate in (place / MANIFEST_NAME, place / "target" / MANIFEST_NAME):
             if candidate.is_file():

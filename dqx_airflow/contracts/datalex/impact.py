@@ -1,4 +1,4 @@
-"""What a new manifest of DataLex means for the blocks that name its contracts."""
+"""The impact of a new DataLex manifest on the blocks that name its contracts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dqx_airflow.values import Span
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """A block whose contract changed. `reasons` are against it; without any, `advice` says what is
-    new. Only a block that is `is_certified` is broken by them: others are under way.
+    """A block whose contract changed. `reasons` are why it breaks; without any, `advice` says what
+    is new. Only an `is_certified` block is broken: others are drafts.
 
     `contract` is the id with the version that the block relied on: `commerce.Customer.active@1`.
     """
@@ -32,9 +32,9 @@ class Impact:
 
 
 def impact(old: Manifest, new: Manifest, blocks: Iterable[Block]) -> tuple[Impact, ...]:
-    """The blocks that the new manifest concerns, in their order.
+    """The blocks affected by the new manifest, in order.
 
-    A pinned block is concerned by its version alone, any other one by the newest version.
+    A pinned block is affected by its version only, any other one by the newest version.
     """
     return tuple(effect for block in blocks if (effect := _impact_on(block, old, new)) is not None)
 
@@ -43,7 +43,7 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
     reference = reference_of(block)
     before = promise_of(block, old)
     if reference is None or before is None:
-        return None  # what is wrong with the block alone, `dql check` says
+        return None  # `dql check` reports what is wrong with the block alone
     contract_id, pin = reference
     name, span = f"{before.id}@{before.version}", block.span_of("datalex_contract")
     is_certified = block.text("status") == CERTIFIED
@@ -65,11 +65,11 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
 
 
 def breaking_changes(old: ManifestContract, new: ManifestContract) -> Iterator[str]:
-    """What of a signature broke: what somebody relies on is gone or other, or more is asked for."""
+    """Breaking changes of a signature: something is removed or changed, or more is required."""
     yield from _changes("output", old.outputs, new.outputs)
     yield from _changes("input", old.inputs, new.inputs)
     for added in sorted(_named(new.outputs).keys() - _named(old.outputs).keys()):
-        # A block has to give every output: one more is one that it does not give.
+        # A block must provide every output, so a new one is missing.
         yield f"the output '{added}' is new, and the block has to give it"
     for added in sorted(_named(new.inputs).keys() - _named(old.inputs).keys()):
         yield f"the input '{added}' is new"

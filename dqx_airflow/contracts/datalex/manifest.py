@@ -1,4 +1,4 @@
-"""A DataLex manifest: validated first, then asked for the contracts that it holds."""
+"""A DataLex manifest: validated first, then searched for its contracts."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class ManifestContract:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a manifest says. It is sound where `errors` is empty.
+    """The contents of a manifest. It is valid if `errors` is empty.
 
-    `is_canonical` is false for the YAML of DataLex itself. `tables` are the columns that entities
-    are said to have, by the table that they are bound to.
+    `is_canonical` is false for the YAML of DataLex itself. `tables` are the declared columns of
+    entities, by the table that they are bound to.
     """
 
     source: SourceFile
@@ -75,20 +75,19 @@ class Manifest:
         return self.datalex_version >= (2,)
 
     def versions_of(self, contract_id: str) -> tuple[ManifestContract, ...]:
-        """The contracts of exactly this id, the newest version first."""
+        """The contracts with exactly this id, newest version first."""
         promises = [promise for promise in self.promises if promise.id == contract_id]
         return tuple(sorted(promises, key=lambda promise: -promise.version))
 
 
 _OLDEST, _FIRST_UNREAD = (1, 8), (3,)
-"""The versions of DataLex whose manifests are read, the second one excluded."""
+"""The versions of DataLex whose manifests are supported, the second one exclusive."""
 
 
 def read_manifest(source: SourceFile) -> Manifest:
-    """The manifest that a text holds, JSON or YAML; or the YAML of a DataLex model.
+    """The manifest in a text, JSON or YAML; or the YAML of a DataLex model.
 
-    Of the latter every version is a mere claim: the manifest is what the compiler of DataLex has
-    made of it.
+    Versions in the latter are unconfirmed: the manifest is the output of the DataLex compiler.
     """
     document = read_document(source)
     diagnostics = [_as_datalex(item) for item in document.diagnostics]
@@ -117,8 +116,8 @@ def read_manifest(source: SourceFile) -> Manifest:
 
 
 def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
-    """Warnings about a manifest that is valid: a version that is not supported, and ids that name
-    another domain, entity or contract than that below which they stand."""
+    """Warnings about a valid manifest: an unsupported version, and ids that name another domain,
+    entity or contract than the enclosing one."""
     yield from _unsupported_version(root)
     for domain in _mappings(root.get("domains")):
         for entity in _mappings(domain.get("entities")):
@@ -220,5 +219,5 @@ def _version(text: str | None) -> tuple[int, ...]:
 
 
 def _as_datalex(item: Diagnostic) -> Diagnostic:
-    """What is wrong with the document is wrong with the manifest."""
+    """Errors of the document become errors of the manifest."""
     return Diagnostic(item.message, item.span, "E501", related=item.related, help=item.help)

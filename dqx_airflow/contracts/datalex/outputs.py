@@ -1,4 +1,4 @@
-"""The columns that a query gives, as far as its text alone proves them. sqlglot reads it."""
+"""The columns that a query returns, as far as its text alone proves them. sqlglot parses it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from sqlglot import Expr, exp
 
 Tables: TypeAlias = Mapping[str, "tuple[str, ...]"]
-"""Columns that tables are known to have, by the name of the table in lower case."""
+"""Known columns of tables, by the name of the table in lower case."""
 
 _REFERENCE = re.compile(r"\{\{\s*(?:ref|source)\s*\(\s*(?P<arguments>[^)]*)\)\s*\}\}")
 _SAYS_NOTHING = re.compile(r"\{#.*?#\}|\{\{\s*config\s*\([^{}]*\)\s*\}\}", re.DOTALL)
 _VALUE = re.compile(r"\{\{[^{}]*\}\}|\$\{[^{}]*\}")
 _TEMPLATE = "template__"
-"""What stands for a template, whose text is unknown: a value, or any number of columns."""
+"""The placeholder for a template with unknown text: a value, or any number of columns."""
 _DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The names of the columns of a query, in their order, `None` for those without a name.
+    """The names of the columns of a query in order, `None` for those without a name.
 
-    `unknown` says why there may be columns beside these, as behind a star; None where there are
-    none. `problem` says why the text is no query at all.
+    `unknown` says why there may be further columns, for example because of a star; None if there
+    are none. `problem` says why the text is not a query.
     """
 
     names: tuple[str | None, ...] = ()
@@ -35,15 +35,15 @@ class Outputs:
     problem: str | None = None
 
     def has(self, name: str) -> bool:
-        """True where a column is called so; SQL does not tell upper from lower case."""
+        """True if a column has the name, which is case-insensitive in SQL."""
         return any(item is not None and item.lower() == name.lower() for item in self.names)
 
 
 def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = None) -> Outputs:
-    """What a query gives.
+    """The columns that a query returns.
 
-    :param dialect: the name of the dialect of SQL, as DataLex and sqlglot know it.
-    :param tables: columns that tables have, for the stars that are about them.
+    :param dialect: the SQL dialect, by its name in DataLex and sqlglot.
+    :param tables: known columns of tables, for stars.
     """
     import sqlglot
     from sqlglot import exp
@@ -87,11 +87,11 @@ def _of(query: Expr, defined: Mapping[str, Outputs], tables: Tables, depth: int)
     for cte in query.args["with_"].expressions if query.args.get("with_") else ():
         name = cte.alias.lower()
         if query.args["with_"].args.get("recursive"):
-            # Its own name may stand inside of it: the first part of the union says the columns.
+            # It may refer to itself: the first part of the union defines the columns.
             within.setdefault(name, Outputs(unknown=f"{name} is recursive"))
         within[name] = _renamed(_of(cte.this, within, tables, depth + 1), cte)
     if isinstance(query, exp.SetOperation):
-        # The first part gives the names of all.
+        # The first part defines the names.
         if query.args.get("by_name"):
             left = _of(query.left, within, tables, depth + 1)
             right = _of(query.right, within, tables, depth + 1)
@@ -140,7 +140,7 @@ def _of_select(
 
 
 def _through_star(source: Outputs, star: exp.Star) -> list[str | None]:
-    """The columns of a source that come through `*`, `* EXCLUDE (a)`, `* RENAME (a AS b)`."""
+    """The columns of a source through `*`, `* EXCLUDE (a)`, `* RENAME (a AS b)`."""
     left_out = {item.name.lower() for item in star.args.get("except_") or ()}
     renamed = {item.this.name.lower(): item.alias for item in star.args.get("rename") or ()}
     return [
@@ -153,7 +153,7 @@ def _through_star(source: Outputs, star: exp.Star) -> list[str | None]:
 def _sources(
     select: exp.Select, defined: Mapping[str, Outputs], tables: Tables, depth: int
 ) -> dict[str, Outputs]:
-    """What the FROM and the joins of a SELECT give, by alias."""
+    """The sources in the FROM and the joins of a SELECT, by alias."""
     from_ = select.args.get("from_")
     items = [from_.this] if from_ is not None else []
     items += [join.this for join in select.args.get("joins") or ()]
@@ -188,12 +188,12 @@ def _of_source(item: Expr, defined: Mapping[str, Outputs], tables: Tables, depth
     unknown = f"the columns of {shown} are not known"
     if columns_known is None:
         return _renamed(Outputs(unknown=unknown), item)
-    # It has these, and may have more that nobody told.
+    # It has these, and may have others that are unknown.
     return _renamed(Outputs(columns_known, unknown), item)
 
 
 def _renamed(outputs: Outputs, item: Expr) -> Outputs:
-    """With the names that an alias gives to the columns: `AS t(a, b)`."""
+    """The columns with the names of an alias: `AS t(a, b)`."""
     alias = item.args.get("alias")
     columns = [column.name for column in alias.columns] if alias is not None else []
     if not columns:

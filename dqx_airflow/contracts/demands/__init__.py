@@ -1,6 +1,6 @@
-"""What data has to satisfy: the demands that rules of a contract carry, by what they are about.
+"""Demands on data by the rules of a contract, grouped by their subject.
 
-Of a column, all demands but `Required` and `Presence` are about the values that are not NULL.
+All demands on a column except `Required` and `Presence` are about the values that are not NULL.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AmongRows(DemandBase):
-    """A demand on the rows for which a predicate of SQL is true: the others may be as they are."""
+    """A demand on the rows for which an SQL predicate is true; others are exempt."""
 
     demand: Demand
     where: str
@@ -124,4 +124,4 @@ Demand: TypeAlias = (
 )
 
 VALUE_DEMANDS = tuple(kind for kind in get_args(Demand) if kind.is_about_each_value)
-"""The demands that each value satisfies or not, whatever the others are."""
+"""The demands that each value satisfies or not, independently of the others."""

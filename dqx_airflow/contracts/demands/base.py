@@ -1,4 +1,4 @@
-"""What every demand says of itself."""
+"""The properties of every demand."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from typing import ClassVar
 
 
 class DemandBase:
-    """A demand on data. What it claims in DQL is said by `contracts.compile.demands`, which of two
-    is stricter by `contracts.diff.demands`, its form elsewhere by `contracts.export`."""
+    """A demand on data. `contracts.compile.demands` defines its claim in DQL,
+    `contracts.diff.demands` which of two is stricter, and `contracts.export` its form in other
+    formats."""
 
     __slots__ = ()
 
     dimension: ClassVar[str | None] = None
-    """The quality dimension that it measures, in the words of ODCS; None where that depends on the
-    rule that carries it."""
+    """The quality dimension that it measures, in the terms of ODCS; None if that depends on its
+    rule."""
     is_about_each_value: ClassVar[bool] = False
-    """Whether each value satisfies it or not, whatever the others are."""
+    """Whether each value satisfies it or not, independently of the others."""
     is_service_level: ClassVar[bool] = False
-    """Whether it is about when data comes, and how much."""
+    """Whether it is about the time and volume of deliveries."""
 
     @property
     def text(self) -> str:

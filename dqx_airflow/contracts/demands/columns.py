@@ -1,4 +1,4 @@
-"""Demands on columns: that they are there, filled, unique, found elsewhere."""
+"""Demands on columns: presence, completeness, uniqueness, references."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Presence(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class OfType(DemandBase):
-    """The values of the column are values of the type of the field, see `Field.type`."""
+    """The values of the column are of the type of the field, see `Field.type`."""
 
     dimension: ClassVar[str | None] = "conformity"
 
@@ -36,7 +36,7 @@ class OfType(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class OnlyColumns(DemandBase):
-    """The model has no columns but the fields of the contract."""
+    """The model has no columns other than the fields of the contract."""
 
     dimension: ClassVar[str | None] = "conformity"
 
@@ -58,9 +58,9 @@ class Required(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Unique(DemandBase):
-    """No two rows have the same values in these columns; rows with a NULL among them aside.
+    """No two rows have the same values in these columns, except for rows with a NULL in them.
 
-    A key that must not be NULL has `Required` beside it.
+    A key that must not be NULL also has `Required`.
     """
 
     dimension: ClassVar[str | None] = "uniqueness"
@@ -74,9 +74,9 @@ class Unique(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Refers(DemandBase):
-    """The values, taken together, are found in the columns of another dataset.
+    """The combinations of values exist in the columns of another dataset.
 
-    `dataset` is the name of a model of this contract, or of a table or contract elsewhere.
+    `dataset` is the name of a model of this contract, or of another table or contract.
     """
 
     dimension: ClassVar[str | None] = "consistency"
@@ -106,7 +106,7 @@ class Complete(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class AllComplete(DemandBase):
-    """Of all values of all columns of the model taken together, at least this share is not NULL."""
+    """At least this share of the values of all columns of the model together is not NULL."""
 
     dimension: ClassVar[str | None] = "completeness"
 

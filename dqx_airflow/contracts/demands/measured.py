@@ -1,4 +1,4 @@
-"""Demands on metrics, on predicates over rows, and on what a query gives."""
+"""Demands on metrics, on row predicates, and on results of queries."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _OF_METRICS = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A comparison of one number: op is one of == != > >= < <= between `not between`.
+    """A comparison of a number: op is one of == != > >= < <= between `not between`.
 
-    The last two take both `bound` and `high`, ends included.
+    The last two take both `bound` and `high`, inclusive.
     """
 
     op: str
@@ -45,11 +45,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class MetricRule(DemandBase):
-    """A metric of DQL compares so. `arguments` are columns; `metric` is one of `metrics`.
+    """A condition on a metric of DQL. `arguments` are columns; `metric` is one of `metrics`.
 
-    `is_percent`: the metric is a count, and its percentage of the rows is compared.
-    `values` are those that a metric such as `invalid_count` accepts or counts; of `most_common`,
-    those that the most common value is one of.
+    `is_percent`: the metric is a count, and its percentage of the rows is compared. `values` are
+    those that a metric such as `invalid_count` accepts or counts; for `most_common`, those allowed
+    as the most common value.
     """
 
     metric: str
@@ -74,7 +74,8 @@ class MetricRule(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class RowsSatisfy(DemandBase):
-    """Each row satisfies a predicate of SQL, in the dialect of a server; at least `share` do."""
+    """Each row, or at least `share` of them, satisfies a predicate in the SQL dialect of a
+    server."""
 
     predicate: str
     sql_dialect: str | None = None
@@ -88,7 +89,8 @@ class RowsSatisfy(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class QueryGives(DemandBase):
-    """A query gives one number that compares so. `{model}` and `{field}` are filled in."""
+    """A query returns a number that satisfies a condition. `{model}` and `{field}` are filled
+    in."""
 
     query: str
     condition: Condition

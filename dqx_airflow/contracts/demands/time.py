@@ -93,8 +93,8 @@ class Volume(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class HourlyVolume(DemandBase):
-    """The rows of each hour of the column stay within the bounds; hours without rows count too.
-    Without a column it is found as that of `Fresh`."""
+    """The rows of each hour of the column are within the bounds, including hours without rows.
+    Without a column it is found as for `Fresh`."""
 
     dimension: ClassVar[str | None] = "coverage"
     is_service_level: ClassVar[bool] = True
@@ -111,9 +111,8 @@ class HourlyVolume(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Arrives(DemandBase):
-    """Every interval of this many seconds has new rows, on any day of it; with a
-    `schedule` since the last day on which it has data delivered: `monthly`, or a cron expression.
-    """
+    """Every interval of this many seconds has new rows, on any day of it; with a `schedule` since
+    the last delivery day: `monthly`, or a cron expression."""
 
     dimension: ClassVar[str | None] = "timeliness"
     is_service_level: ClassVar[bool] = True

@@ -14,7 +14,8 @@ from dqx_airflow.contracts.demands.wording import (
 
 @dataclass(frozen=True, slots=True)
 class Pattern(DemandBase):
-    """The text matches an expression of the ECMA dialect, somewhere unless it has anchors."""
+    """An expression of the ECMA dialect matches the string, or a part of it if it has no
+    anchors."""
 
     dimension: ClassVar[str | None] = "conformity"
     is_about_each_value: ClassVar[bool] = True
@@ -28,7 +29,7 @@ class Pattern(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class HasFormat(DemandBase):
-    """The text has a format: `email`, or another of `metrics.text_formats`."""
+    """The string has a format: `email`, or another of `metrics.text_formats`."""
 
     dimension: ClassVar[str | None] = "conformity"
     is_about_each_value: ClassVar[bool] = True
@@ -56,7 +57,7 @@ class OneOf(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class Bound(DemandBase):
-    """The value compares so with a bound: op is one of > >= < <=. Dates are ISO texts."""
+    """The value satisfies a comparison: op is one of > >= < <=. Dates are ISO strings."""
 
     dimension: ClassVar[str | None] = "conformity"
     is_about_each_value: ClassVar[bool] = True
@@ -115,7 +116,7 @@ class Digits(DemandBase):
 
 @dataclass(frozen=True, slots=True)
 class UniqueItems(DemandBase):
-    """No array holds a value twice."""
+    """No array contains a value twice."""
 
     dimension: ClassVar[str | None] = "uniqueness"
     is_about_each_value: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""The parts of demands in words, as people write them."""
+"""The parts of demands in words."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def range_text(low: float | None, high: float | None) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds as `2 hours`, in the largest unit of which there is a whole number."""
+    """Seconds as `2 hours`, in the largest unit with an integer amount."""
     for unit, length in _UNITS:
         if seconds % length == 0 and seconds:
             count = int(seconds // length)

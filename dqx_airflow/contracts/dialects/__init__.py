@@ -52,12 +52,12 @@ class DialectReader:
 
 
 def reader_of(dialect: Dialect) -> DialectReader:
-    """The reader of a dialect; its module is imported when it is asked for."""
+    """The reader of a dialect, imported on first use."""
     reader: DialectReader = import_module(f"{__name__}.{dialect.value}").READER
     return reader
 
 
 def recognised(root: Mapping) -> tuple[DialectReader, ...]:
-    """The readers that take a document for one of theirs: one, if it is sound."""
+    """The dialects that recognise a document: exactly one for a valid document."""
     readers = map(reader_of, Dialect)
     return tuple(reader for reader in readers if reader.recognises(root))

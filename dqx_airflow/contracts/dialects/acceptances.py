@@ -1,12 +1,11 @@
-"""Clauses that nothing checks, and who accepts that: in the contract's own way of extending.
+"""Clauses that nothing checks, and who accepts that, by an extension of the contract.
 
     quality:
-      - type: custom
-        engine: monte-carlo
-        x-dqx-accepted: {owner: data-platform, reason: the vendor checks it}
+- type: custom engine: monte-carlo x-dqx-accepted: {owner: data-platform, reason: the vendor checks
+  it}
 
-At the root it is a list, whose items name a `clause`. In ODCS, whose objects take no keys of one's
-own, it is a custom property with the mapping as its value.
+At the root it is a list, whose items name a `clause`. In ODCS, whose objects allow no additional
+keys, it is a custom property with the mapping as its value.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ _EXAMPLE = f"write `{KEY}: {{owner: data-platform, reason: ...}}`"
 
 
 def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Acceptance, ...]:
-    """All acceptances of the document. One without an owner or a reason is reported, and counts
-    for nothing.
+    """All acceptances of the document. One without an owner or a reason is reported and ignored.
 
-    :param models: with their names begin the names of assertions.
+    :param models: their names are the prefixes of the names of assertions.
     """
     acceptances = list(_within(reading, reading.root))
     known = [show_path(leaf.path) for leaf in leaves(reading.root)]

@@ -1,4 +1,4 @@
-"""Addresses in contracts: of people, of pages, and of data. One that is none is reported."""
+"""Addresses in contracts: of people, of pages, and of data. Invalid ones are reported."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SCHEMES = {
     "local": ("file",),
 }
 _PLACEHOLDER = re.compile(r"\$\{|\{\{|^__\w+__$")
-"""What is filled in before the contract is used."""
+"""Placeholders that are replaced before the contract is used."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def check_address(reading: ClauseReader, owner: Mapping | None, key: str, kind: str) -> None:
-    """Reports what is at a key, if it is no `email` or no `uri`."""
+    """Reports the value of a key, if it is not an `email` or `uri`."""
     written = reading.text(owner, key)
     if owner is None or written is None or _PLACEHOLDER.search(written):
         return
@@ -36,7 +36,7 @@ def check_address(reading: ClauseReader, owner: Mapping | None, key: str, kind: 
 
 
 def check_location(reading: ClauseReader, server: Mapping, kind: str) -> None:
-    """Reports the location of a server of files that its type cannot mean."""
+    """Reports the location of a file server that does not fit its type."""
     for key in ("location", "path"):
         written = reading.text(server, key)
         if written is None or kind not in _SCHEMES or written.lstrip().startswith(("{", "$")):

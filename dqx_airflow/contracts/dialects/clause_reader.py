@@ -1,7 +1,8 @@
-"""What readers of the dialects share: taking values from nodes, with an account of every leaf.
+"""The common part of dialect readers: takes values from nodes, and accounts for every leaf.
 
-A reader asks for what it knows. What it makes a rule of it takes as a `clause`, what it understands
-and no data can break it marks as documented; every leaf that nobody asked for ends as unsupported.
+A reader requests the keys that it knows. It takes a `clause` for a rule, and marks as documented
+what it understands and data cannot violate; every leaf that was never requested ends as
+unsupported.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _EXTENSION = "an extension: the dialect gives it no meaning"
 
 
 def clause_of(node: Node) -> Clause:
-    """The clause that a node is."""
+    """The clause of a node."""
     text = node.text if isinstance(node, Scalar) else ""
     return Clause(show_path(node.path), " ".join(text.split()), node.span)
 
 
 @dataclass(frozen=True, slots=True)
 class _Treated:
-    """What became of a leaf, see `Note`."""
+    """How a leaf was treated, see `Note`."""
 
     treatment: Treatment
     reason: str
@@ -50,7 +51,7 @@ class _Treated:
 
 
 def _of_slip(slip: UnknownKey) -> _Treated:
-    """What becomes of what is written under a key that is unknown."""
+    """The treatment of what is written under an unknown key."""
     hint = f": did you mean '{slip.meant}'?" if slip.meant else ""
     reason = f"the key '{slip.key}' is unknown here{hint}"
     promise = Promise(slip.path, slip.path) if promises_check(slip) else None
@@ -58,7 +59,7 @@ def _of_slip(slip: UnknownKey) -> _Treated:
 
 
 def _slip_above(leaf: Node, slips: MappingType[tuple[str, str], UnknownKey]) -> UnknownKey | None:
-    """The unknown key that a leaf is written under."""
+    """The unknown key above a leaf."""
     ways = (leaf.path[:end] for end in range(len(leaf.path), 0, -1))
     above = (slips.get((leaf.span.file, show_path(way))) for way in ways)
     return next((slip for slip in above if slip is not None), None)
@@ -66,9 +67,9 @@ def _slip_above(leaf: Node, slips: MappingType[tuple[str, str], UnknownKey]) -> 
 
 @dataclass(slots=True)
 class ClauseReader:
-    """The reading of one document: its references, what was found wrong, what became of leaves.
+    """The reading of one document: its references, the mistakes found, and the treatment of leaves.
 
-    `model` is the model that is being read, None outside of all of them.
+    `model` is the model being read, None outside of models.
     """
 
     root: Mapping
@@ -82,12 +83,12 @@ class ClauseReader:
     # Taking values -------------------------------------------------------------------------------
 
     def mapping(self, node: Mapping | None, key: str) -> Mapping | None:
-        """The mapping at a key, its `$ref` resolved; None where there is none."""
+        """The mapping at a key, with its `$ref` resolved; None if there is none."""
         child = node.get(key) if node is not None else None
         return self.resolved(child) if isinstance(child, Mapping) else None
 
     def resolved(self, node: Mapping) -> Mapping:
-        """The mapping with what its `$ref` brings; the reference itself is documented."""
+        """The mapping with the contents of its `$ref`; the reference itself is documented."""
         reference = node.get("$ref")
         if reference is None:
             return node
@@ -105,14 +106,14 @@ class ClauseReader:
         return child.items if isinstance(child, Sequence) else ()
 
     def text(self, node: Mapping | None, key: str) -> str | None:
-        """What is written at a key, numbers and versions as they are spelled."""
+        """The text at a key, with numbers and versions as they are spelled."""
         child = node.get(key) if node is not None else None
         if isinstance(child, Scalar) and child.value is not None:
             return child.text
         return None
 
     def texts(self, node: Mapping | None, key: str) -> tuple[str, ...]:
-        """The texts in a list at a key; a text alone is a list of one."""
+        """The texts in a list at a key; a single text is a list of one."""
         child = node.get(key) if node is not None else None
         if isinstance(child, Scalar) and child.value is not None:
             return (child.text,)
@@ -123,7 +124,7 @@ class ClauseReader:
         return child.value if isinstance(child, Scalar) and isinstance(child.value, bool) else None
 
     def number(self, node: Mapping | None, key: str) -> int | float | None:
-        """The finite number at a key; one that is written as a text counts as well."""
+        """The finite number at a key, which may be written as a string."""
         child = node.get(key) if node is not None else None
         if not isinstance(child, Scalar) or isinstance(child.value, bool):
             return None
@@ -143,7 +144,7 @@ class ClauseReader:
 
     @contextmanager
     def of_model(self, name: str) -> Iterator[None]:
-        """What is read within belongs to this model."""
+        """Assigns what is read in the block to this model."""
         before, self.model = self.model, name
         try:
             yield
@@ -151,17 +152,17 @@ class ClauseReader:
             self.model = before
 
     def clause(self, node: Node) -> Clause:
-        """The clause that a node is, for a rule that carries it."""
+        """The clause of a node, for its rule."""
         self._mark(node, Treatment.CHECKED, "")
         return clause_of(node)
 
     def rule(self, name: str, demand: Demand, *nodes: Node | None) -> Rule:
-        """A rule that the nodes make; those that are None are not there."""
+        """A rule made from nodes; None are missing ones."""
         clauses = tuple(self.clause(node) for node in nodes if node is not None)
         return Rule(name, demand, clauses)
 
     def documented(self, node: Node | None, reason: str = "") -> None:
-        """Every leaf below the node is understood, and nothing that data could break."""
+        """Marks every leaf below the node as understood, and as nothing that data could violate."""
         if node is not None:
             self._mark(node, Treatment.DOCUMENTED, reason)
 
@@ -174,10 +175,10 @@ class ClauseReader:
         *,
         promise: Promise | None = None,
     ) -> None:
-        """Every leaf below the node would have to be checked, and is not: the reason says why.
+        """Marks every leaf below the node as a check that is not made, with the reason.
 
-        :param code: of the mistake, where the document is wrong; `help` says what to write.
-        :param promise: the check that the node is part of; by default it is one of its own.
+        :param code: of the mistake, if the document is invalid; `help` says what to write.
+        :param promise: the check that the node is part of; by default the node itself.
         """
         if node is None:
             return
@@ -190,21 +191,21 @@ class ClauseReader:
     def not_understood(
         self, node: Node | None, reason: str, code: str | None = None, help: str | None = None
     ) -> None:
-        """Every leaf below the node means nothing here, and states no check of its own."""
+        """Marks every leaf below the node as without meaning here, and as no check of its own."""
         if node is not None:
             self._mark(node, Treatment.UNSUPPORTED, reason, code, help)
 
     def mistaken(self, node: Node | None, code: str, reason: str, help: str | None) -> None:
-        """What is written there makes no rule, and is wrong all the same: lint says so."""
+        """Marks a value that becomes no rule, and is a mistake: lint reports it."""
         if node is not None:
             self._mark(node, Treatment.DOCUMENTED, reason, code, help)
 
     def one_of(
         self, owner: Mapping | None, key: str, choices: Collection[str], *, is_open: bool = False
     ) -> None:
-        """Reports a value that is none of those which its place has, in whatever case.
+        """Reports a value that is not allowed in its place, ignoring case.
 
-        :param is_open: others are permitted; what is a slip of one of these is reported alone.
+        :param is_open: other values are allowed, and only likely typos are reported.
         """
         written, node = self.text(owner, key), owner.get(key) if owner is not None else None
         if written is None or written.strip().lower() in {choice.lower() for choice in choices}:
@@ -215,14 +216,14 @@ class ClauseReader:
         self.mistaken(node, "E422", reason, did_you_mean(written, choices))
 
     def documented_keys(self, node: Mapping | None, *keys: str, reason: str = "") -> None:
-        """Marks what is at these keys of a mapping as documented."""
+        """Marks the values of these keys of a mapping as documented."""
         for key in keys:
             self.documented(node.get(key) if node is not None else None, reason)
 
     def notes(self, unknown: Collection[UnknownKey] = ()) -> tuple[Note, ...]:
-        """All leaves that no rule carries, in the order of the document.
+        """All leaves without a rule, in the order of the document.
 
-        Leaves of other files count where something refers to them. What nobody asked for is an
+        Leaves of other files count if something refers to them. What was never requested is an
         extension, unless it is below one of the `unknown` keys.
         """
         slips = {(key.span.file, key.path): key for key in unknown}
@@ -251,7 +252,7 @@ class ClauseReader:
                         self._promises.get(place, treated.promise) if is_promise else None,
                     )
                 )
-        for slip in unseen.values():  # in files that are referred to
+        for slip in unseen.values():  # in referenced files
             treated = _of_slip(slip)
             clause = Clause(slip.path, "", slip.span)
             notes.append(Note(clause, treated.treatment, treated.reason, promise=treated.promise))
@@ -269,8 +270,8 @@ class ClauseReader:
             key = (leaf.span.file, leaf.path)
             self._known[key] = leaf
             before = self._treated.get(key)
-            # What one use of a definition checks, another one does not uncheck; and a mistake is
-            # not taken back by what is said about all that is around it.
+            # A check at one use of a definition outweighs other uses; and a mistake outweighs any
+            # note about the enclosing nodes.
             is_told = before is not None and before.code is not None
             if before is None or (
                 before.treatment is not Treatment.CHECKED

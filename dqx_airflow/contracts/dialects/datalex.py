@@ -1,8 +1,8 @@
 """The dialect of DataLex: a manifest, whose contracts promise columns of queries and tables.
 
-A contract is a model of the columns that its query gives: a gate enforces it on that query. An
-entity that is bound to a table is a model of that table. That a query names its columns is checked
-without data, see `contracts.datalex`.
+A contract is a model of the columns that its query returns: a gate enforces it on that query. An
+entity that is bound to a table is a model of that table. Whether a query names its columns is
+checked without data, see `contracts.datalex`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_PROMISE = "said about the project: no data could break it"
 
 
 def _demand(constraint: str, column: str) -> Demand | None:
-    """What a constraint asks for; None where it is none that we know."""
+    """The demand of a constraint; None for an unknown one."""
     match slug(constraint):
         case "positive":
             return Bound(">", 0)
@@ -84,7 +84,7 @@ def _read(reading: ClauseReader) -> Contract:
 
 
 def _with_unique_names(models: Iterable[Model]) -> Iterator[Model]:
-    """A name that is there twice is followed by a number, as those of rules are."""
+    """The rules, with a number after repeated names."""
     taken: set[str] = set()
     for model in models:
         name, number = model.name, 1

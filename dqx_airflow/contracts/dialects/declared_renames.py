@@ -1,8 +1,8 @@
-"""What was called otherwise in the version before, so that a comparison need not guess it.
+"""Declared renames since the previous version, which a comparison need not guess.
 
     x-dqx-renamed:
-      - {model: purchases, from: orders}
-      - {model: purchases, field: address.zip, from: address.postcode}
+- {model: purchases, from: orders}
+- {model: purchases, field: address.zip, from: address.postcode}
 
 In ODCS it is a custom property with the list as its value.
 """

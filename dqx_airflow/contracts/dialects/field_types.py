@@ -1,4 +1,4 @@
-"""The type of a field from a type of Spark, with all that is nested in it, and what fits it."""
+"""The type of a field from a Spark type, with everything nested in it, and compatible values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ISO_TIME = re.compile(
 
 
 def spark_type_of(text: str) -> str | None:
-    """A type of Spark as schemas spell it: `bigint` for `LONG`; None where Spark has none so."""
+    """A Spark type as spelled in schemas: `bigint` for `LONG`; None if Spark has no such type."""
     try:
         return canonical_type(text)
     except TypeTextError:
@@ -38,7 +38,7 @@ def spark_type_of(text: str) -> str | None:
 
 
 def with_type(item: Field, spark_type: str) -> Field:
-    """The field with a type of Spark; the parts of a nested type become fields of their own."""
+    """The field with a Spark type; the parts of a nested type become fields."""
     parts = parts_of(spark_type)
     match spark_type.partition("<")[0]:
         case "array":
@@ -67,9 +67,9 @@ def report_unknown_type(reading: ClauseReader, column: Mapping, key: str) -> Non
 def bound_rule(
     reading: ClauseReader, owner: Mapping, key: str, name: str, op: str, field_type: str | None
 ) -> Rule | None:
-    """The rule that a bound of a field makes: a number of a number, a text of a date.
+    """The rule for a bound of a field: a number for numeric fields, a string for dates.
 
-    A bound that is no value of the type of the field is reported.
+    A bound that is not a value of the field's type is reported.
     """
     node = owner.get(key)
     if not isinstance(node, Scalar) or node.value is None:
@@ -96,7 +96,7 @@ def _report_bound(reading: ClauseReader, node: Scalar, what: str, help_line: str
 
 
 def most_digits(spark_type: str | None) -> int:
-    """The digits that a decimal may have; those of the longest for every other type."""
+    """The maximum number of digits of a decimal; that of the longest one for every other type."""
     if spark_type is not None and spark_type.startswith("decimal"):
         return int(parts_of(spark_type)[0])
     return LONGEST_DECIMAL

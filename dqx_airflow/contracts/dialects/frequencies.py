@@ -1,4 +1,4 @@
-"""How often data arrives: words, durations and cron expressions as seconds."""
+"""The frequency of data: words, durations and cron expressions as seconds."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _SHORTHANDS = {
 }
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-# Five years from a Sunday on: all that the calendar does to a cron expression happens in them.
+# Five years from a Sunday on contain every effect of the calendar on a cron expression.
 _FIRST_DAY, _DAYS = date(2023, 1, 1), 5 * 366
 _SAMPLED_RUNS = 60
 
 
 CADENCES = {"week": 7, "month": 1, "quarter": 3, "half": 6, "semi": 6, "year": 12, "annual": 12}
-"""How the cadences of breaking changes begin, with the months of each; of a week, its days."""
+"""Prefixes of the cadences of breaking changes, with the months of each; for a week, its days."""
 
 
 def interval_s(text: str) -> float | None:
@@ -52,7 +52,7 @@ def interval_s(text: str) -> float | None:
 
 
 def cron_interval_s(text: str) -> float | None:
-    """The longest time between two runs of a cron expression; None where it is none.
+    """The longest time between two runs of a cron expression; None if it is invalid.
 
     >>> cron_interval_s("0 6 * * 1-5") == 3 * DAY_S  # from Friday to Monday
     True
@@ -71,7 +71,7 @@ def cron_interval_s(text: str) -> float | None:
 
     def runs_on(day: date) -> bool:
         on_day, on_weekday = day.day in days, day.isoweekday() % 7 in from_sunday
-        # As cron has it: where both are restricted, one of them is enough.
+        # As in cron: if both are restricted, one of them is enough.
         both = on_day and on_weekday if any_day or any_weekday else on_day or on_weekday
         return day.month in months and both
 
@@ -89,8 +89,8 @@ def schedule_of(text: str) -> str:
 
 
 def _interval_of_other(text: str) -> float | None:
-    """The longest time between two of the next runs of an expression that only croniter reads:
-    with `L`, `#` or `W`. None where it is none."""
+    """The longest time between two of the next runs of an expression that only croniter parses:
+    with `L`, `#` or `W`. None if it is invalid."""
     if re.search(r"[lw#]", text.lower()) is None:
         return None
     from croniter import CroniterBadDateError, CroniterError, croniter
@@ -104,7 +104,7 @@ def _interval_of_other(text: str) -> float | None:
 
 
 def _values(field: str, least: int, most: int, names: tuple[str, ...] = ()) -> set[int] | None:
-    """The values that a field of a cron expression means; None where it means none."""
+    """The values of a field of a cron expression; None if it is invalid."""
     values: set[int] = set()
     for part in field.lower().split(","):
         bounds, _, step = part.partition("/")

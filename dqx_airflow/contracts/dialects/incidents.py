@@ -1,4 +1,4 @@
-"""What is to be done when a contract is broken, where its dialect has no words for it.
+"""What to do when a contract is violated, if its dialect has no keys for it.
 
     x-dqx-incident:
       channel: "#orders"
@@ -22,7 +22,7 @@ KEY = "x-dqx-incident"
 
 
 def with_extension(reading: ClauseReader, incident: IncidentResponse) -> IncidentResponse:
-    """What a dialect says, and what the extension of the document says beside it."""
+    """The information of the dialect, completed by the extension of the document."""
     node = at_the_top(reading, KEY)
     extension = node if isinstance(node, Mapping) else None
     reading.documented(extension, "what is done in an incident")

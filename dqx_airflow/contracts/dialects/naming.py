@@ -1,4 +1,4 @@
-"""Names of rules and columns: how readers of all dialects spell them."""
+"""Names of rules and columns, spelled alike by the readers of all dialects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def slug(text: str) -> str:
 
 
 def with_unique_names(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The rules with unique names: the second `sql` becomes `sql_2`. What is said twice is one."""
+    """The rules with unique names: the second `sql` becomes `sql_2`. Equal rules become one."""
     said: dict[Rule, list[Rule]] = {}
     for rule in rules:
         said.setdefault(rule, []).append(rule)
@@ -38,7 +38,7 @@ def with_unique_names(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def column_path(name: str) -> str:
-    """A column as DQL writes it: in backticks where it is no plain word."""
+    """A column as DQL writes it: in backticks unless it is a plain word."""
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         return name
     return "`" + name.replace("`", "``") + "`"

@@ -159,7 +159,7 @@ def _examples(reading: ClauseReader, model: Mapping) -> Iterator[ExampleRows]:
 
 
 def _older_examples(reading: ClauseReader, model: str) -> Iterator[ExampleRows]:
-    """The examples of the document, as 0.9 has them, that are of a model."""
+    """The examples of a model in the document, as in 0.9."""
     for item in reading.mappings(reading.root, "examples"):
         data = item.get("data")
         if reading.text(item, "model") == model and data is not None:
@@ -167,9 +167,10 @@ def _older_examples(reading: ClauseReader, model: str) -> Iterator[ExampleRows]:
 
 
 def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, ...]]:
-    """The columns of the primary key, with the leaves that say so: of the model, or of the fields.
+    """The columns of the primary key, with the leaves that declare it: of the model, or of the
+    fields.
 
-    Several fields that are said to be the key make a compound one, as in SQL.
+    Several key fields form a compound key, as in SQL.
     """
     nodes: dict[str, tuple[Node, ...]] = {}
     for item in reading.items(model, "primaryKey"):
@@ -199,7 +200,7 @@ def _closed(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
 
 
 def _of_the_model(placed: tuple[Placed, ...], columns: tuple[Field, ...]) -> Iterator[Rule]:
-    """The rules about no column, and those about columns that the contract does not have."""
+    """The rules without a column, and those for columns that the contract does not have."""
     paths = {column.path for column in columns}
     return (rule for column, rule in placed if column not in paths)
 
@@ -210,7 +211,7 @@ def _with_rules_about(column: Field, placed: Iterable[Placed]) -> Field:
 
 
 def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Model, ...]:
-    """The models with the rules that the contract makes of them outside of `models`."""
+    """The models, with the rules about them outside of `models`."""
     levels = reading.mapping(reading.root, "servicelevels")
     promises = (
         *read_older_quality(reading, models),

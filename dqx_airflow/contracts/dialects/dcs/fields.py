@@ -1,4 +1,4 @@
-"""The fields of models and definitions, with all that is nested in them."""
+"""The fields of models and definitions, with everything nested in them."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ _SUBTYPES = (
     *("IDENTITY", "TRANSFORMATION", "AGGREGATION"),
     *("JOIN", "GROUP_BY", "FILTER", "SORT", "WINDOW", "CONDITIONAL"),
 )
-"""How a field is made of another one, as OpenLineage has it."""
+"""How a field derives from another one, in the terms of OpenLineage."""
 
 _NONE = Condition("==", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldContext:
-    """What the reading of a field depends on beside the field.
+    """The context for reading a field.
 
     `models` are the names of all models. `sql_dialect` is that of the server. `is_spark`: the
     physical types for Databricks are those of the data.
@@ -90,14 +90,14 @@ class FieldContext:
 def read_field(
     around: FieldContext, name: str, path: str, entry: Entry, key_nodes: tuple[Node, ...] = ()
 ) -> Field:
-    """A field of a model or of a struct. `key_nodes` say that it belongs to the primary key."""
+    """A field of a model or of a struct. `key_nodes` declare that it belongs to the primary key."""
     item = _read(around, Field(name, path, None, entry.span), entry.node, key_nodes)
     exists = Rule("exists", Presence(), (_presence_clause(around.reading, entry),))
     return replace(item, rules=with_unique_names((exists, *item.rules)), is_key=bool(key_nodes))
 
 
 def _presence_clause(reading: ClauseReader, entry: Entry) -> Clause:
-    """The field itself; a leaf of the document where nothing is said about it."""
+    """The field itself; a leaf of the document if nothing is said about it."""
     if isinstance(entry.node, Mapping) and entry.node.entries:
         return Clause(show_path(entry.node.path), "", entry.span)
     return replace(reading.clause(entry.node), span=entry.span)
@@ -106,7 +106,7 @@ def _presence_clause(reading: ClauseReader, entry: Entry) -> Clause:
 def _read(
     around: FieldContext, item: Field, written: Node, key_nodes: tuple[Node, ...] = ()
 ) -> Field:
-    """The field with all that is said about it."""
+    """The field with all of its properties."""
     if not isinstance(written, Mapping):
         return item
     reading, node = around.reading, around.reading.resolved(written)
@@ -140,7 +140,7 @@ def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
 
 
 def _inputs(reading: ClauseReader, lineage: Mapping | None) -> Iterator[FieldSource]:
-    """The fields that this one is made of; one each way in which it is made of them."""
+    """The fields that this one derives from; one for each kind of derivation."""
     for source in reading.mappings(lineage, "inputFields"):
         origin = FieldSource(
             reading.text(source, "namespace") or "",
@@ -166,7 +166,7 @@ def _inputs(reading: ClauseReader, lineage: Mapping | None) -> Iterator[FieldSou
 
 
 def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
-    """The field with its type, and the fields that are nested in it."""
+    """The field with its type and its nested fields."""
     reading = around.reading
     physical = _physical_type(around, node)
     if physical is not None:
@@ -177,7 +177,7 @@ def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
     if known is None and "fields" in node.entries:
         known = "struct"
     if known == "struct" and not _has_fields(node):
-        known = "any"  # a struct, a map, or a text of JSON
+        known = "any"  # a struct, a map, or a JSON string
     item = replace(item, type=known, written_type=written)
     for kind, keys in _NESTED.items():
         for key in keys if kind != known else ():
@@ -197,7 +197,7 @@ def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
 
 
 def _physical_type(around: FieldContext, node: Mapping) -> str | None:
-    """The type of Databricks that a field names; its nested fields tell more, where it has some."""
+    """The Databricks type of a field; its nested fields, if any, are more precise."""
     config = around.reading.mapping(node, "config")
     written = around.reading.text(config, "databricksType")
     has_fields = any(key in node.entries for keys in _NESTED.values() for key in keys)
@@ -297,7 +297,7 @@ def _values(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]
 
 
 def _family(field_type: str | None) -> Family | None:
-    """The family of a type; None where any value may be in the field."""
+    """The family of a type; None if the field may contain any value."""
     if field_type in (None, "any"):
         return None
     return Family.NUMBER if field_type == "number" else family_of(str(field_type))

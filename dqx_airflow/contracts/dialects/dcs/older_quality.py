@@ -1,4 +1,4 @@
-"""The `quality` at the top of contracts of 0.9: SodaCL or Great Expectations about all models."""
+"""The top-level `quality` of contracts of 0.9: SodaCL or Great Expectations for all models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Se
 from dqx_airflow.values import SourceFile
 
 PlacedRule: TypeAlias = "tuple[str, str | None, Rule]"
-"""A rule, with the model and the column that it is about; no column where it is about the model."""
+"""A rule with its model and column; the column is None for a rule about the model."""
 
 _ABOUT = "checks for "
 _IN_A_FILE = "checks in another file are not read: write them here"
@@ -54,7 +54,7 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
 def _translations(
     kind: str, said: Node, top: Mapping, models: tuple[Model, ...]
 ) -> Iterator[tuple[str, Node, Translation | str]]:
-    """What each check demands of a model, with the node that carries it."""
+    """The demands of each check on a model, with its node."""
     for key, entry in top.entries.items():
         name = key.removeprefix(_ABOUT)
         model = next((item for item in models if item.name == name), None)
@@ -70,7 +70,7 @@ def _translations(
 
 
 def _parsed(node: Node | None) -> Node | None:
-    """A node, or what a text of YAML or JSON holds."""
+    """A node, or the contents of a YAML or JSON string."""
     if isinstance(node, Scalar):
         return yaml_document.read_document(SourceFile("", node.text)).root
     return node

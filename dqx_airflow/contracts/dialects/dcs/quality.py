@@ -27,7 +27,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
 from dqx_airflow.values import SourceFile
 
 Placed: TypeAlias = "tuple[str | None, Rule]"
-"""A rule, with the column that it is about; None where it is about the model."""
+"""A rule with its column; None for a rule about the model."""
 
 _REMARKS = ("type", "engine", "name", "id", "description", "dimension", "severity", "tags")
 _ENGINES = {
@@ -46,7 +46,7 @@ _NO_THRESHOLD = "it has no threshold: write mustBe, mustBeLessThan or another on
 class _Rule:
     """A rule of `quality` that is being read.
 
-    `column` is that of the field it stands at, `fields` are those that it may be moved to.
+    `column` is that of its field, `fields` are those that it may be moved to.
     """
 
     reading: ClauseReader
@@ -60,7 +60,7 @@ class _Rule:
 
     @property
     def kind(self) -> str:
-        """The type; where it is left out, what the other keys say."""
+        """The type; if it is left out, the one implied by the other keys."""
         if (written := self.text("type")) is not None:
             return written
         signs = {"metric": "library", "query": "sql", "engine": "custom", "description": "text"}
@@ -136,14 +136,15 @@ def _custom(rule: _Rule) -> Iterable[Placed]:
 
 
 def _check(node: Node | None) -> MappingType[str, Any] | None:
-    """The rule of another tool, which may be a text of YAML as well."""
+    """The rule of another tool, which may also be a YAML string."""
     if isinstance(node, Scalar):
         node = yaml_document.read_document(SourceFile("", node.text)).root
     return yaml_document.plain(node) if isinstance(node, Mapping) else None
 
 
 def _rules(rule: _Rule, translation: Translation | str, *keys: str) -> Iterable[Placed]:
-    """The rules that the demands make. What is at the keys carries them, and the thresholds do."""
+    """The rules for the demands, with the values of the keys and the thresholds as their
+    clauses."""
     if isinstance(translation, str):
         return _refused(rule, translation)
     if not has_place(translation, (*rule.fields, rule.column)):
@@ -174,13 +175,13 @@ def _rules(rule: _Rule, translation: Translation | str, *keys: str) -> Iterable[
 
 
 def has_place(translation: Translation, columns: Collection[str | None]) -> bool:
-    """False where demands do not name their column, and none of these is it."""
+    """False if demands do not name their column, and there is none to move them to."""
     of_a_field = any(isinstance(demand, _OF_A_FIELD) for demand in translation.demands)
     return translation.column is None or translation.column in columns or not of_a_field
 
 
 def _carrying(reading: ClauseReader, node: Node, remarks: tuple[str, ...]) -> Iterator[Node]:
-    """The leaves below a node that make a rule; remarks are documented."""
+    """The leaves below a node that form a rule; remarks are documented."""
     if not isinstance(node, Mapping):
         yield from leaves(node)
         return
@@ -194,7 +195,7 @@ def _carrying(reading: ClauseReader, node: Node, remarks: tuple[str, ...]) -> It
 def _refused(
     rule: _Rule, reason: str, code: str | None = None, help: str | None = None
 ) -> tuple[Placed, ...]:
-    """No rule: every leaf is unsupported, but for what the rule is called."""
+    """No rule: every leaf is unsupported, except for the name of the rule."""
     reading = rule.reading
     called = slug(rule.text("name") or rule.text("id") or "") or rule.kind or "quality"
     name = ".".join(filter(None, (reading.model, rule.column, called)))

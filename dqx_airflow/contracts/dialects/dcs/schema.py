@@ -1,4 +1,4 @@
-"""The JSON Schema of the Data Contract Specification, as all versions that are read permit it."""
+"""The JSON Schema of the Data Contract Specification, as the union of all supported versions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 VERSIONS = ("0.9.0", "0.9.1", "0.9.2", "0.9.3", "1.1.0", "1.2.0", "1.2.1")
 
 _OF_EVERY_RULE = ("id", "name", "dimension", "severity", "tags", "engine", "specification")
-"""What a rule of `quality` may say of itself, as the standard after this one has it."""
+"""Properties of a rule of `quality`, as in the successor of the standard."""
 
 _SCALAR = {"type": ["string", "number", "boolean", "null"]}
 
 
 @cache
 def load_schema() -> dict[str, Any]:
-    """The schema of the newest version, less what it forbids for no reason or forbids by mistake.
+    """The schema of the newest version, without restrictions that are arbitrary or mistaken.
 
-    A version that is not known is told apart from what does not fit, so its list is not in it.
+    An unknown version is reported separately, so the list of versions is not in it.
     """
     text = files("datacontract_specification").joinpath("schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
@@ -27,7 +27,7 @@ def load_schema() -> dict[str, Any]:
     properties["dataContractSpecification"] = {"type": ["string", "number"]}
     # "such as a UUID, URN, slug, string, or number", says the specification.
     properties["id"] = {"type": ["string", "number"]}
-    # These stood beside the servers in 0.9.
+    # In 0.9 these were next to the servers.
     properties["servers"]["properties"] = {
         "description": {"type": "string"},
         "environment": {"type": "string"},
@@ -38,11 +38,11 @@ def load_schema() -> dict[str, Any]:
     model |= {key: {} for key in ("tags", "links", "namespace")}
     policies = properties["terms"]["properties"]["policies"]["items"]["properties"]
     policies["name"] = {}
-    # A definition of 0.9 said for which domain it was.
+    # A definition of 0.9 named its domain.
     properties["definitions"]["additionalProperties"]["properties"] |= {"domain": {}, "name": {}}
     for owner in (model["fields"], properties["definitions"]):
         described = owner["additionalProperties"]["properties"]
-        # Numbers are listed by contracts whose field is one; examples are of the field's type.
+        # Numbers are listed by contracts with a numeric field; examples are of the field's type.
         described["enum"] = {"type": "array", "items": _SCALAR}
         described["example"] = {}
     properties["definitions"]["additionalProperties"].pop("required")
@@ -57,7 +57,7 @@ def load_schema() -> dict[str, Any]:
 
 
 def _permit_quality_without_type(parts: list[dict[str, Any]]) -> None:
-    """`if` holds of a rule without a `type` as well, and would ask for the keys of all types."""
+    """`if` also matches a rule without a `type`, and would require the keys of all types."""
     for part in parts:
         condition = part.get("if", {})
         for alternative in condition.get("anyOf", [condition]):

@@ -1,4 +1,4 @@
-"""The servers of a data contract: where the data is, and which SQL is spoken there."""
+"""The servers of a data contract: where the data is, and their SQL dialect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SQL = {
     "snowflake": "snowflake",
     "sqlserver": "tsql",
     "trino": "trino",
-    # Files are asked with DuckDB by the Data Contract CLI, and rules about them are written so.
+    # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
     **dict.fromkeys(("azure", "gcs", "local", "s3", "sftp"), "duckdb"),
 }
 SQL_DIALECTS = {
@@ -33,7 +33,7 @@ SQL_DIALECTS = {
     "duckdb": "duckdb",
     "postgresql": "postgres",
 }
-"""The words for dialects of SQL, with the names that sqlglot has; None for Spark's own."""
+"""The SQL dialects, with their names in sqlglot; None for Spark's own."""
 _TABLES = {
     "bigquery": ("project", "dataset"),
     "databricks": ("catalog", "schema"),
@@ -47,12 +47,12 @@ _TABLES = {
 }
 _STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
 STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
-"""The formats that files and messages have."""
+"""The formats of files and messages."""
 _PLACES = ("location", "path", "topic", "stream")
 
 
 def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Server]:
-    """The servers; nothing that is said about them can be broken by data."""
+    """The servers; data cannot violate anything about them."""
     reading.documented(servers, "where the data is found")
     for name, entry in servers.entries.items() if servers is not None else ():
         if not isinstance(entry.node, Mapping):
@@ -76,7 +76,7 @@ def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Ser
 
 
 def sql_dialect_of(word: str) -> str | None:
-    """The name that sqlglot has for a `dialect`, None for Spark's own.
+    """The name in sqlglot for a `dialect`, None for Spark's own.
 
     :raises KeyError: there is no such dialect.
     """
@@ -92,7 +92,7 @@ def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
 
 
 def _reader_options(reading: ClauseReader, server: Mapping) -> tuple[tuple[str, str], ...]:
-    """What Spark has to know to read the files: JSON in one array takes several lines."""
+    """Reader options for the files: JSON in a single array spans several lines."""
     delimiter = reading.text(server, "delimiter")
     if delimiter == "array":
         return (("multiLine", "true"),)
@@ -102,11 +102,11 @@ def _reader_options(reading: ClauseReader, server: Mapping) -> tuple[tuple[str, 
 
 
 def endpoint_options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
-    """What Hadoop has to know to reach a store that speaks S3 and is not that of AWS."""
+    """Hadoop settings for an S3-compatible store that is not AWS."""
     endpoint = reading.text(server, "endpointUrl")
     if endpoint is not None:
         yield "fs.s3a.endpoint", endpoint
-        # Buckets of MinIO and its like are parts of the path, and not names of hosts.
+        # In MinIO and similar stores a bucket is part of the path, not of the host name.
         yield "fs.s3a.path.style.access", "true"
         if endpoint.lower().startswith("http:"):
             yield "fs.s3a.connection.ssl.enabled", "false"

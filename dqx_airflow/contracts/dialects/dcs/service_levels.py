@@ -15,7 +15,8 @@ from dqx_airflow.contracts.model import Model, Promise
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, show_path
 
 _LEEWAY = 0.1
-"""So much may an interval in words differ from that of a cron expression: months are not equal."""
+"""The allowed difference between an interval in words and that of a cron expression: months
+vary."""
 _OF_OPERATIONS = {
     "availability": "about the system, not about the data",
     "support": "about people, not about the data",
@@ -26,18 +27,18 @@ _NO_FIELD = "no such field"
 Place: TypeAlias = "tuple[Model, str]"
 """A column of a model."""
 PlacedColumn: TypeAlias = "tuple[Model, str | None]"
-"""A column of a model; None where the model has to tell which."""
+"""A column of a model; None if the model has to determine it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Levels:
-    """What the reading of a service level depends on beside the level."""
+    """The context for reading a service level."""
 
     reading: ClauseReader
     models: tuple[Model, ...]
 
     def place(self, level: Mapping, key: str) -> Place | str:
-        """The column that `model.field` names, or why there is none."""
+        """The column of `model.field`, or why there is none."""
         written = self.reading.text(level, key)
         if written is None:
             return f"needs a {key} to be checked"
@@ -45,13 +46,13 @@ class _Levels:
         for model in self.models:
             if model.name == name and model.field_at(path) is not None:
                 return model, path
-        # The name of a model may be left out where one alone has such a field.
+        # The name of a model may be left out if only one has such a field.
         having = [model for model in self.models if model.field_at(written) is not None]
         return (having[0], written) if len(having) == 1 else f"{_NO_FIELD} {written}"
 
     def timed(self, level: Mapping) -> PlacedColumn | str:
-        """The column of the timestampField. Without one it is that which the only model has, or the
-        only timestamp of all models."""
+        """The column of the timestampField. Without one it is that of the only model, or the only
+        timestamp of all models."""
         if self.reading.text(level, "timestampField") is not None:
             return self.place(level, "timestampField")
         if len(self.models) == 1:
@@ -81,7 +82,7 @@ class _Levels:
 
 
 def text_duration_s(reading: ClauseReader, node: Node | None) -> float | None:
-    """The seconds of a duration. What is no text at all is what the schema reports."""
+    """The seconds of a duration. The schema reports a value that is not a string."""
     is_text = isinstance(node, Scalar) and isinstance(node.value, str)
     return duration_s(node, reading.report) if node is not None and is_text else None
 
@@ -89,7 +90,7 @@ def text_duration_s(reading: ClauseReader, node: Node | None) -> float | None:
 def read_service_levels(
     reading: ClauseReader, node: Mapping | None, models: tuple[Model, ...]
 ) -> Iterator[PlacedRule]:
-    """The rules that the service levels make."""
+    """The rules of the service levels."""
     levels = _Levels(reading, models)
     for name, entry in node.entries.items() if node is not None else ():
         level = reading.mapping(node, name)
@@ -126,7 +127,7 @@ def _age(
     name: str,
     demand_of: Callable[[str | None, float], Fresh | Retained],
 ) -> Iterator[PlacedRule]:
-    """A bound on the age of a column: the keys of the duration and of the column."""
+    """A limit on the age of a column: the keys of the duration and of the column."""
     seconds, place = levels.seconds(level, keys[0]), levels.timed(level)
     if isinstance(place, str):
         levels.refuse(level, keys, place)
@@ -155,7 +156,7 @@ def _latency(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
 
 
 def _frequency(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
-    """New rows in every model, as often as `interval` and `cron` say, which have to agree."""
+    """New rows in every model at the interval of `interval` and `cron`, which must agree."""
     reading = levels.reading
     reading.documented_keys(level, "type", reason="how the data is processed")
     written, cron = reading.text(level, "interval"), reading.text(level, "cron")

@@ -213,7 +213,7 @@ def _about(path: str, promises: tuple[PlacedRule, ...]) -> Iterator[Rule]:
 
 
 def _about_none_of(fields: list[Field], promises: tuple[PlacedRule, ...]) -> Iterator[Rule]:
-    """The rules about the table, and those about columns that the contract does not have."""
+    """The rules about the table, and those for columns that the contract does not have."""
     paths = {item.path for item in fields}
     return (rule for column, rule in promises if column not in paths)
 
@@ -281,7 +281,7 @@ def _bound(
 
 
 def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Rule | None:
-    """The digits behind the point that a text such as `2 decimals (cents)` allows."""
+    """The decimal places that a text such as `2 decimals (cents)` allows."""
     node, written = column.get("precision"), reading.text(column, "precision")
     match = _DECIMALS.fullmatch(written) if written is not None else None
     if match is None:
@@ -313,9 +313,8 @@ _COLUMN_RULES = (
 
 
 def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool:
-    """Whether no value may be shown: of a restricted table, and of one with personal data of which
-    no column is said to hold it.
-    """
+    """Whether all values are masked: for a restricted table, and for one with personal data in
+    unspecified columns."""
     compliance = reading.mapping(top, "compliance")
     reading.documented_keys(
         compliance, "classifications", "sensitivity_label", "regulations", "requires_sorn"

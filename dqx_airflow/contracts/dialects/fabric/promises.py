@@ -1,4 +1,4 @@
-"""What a contract for Fabric promises of its data: quality, volume, retention, service."""
+"""The promises of a contract for Fabric: quality, volume, retention, service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dqx_airflow.contracts.model import Rule
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence
 
 PlacedRule: TypeAlias = "tuple[str | None, Rule]"
-"""A rule, with the column that it is about; None where it is about the table."""
+"""A rule with its column; None for a rule about the table."""
 
 
 _SAY_CLOCK = "name it: `measured_as: max(column) vs now()`"
@@ -46,7 +46,7 @@ _UNITS_S = {"seconds": 1, "minutes": MINUTE_S, "hours": HOUR_S, "days": DAY_S}
 
 
 def promised_rules(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
-    """The rules, each with the path of the column that it is about; None for the table."""
+    """The rules, each with the path of its column; None for the table."""
     quality = reading.mapping(top, "quality")
     freshness = reading.mapping(quality, "freshness")
     clock = _clock(reading, freshness)
@@ -63,7 +63,8 @@ def promised_rules(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
 
 
 def _clock(reading: ClauseReader, freshness: Mapping | None) -> str | None:
-    """The column that tells when a row came to be: `event_ts` of `max(event_ts) vs now()`."""
+    """The column with the time at which a row was created: `event_ts` in `max(event_ts) vs
+    now()`."""
     match = _AGE.fullmatch(reading.text(freshness, "measured_as") or "")
     return column_path(match[1]) if match else None
 
@@ -129,7 +130,7 @@ def _volume(
         return
     baseline = reading.number(volume, "baseline_rows_per_day")
     baseline_node = volume.get("baseline_rows_per_day")
-    # Two spellings with two meanings: of the mean of a week, and of each day.
+    # Two spellings with two meanings: the mean of a week, and each day.
     for key, days in (("alert_band", _WEEK_DAYS), ("alert_if_outside_band", 1)):
         band = _band(volume.get(key))
         if band is None:
@@ -148,7 +149,7 @@ def _volume(
 
 
 def _band(node: Node | None) -> tuple[float, float] | None:
-    """The multiples of `[0.5, 2.0]` and `0.5..2.0`."""
+    """The multiples in `[0.5, 2.0]` and `0.5..2.0`."""
     if isinstance(node, Sequence):
         parts = [item.text for item in node.items if isinstance(item, Scalar)]
     else:

@@ -1,7 +1,7 @@
-"""Rules that contracts hold in other languages, as demands: ONE module a language.
+"""Rules of contracts in other languages, as demands: ONE module for each language.
 
-Each has `translate`, which takes a rule as plain values and gives a `Translation`, or says in words
-why there is no counterpart.
+Each has `translate`, which takes a rule as plain values and returns a `Translation`, or says in
+words why there is no counterpart.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dqx_airflow.values import Severity
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What a foreign rule demands.
+    """The demands of a foreign rule.
 
-    `kind` names it where it has no `name` of its own. The demands are about `column`, or about the
-    whole model where that is None; `share` is that of `Rule`. `remarks` are keys of the rule that
-    no data can break.
+    `kind` is its name if it has no `name` of its own. The demands are about `column`, or about the
+    whole model if that is None; `share` is that of `Rule`. `remarks` are keys of the rule that data
+    cannot violate.
     """
 
     kind: str

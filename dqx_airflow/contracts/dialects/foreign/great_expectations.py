@@ -30,7 +30,7 @@ _KINDS = {**OF_VALUES, **OF_COLUMNS, **OF_TABLES}
 def translate(
     expectation: Mapping[str, Any], column: str | None, sql_dialect: str | None = None
 ) -> Translation | str:
-    """What an expectation demands. Its `column` wins over the one of the field it stands at.
+    """The demands of an expectation. Its `column` wins over that of its field.
 
     :param sql_dialect: the dialect of the SQL in the expectation.
     """

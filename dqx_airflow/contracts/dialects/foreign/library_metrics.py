@@ -28,7 +28,7 @@ _UNITS = {"rows": False, "percent": True}
 
 
 def translate(rule: Mapping[str, Any], column: str | None) -> Translation | str:
-    """What a rule with a `metric` demands of a column, or of the rows of a model."""
+    """The demands of a rule with a `metric` on a column, or on the rows of a model."""
     written = str(rule.get("metric") or rule.get("rule") or "")
     metric = _OLDER_NAMES.get(written, written)
     if metric not in _METRICS:

@@ -1,4 +1,4 @@
-"""The words for severity that contracts use, as severities of DQL."""
+"""The words for severity in contracts, as severities of DQL."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ _WORDS = {
 
 
 def severity_of(word: str | None) -> Severity | None:
-    """The severity that a word means; None for no word, and for one that is not known."""
+    """The severity for a word; None for no word, and for an unknown one."""
     return _WORDS.get(word.strip().lower()) if word else None

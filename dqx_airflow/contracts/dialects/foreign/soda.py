@@ -1,4 +1,4 @@
-"""Checks of Soda's data contracts (`type: row_count`), as its check reference for 3.3 has them."""
+"""Checks of Soda's data contracts (`type: row_count`), according to its check reference for 3.3."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _FILTER_KEYS = ("filter_sql", "filter")
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A check that is being translated: what it says, and the comparisons that it makes."""
+    """A check that is being translated: its keys, and its comparisons."""
 
     kind: str
     keys: Mapping[str, Any]
@@ -86,7 +86,7 @@ class _Check:
     sql_dialect: str | None
 
     def first(self, keys: Iterable[str]) -> Any:
-        """The value of the first of some spellings of one key."""
+        """The value of the first existing spelling of a key."""
         return next((self.keys[key] for key in keys if key in self.keys), None)
 
     @property
@@ -100,7 +100,7 @@ _Found = tuple[Demand, ...] | str
 def translate(
     check: Mapping[str, Any], column: str | None, sql_dialect: str | None = None
 ) -> Translation | str:
-    """What a check demands of a column, or of a model where `column` is None.
+    """The demands of a check on a column, or on a model if `column` is None.
 
     :param sql_dialect: the dialect of the SQL in the check.
     """
@@ -137,7 +137,7 @@ def translate(
 
 
 def comparisons(check: Mapping[str, Any]) -> tuple[Condition, ...] | str:
-    """The comparisons; a lower bound above the upper one asks for a value outside of both."""
+    """The comparisons; a lower bound above the upper one means a value outside of both."""
     compared = conditions(check)
     if isinstance(compared, str):
         return compared
@@ -216,7 +216,7 @@ def _invalid(check: _Check) -> _Found:
 
 
 def _refused(check: _Check) -> tuple[str, ...] | str | None:
-    """The predicates of SQL for values that are named as invalid; None where none is named."""
+    """The SQL predicates for values named as invalid; None if none is named."""
     keys, name = check.keys, sql_name(str(check.column))
     refused = []
     if "invalid_values" in keys:
@@ -230,7 +230,7 @@ def _refused(check: _Check) -> tuple[str, ...] | str | None:
 
 
 def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
-    """What a valid value satisfies: all of it."""
+    """The conditions on a valid value, which must all hold."""
     keys, demands = check.keys, list[ValueDemand]()
     pattern = check.first(_REGEX_KEYS)
     if "valid_values" in keys:
@@ -315,9 +315,9 @@ def _query(check: _Check, keys: tuple[str, ...], query_of: Callable[[str], str])
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of check: how it is translated, and the keys that it knows beside thresholds.
+    """A kind of check: its translation, and its keys besides thresholds.
 
-    `implied` is the comparison of a kind that takes no threshold.
+    `implied` is the comparison of a kind without a threshold.
     """
 
     demands: Callable[[_Check], _Found]

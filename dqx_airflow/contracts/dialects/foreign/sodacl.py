@@ -35,7 +35,7 @@ _OF_COLUMNS = ("duplicate_count", "duplicate_percent")
 
 
 def translate(check: object) -> Translation | str:
-    """What a check demands: a text, or a mapping of one with what it is configured to."""
+    """The demands of a check: a string, or a mapping from one to its configuration."""
     text, given = next(iter(check.items())) if isinstance(check, dict) and check else (check, {})
     if not isinstance(text, str) or not isinstance(given, Mapping):
         return f"SodaCL's check '{text}' has no counterpart"
@@ -73,7 +73,7 @@ def _path(name: str) -> str:
 
 
 def _number(text: str) -> int | float | None:
-    """A number; SodaCL writes percentages with their sign or without."""
+    """A number; SodaCL writes percentages with or without a percent sign."""
     bare = text.strip().removesuffix("%").strip()
     if not re.fullmatch(r"[-+]?\d+(\.\d+)?", bare):
         return None
@@ -90,8 +90,8 @@ def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 def threshold(comparison: str) -> dict[str, Any] | None:
-    """A comparison with numbers as Soda's keys: `> 5` is `must_be_greater_than: 5`; None if it
-    compares with something else."""
+    """A comparison with numbers as Soda's keys: `> 5` is `must_be_greater_than: 5`; None for other
+    comparisons."""
     if match := _RANGE.fullmatch(comparison):
         bounds = [_number(match["low"]), _number(match["high"])]
         key = "must_not_be_between" if match["negation"] else "must_be_between"

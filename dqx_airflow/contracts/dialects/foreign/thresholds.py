@@ -32,7 +32,7 @@ def is_threshold(key: str) -> bool:
 
 
 def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...] | str:
-    """All comparisons that a rule makes of its value, or why one of them cannot be made."""
+    """All comparisons of a rule, or why one of them cannot be made."""
     bounds = []
     for key, value in rule.items():
         if not is_threshold(key):
@@ -47,7 +47,7 @@ def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...] | str:
 
 
 def permits_none(condition: Condition, *, is_percent: bool = False) -> bool:
-    """True where zero alone satisfies the condition on a count, or on a percentage of the rows."""
+    """True if only zero satisfies the condition on a count, or on a percentage of the rows."""
     op, bound = condition.op, condition.bound
     if op == "==" or is_percent:
         return op in ("==", "<=") and bound == 0

@@ -1,6 +1,6 @@
-"""Demands on the values of a column, and their SQL for Spark where some values may break them.
+"""Demands on the values of a column, and their Spark SQL if some values may violate them.
 
-Columns are written as DQL writes them: `address.city`, backticks around what is no plain word.
+Columns are written as in DQL: `address.city`, with backticks around anything but plain words.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ ValueDemand: TypeAlias = OneOf | Pattern | HasFormat | Bound | Length
 
 
 def values_in(items: object) -> tuple[Literal, ...] | None:
-    """The values in a list, NULL left out; None where it is no list, or nothing to compare with."""
+    """The values in a list, without NULL; None if it is not a list, or has nothing to compare
+    with."""
     if not isinstance(items, list):
         return None
     values = tuple(item for item in items if item is not None)
@@ -46,20 +47,20 @@ def is_value(item: object) -> bool:
 
 
 def sql_name(column: str) -> str:
-    """A column of DQL as Spark SQL writes it: each part of its path in backticks."""
+    """A DQL column as Spark SQL: each part of its path in backticks."""
     parts = re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", column)
     return quote_name(*(quoted.replace("``", "`") or plain for quoted, plain in parts))
 
 
 def rlike(name: str, expression: str) -> str:
-    """That a string matches an expression of which `$` is the very end, as Spark SQL."""
-    with suppress(PatternError):  # what is wrong with it is said when the SQL is read
+    """A string matches an expression in which `$` is the end of the string, as Spark SQL."""
+    with suppress(PatternError):  # its mistakes are reported when the SQL is parsed
         expression = ended(expression)
     return f"{name} RLIKE {quote_literal(expression)}"
 
 
 def predicate(column: str, demand: ValueDemand) -> str:
-    """A predicate of Spark SQL that holds where the value of the column satisfies the demand."""
+    """A Spark SQL predicate that is true if the value of the column satisfies the demand."""
     name = sql_name(column)
     match demand:
         case OneOf(values):
@@ -90,7 +91,7 @@ def literals(values: tuple[Literal, ...]) -> str:
 def invalid_values(
     column: str, demands: tuple[ValueDemand, ...], condition: Condition, *, is_percent: bool
 ) -> tuple[Demand, ...]:
-    """What a condition on the number of invalid values demands; NULL is not invalid."""
+    """The demands of a condition on the number of invalid values; NULL is not invalid."""
     if permits_none(condition, is_percent=is_percent):
         return demands
     match demands:
@@ -109,7 +110,7 @@ def invalid_values(
 def repeated_rows(
     columns: tuple[str, ...], condition: Condition, *, is_percent: bool
 ) -> tuple[Demand, ...]:
-    """What a condition on the number of duplicates in columns demands."""
+    """The demands of a condition on the number of duplicates in columns."""
     if permits_none(condition, is_percent=is_percent):
         return (Unique(columns),)
     return (MetricRule("duplicate_count", columns, condition, is_percent),)

@@ -81,7 +81,7 @@ def _read(reading: ClauseReader) -> Contract:
 
 
 def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> OdcsContext:
-    """What the document is read with. Of several servers, the first one is spoken of."""
+    """The context for reading the document. Of several servers, the first one counts."""
     kind = servers[0].type if servers else None
     version = (reading.text(reading.root, "apiVersion") or "").removeprefix("v")
     return OdcsContext(
@@ -94,7 +94,7 @@ def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> OdcsContext:
 
 
 def _team(reading: ClauseReader) -> tuple[str | None, tuple[str, ...]]:
-    """The owner and the names of the members: of the list of 3.0, or of the mapping of 3.1."""
+    """The owner and the names of the members: from the list of 3.0, or the mapping of 3.1."""
     team = reading.mapping(reading.root, "team")
     holder, key = (team, "members") if team is not None else (reading.root, "team")
     names = {}
@@ -169,14 +169,14 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[PlacedRule, ...])
 
 
 def _with_rules(item: Field, placed: Iterable[tuple[str | None, Rule]]) -> Field:
-    """The field, and those nested in it, with the rules that are about them."""
+    """The field and its nested fields, with the rules about them."""
     rules = with_unique_names((*item.rules, *(rule for path, rule in placed if path == item.path)))
     fields = tuple(_with_rules(inner, placed) for inner in item.fields)
     return replace(item, rules=rules, fields=fields)
 
 
 def _position(context: OdcsContext, column: Mapping, key: str) -> float:
-    """The place of a column in a key; those without one come last, as they are written."""
+    """The position of a column in a key; those without one come last, in document order."""
     position = context.reading.number(column, key)
     return float("inf") if position is None or position < 0 else position
 
@@ -199,7 +199,8 @@ def _partitions(context: OdcsContext, columns: list[Mapping]) -> tuple[str, ...]
 
 
 def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
-    """The references that an object names with both of their ends, which may be several columns."""
+    """The references that an object declares with both of their ends, which may be several
+    columns."""
     reading = context.reading
     for relation in reading.mappings(node, "relationships"):
         context.document_remarks(relation, "type", "description")
@@ -221,7 +222,7 @@ def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
 
 
 def _odd_ends(model: str, here: list[Element], there: list[Element]) -> str | None:
-    """Why two ends are none of a reference of the model."""
+    """Why two ends are not those of a reference of the model."""
     if len(here) != len(there) or not here:
         return f"it has {len(here)} in `from` and {len(there)} in `to`: write as many in both"
     if {end.model for end in here} != {model}:

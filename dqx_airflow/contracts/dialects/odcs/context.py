@@ -1,4 +1,4 @@
-"""What all parts of a contract of the standard are read with."""
+"""The context for all parts of an ODCS contract."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ABOUT_ELEMENTS = ("name", "physicalName", "businessName", "description", "synon
 
 @dataclass(frozen=True, slots=True)
 class OdcsContext:
-    """A reading, the elements of the document, and the server that it speaks of.
+    """A reading, the elements of the document, and its server.
 
-    `is_spark`: the physical types are those of Spark. `is_3_0`: there is one logical type for
-    dates and times. `model` is the object that is being read.
+    `is_spark`: the physical types are those of Spark. `is_3_0`: there is a single logical type for
+    dates and times. `model` is the object being read.
     """
 
     reading: ClauseReader
@@ -28,9 +28,9 @@ class OdcsContext:
     model: str = ""
 
     def document_remarks(self, node: Mapping, *keys: str) -> None:
-        """Marks what people read and no data can break."""
+        """Marks what is for readers, and data cannot violate."""
         self.reading.documented_keys(node, *_ABOUT, *keys)
 
     def document_element(self, node: Mapping, *keys: str) -> None:
-        """Marks what describes an object or a property."""
+        """Marks the description of an object or a property."""
         self.document_remarks(node, *_ABOUT_ELEMENTS, "deprecated", *keys)

@@ -29,7 +29,7 @@ _DAYS = {
 
 
 def with_policy(reading: ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
-    """The lifecycle with the dates, the periods and the cadence that the document adds."""
+    """The lifecycle, with the dates, the periods and the cadence that the document adds."""
     known: dict[str, Any] = {}
     for name, item in _properties(reading):
         if name in _TEXTS:

@@ -1,4 +1,4 @@
-"""The elements of a contract by the names and ids that its references use."""
+"""The elements of a contract, by the names and ids in its references."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _OUTSIDE = re.compile(r"(?P<file>[^#]+\.ya?ml)#(?P<inside>.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A property of an object: the model that it is in, and its column as DQL writes it.
+    """A property of an object: its model, and its column as DQL writes it.
 
-    `name` is what the data calls it, `path` leads to it through the structs around it.
+    `name` is its name in the data, `path` leads to it through the enclosing structs.
     """
 
     model: str
@@ -36,7 +36,7 @@ class Elements:
     objects: tuple[str, ...]
 
     def named(self, name: str) -> Element | str:
-        """The element that `object.property` means, or why it means none.
+        """The element of `object.property`, or why there is none.
 
         With a single object its name may be left out.
         """
@@ -49,7 +49,7 @@ class Elements:
         return f"unknown property '{name}'" + (f": did you mean '{near}'?" if near else "")
 
     def referred(self, reference: str) -> Element | str:
-        """The element that the `to` of a relationship means, here or in another contract."""
+        """The element in the `to` of a relationship, in this or another contract."""
         outside = _OUTSIDE.fullmatch(reference.strip())
         inside = (outside["inside"] if outside else reference).strip().removeprefix("/")
         if "/" in inside:
@@ -67,7 +67,7 @@ class Elements:
         return Element(model, ".".join(map(column_path, path.split("."))), path)
 
     def name_in_data(self, model: str, name: str) -> str:
-        """The name that the column of a property of a model has in the data."""
+        """The name of the column of a property in the data."""
         element = self.by_name.get(f"{model}.{name}")
         return element.name if element is not None else name
 
@@ -92,13 +92,13 @@ def elements_of(reading: ClauseReader) -> Elements:
 
 
 def physical_name(reading: ClauseReader, item: Mapping) -> str:
-    """The name that a column has in the data."""
+    """The name of a column in the data."""
     return reading.text(item, "physicalName") or reading.text(item, "name") or ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The names, the ids and the columns on the way to a property."""
+    """The names, the ids and the columns on the path to a property."""
 
     names: tuple[str, ...] = ()
     ids: tuple[str | None, ...] = ()

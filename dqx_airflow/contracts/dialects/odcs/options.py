@@ -34,7 +34,7 @@ _NUMBERS = ("integer", "number")
 def option_rules(
     reading: ClauseReader, owner: Mapping, item: Field, logical: str | None
 ) -> Iterator[Rule]:
-    """The rules that the options of a property make, whose logical type is known or not."""
+    """The rules for the options of a property, whose logical type may be unknown."""
     options = reading.mapping(owner, "logicalTypeOptions")
     if options is not None:
         yield from _bounds(reading, options, item, logical)
@@ -66,7 +66,7 @@ def _bounds(
     def bound(key: str, name: str, op: str) -> Rule | None:
         limit = reading.text(options, key)
         if logical in _NUMBERS and reading.number(options, key) is None:
-            return None  # it does not fit the schema, which is told already
+            return None  # it does not fit the schema, which was reported
         if meant is not None and limit is not None:
             shown = limit if logical in _NUMBERS else f"CAST({quote_literal(limit)} AS TIMESTAMP)"
             demand = RowsSatisfy(f"{meant} {op} {shown}", "spark")
@@ -77,7 +77,7 @@ def _bounds(
         ("minimum", "exclusiveMinimum", ">=", ">"),
         ("maximum", "exclusiveMaximum", "<=", "<"),
     ):
-        # In 3.0 it is true or false, and says of `minimum` that it is not reached itself.
+        # In 3.0 it is a boolean, and makes `minimum` exclusive.
         if (is_strict := reading.truth(options, exclusive)) is not None:
             name = f"exclusive_{key}" if is_strict else key
             op = strict if is_strict else inclusive
@@ -180,7 +180,7 @@ def _number_format(reading: ClauseReader, written: str, node: Node, item: Field)
 
 
 def _time_format(reading: ClauseReader, written: str, node: Node, item: Field) -> Iterator[Rule]:
-    """The form of a date matters where it is held as a text."""
+    """The format of a date matters if it is stored as a string."""
     if item.type != "string":
         reading.documented(node, "a date has no format once it is one")
     elif written == _ISO_DATE:
@@ -192,10 +192,8 @@ def _time_format(reading: ClauseReader, written: str, node: Node, item: Field) -
 
 
 def _meant(item: Field, logical: str | None, written: str | None) -> str | None:
-    """What a text means, NULL where it means nothing; None where its own order is the due one.
-
-    That of dates is, as ISO writes them.
-    """
+    """The meaning of a string, NULL if it has none; None if its own order is the right one, as for
+    ISO dates."""
     if item.type != "string":
         return None
     if logical in _NUMBERS:

@@ -1,4 +1,4 @@
-"""The properties of an object: columns, and what is nested in them."""
+"""The properties of an object: columns, and everything nested in them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _IN_TEXT = {
     "integer": "integer",
     "number": "number",
 }
-"""The formats that texts have which stand for values of a logical type."""
+"""The formats of strings that represent values of a logical type."""
 
 _IMPLIED = {"properties": "object", "items": "array", "map": "map"}
-"""What a property is that says what is in it, and no more."""
+"""The type of a property that only describes its contents."""
 
 _DOCUMENTS = ("object", "array")
-"""Logical types whose values columns also hold as JSON."""
+"""Logical types whose values columns may also hold as JSON."""
 
 _TIMES = ("date", "timestamp", "time")
 
@@ -52,14 +52,14 @@ _VECTOR_ITEMS = {
 
 
 def read_property(context: OdcsContext, node: Mapping, path: str | None = None) -> Field:
-    """A property with all that is nested in it. `path` is that of what it is nested in."""
+    """A property with everything nested in it. `path` is that of its parent."""
     name = physical_name(context.reading, node)
     own = column_path(name)
     return _read(context, node, name, own if path is None else f"{path}.{own}")
 
 
 def is_column(context: OdcsContext, node: Mapping) -> bool:
-    """False for a measure, and for a dimension that is computed: no data has such a column."""
+    """False for a measure, and for a computed dimension: data has no such column."""
     semantic = context.reading.text(node, "semanticType")
     return semantic != "measure" and not (
         semantic == "dimension" and "transformLogic" in node.entries
@@ -67,7 +67,7 @@ def is_column(context: OdcsContext, node: Mapping) -> bool:
 
 
 def mark_computed(context: OdcsContext, node: Mapping) -> None:
-    """Marks a property that is no column of the data."""
+    """Marks a property that is not a column of the data."""
     reading = context.reading
     for key, entry in node.entries.items():
         if key in ("quality", "relationships", "required", "unique", "enum", "logicalTypeOptions"):

@@ -1,1 +1,1 @@
-"""Expectations of Great Expectations as demands, by what they are about."""
+"""Expectations of Great Expectations as demands, grouped by their subject."""

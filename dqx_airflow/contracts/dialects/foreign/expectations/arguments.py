@@ -1,4 +1,4 @@
-"""What an expectation is given, and the demands that many of them share."""
+"""The arguments of an expectation, and the demands that many of them share."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class NoCounterpartError(Exception):
 
 @dataclass(slots=True)
 class ExpectationArguments:
-    """The `kwargs` of an expectation; which of them were asked for is kept.
+    """The `kwargs` of an expectation, which records those that were requested.
 
-    `share` is the share of values that a single demand is about, as `Rule` has it.
+    `share` is the share of values for a single demand, as in `Rule`.
     """
 
     given: Mapping[str, Any]
@@ -62,7 +62,7 @@ class ExpectationArguments:
         return tuple(_path(str(name)) for name in self.items(key))
 
     def own_column(self) -> str:
-        """The column of the expectation; without one, that of the field it stands at."""
+        """The column of the expectation; by default that of its field."""
         if self.column is None or self.given.get("column") is not None:
             self.column = self.path("column")
         return self.column
@@ -82,7 +82,7 @@ def _path(name: str) -> str:
 
 
 def each_value(arguments: ExpectationArguments, demands: tuple[ValueDemand, ...]) -> Demands:
-    """The demands; where `mostly` is less than 1, of that share of the values, taken together."""
+    """The demands; if `mostly` is less than 1, for that share of the values, as one predicate."""
     share = arguments.mostly()
     if share == 1:
         return demands

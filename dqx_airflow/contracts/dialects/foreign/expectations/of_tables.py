@@ -43,7 +43,7 @@ def _compound_unique(arguments: ExpectationArguments) -> Demands:
     ignored = arguments.take("ignore_row_if", "all_values_are_missing")
     if ignored == "any_value_is_missing":
         return (Unique(columns),)
-    # Here a row with some NULL counts, which `Unique` leaves aside.
+    # Here a row with some NULLs counts, which `Unique` excludes.
     names = [sql_name(column) for column in columns]
     query = aggregate_query(f"count(*) - count(DISTINCT struct({', '.join(names)}))")
     if ignored == "all_values_are_missing":
@@ -94,7 +94,7 @@ def _pair(arguments: ExpectationArguments, op: str) -> Demands:
 
 
 def _of_pair(arguments: ExpectationArguments, one: str, other: str, predicate: str) -> Demands:
-    """The predicate over two columns, with what it says of rows in which they are NULL."""
+    """The predicate over two columns, with its result for rows in which they are NULL."""
     match arguments.take("ignore_row_if", "both_values_are_missing"):
         case "both_values_are_missing":
             predicate = f"coalesce({predicate}, {one} IS NULL AND {other} IS NULL)"
@@ -112,7 +112,7 @@ def _in_type_list(arguments: ExpectationArguments) -> Demands:
 
 
 def _typed(arguments: ExpectationArguments, names: list[Any]) -> Demands:
-    """That the column has a type of Spark, which other systems give other names."""
+    """The column has a Spark type, which other systems name differently."""
     name = sql_name(arguments.own_column())
     types = dict.fromkeys(_spark_type(str(written)) for written in names)
     begins = [f"typeof({name}) LIKE {quote_literal(kind + '%')}" for kind in types]

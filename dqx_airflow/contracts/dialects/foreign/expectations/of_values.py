@@ -124,7 +124,7 @@ def _none_match(arguments: ExpectationArguments, expressions: list[Any]) -> Dema
 
 
 def _like(key: str, negation: str = "") -> Callable[[ExpectationArguments], Demands]:
-    """An expectation about one or several patterns of LIKE."""
+    """An expectation with one or several LIKE patterns."""
 
     def demands(arguments: ExpectationArguments) -> Demands:
         name = sql_name(arguments.own_column())
@@ -150,8 +150,8 @@ def _strftime(arguments: ExpectationArguments) -> Demands:
 
 
 def _form_of_spark(written: str) -> str:
-    """A form of Python for Spark. A single letter reads 5 and 05, as Python does; where the next
-    number follows at once, two digits are meant."""
+    """A Python date format for Spark. A single letter parses 5 and 05, as in Python; if another
+    number follows directly, two digits are meant."""
     parts = list(_PART_OF_FORM.finditer(written))
     form = []
     for index, part in enumerate(parts):

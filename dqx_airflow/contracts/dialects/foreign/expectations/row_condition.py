@@ -1,4 +1,4 @@
-"""The rows that an expectation is about, as Spark SQL."""
+"""The rows of an expectation, as Spark SQL."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
 _COLUMN_OF_GX = re.compile(r"""\bcol\((["'])(?P<name>[^"'`]+)\1\)""")
 _NULL_OF_GX = re.compile(r"\.(?P<word>is|not)_?null\(\)", re.IGNORECASE)
 _ONLY_PANDAS = re.compile(r"[&|~@\[]|!=|(?<![<>=!])=(?!=)|\bnot\b")
-"""What SQL does not have, and what pandas answers otherwise where a value is missing."""
+"""Syntax that SQL lacks, or that pandas evaluates differently if a value is missing."""
 
 
 def row_condition(arguments: ExpectationArguments) -> str | None:
-    """The rows that an expectation is about, as Spark SQL; None for all of them."""
+    """The rows of an expectation, as Spark SQL; None for all of them."""
     condition, parser = arguments.take("row_condition"), arguments.take("condition_parser")
     if condition is None:
         return None
