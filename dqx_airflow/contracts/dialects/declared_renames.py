@@ -24,8 +24,8 @@ _FORM = "write {model: orders, field: amount, from: total}"
 
 
 def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Renamed]:
-    """The renames of the document. One that is incomplete, or of what the contract does not have,
-    is reported, and counts for nothing."""
+    """The renames of the document. Incomplete ones, and those of unknown elements, are reported and
+    ignored."""
     node = at_the_top(reading, KEY)
     reading.documented(node, "what was called otherwise in the version before")
     known = {model.name: model for model in models}

@@ -1,7 +1,7 @@
-"""Durations as contracts write them, in seconds: `25h`, `7 days`, `PT24H`, `P1Y`.
+"""Durations in contracts, in seconds: `25h`, `7 days`, `PT24H`, `P1Y`.
 
 A month is 30.436875 days and a year is 365.2425 days, the means of the calendar: twelve months are
-a year, and no bound depends on the day on which it is looked at.
+a year, and no limit depends on the current date.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _EXAMPLES = "write it as 24h, '7 days' or PT24H"
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a duration, simple or of ISO 8601; None where the text is none.
+    """The seconds of a duration, simple or of ISO 8601; None if the text is not one.
 
     >>> seconds_of("7_years") == seconds_of("P7Y") == 7 * YEAR_S
     True
@@ -65,7 +65,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def duration_s(node: Node, report: Callable[[Diagnostic], None]) -> float | None:
-    """The seconds of the duration at a node; what is none is reported, with what to type."""
+    """The seconds of the duration at a node; an invalid one is reported, with what to type."""
     text = node.text if isinstance(node, Scalar) else ""
     seconds = seconds_of(text)
     if seconds is None:

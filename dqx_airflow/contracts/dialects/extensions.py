@@ -1,4 +1,4 @@
-"""Keys of our own at the top of a document, in the way in which its dialect is extended."""
+"""Our own keys at the top of a document, in the form of extensions of its dialect."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dqx_airflow.contracts.source.yaml_document import Node
 
 
 def at_the_top(reading: ClauseReader, key: str) -> Node | None:
-    """What is written under a key at the root or below `contract`, or as the value of a custom
-    property of that name."""
+    """The value of a key at the root or below `contract`, or of a custom property of that name."""
     if (node := reading.root.get(key)) is not None:
         return node
     for item in reading.mappings(reading.root, "customProperties"):

@@ -1,6 +1,6 @@
 """The dialect of data products: `contract`, `schema.fields`, `quality`, `sla` and `usage`.
 
-As its validator has it, a column that is not in the contract is a violation, and a pattern matches
+As in its own validator, a column that is not in the contract is a violation, and a pattern matches
 from the first character on.
 """
 
@@ -70,7 +70,7 @@ def _recognises(root: Mapping) -> bool:
     contract = root.get("contract")
     if not isinstance(contract, Mapping) or "schema" in root.entries:
         return isinstance(contract, Mapping)
-    # With a slip in the key it is still the dialect that was meant.
+    # With a typo in the key it is still the intended dialect.
     return "schema" not in contract.entries and has_misspelled(root, "schema")
 
 
@@ -198,7 +198,7 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
 
 
 def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, tuple[Rule, ...]]:
-    """The field with its type, and what that demands; the digits of a number are part of it."""
+    """The field with its type, and the demands of that, including the digits of a number."""
     written = item.written_type or ""
     precision, scale = (reading.number(column, key) for key in ("precision", "scale"))
     sizes = tuple(column.get(key) for key in ("precision", "scale"))
@@ -258,11 +258,11 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
             reading.documented(node)
 
 
-# The qualities -----------------------------------------------------------------------------------
+# Quality ------------------------------------------------------------------------------------------
 
 
 def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field:
-    """The field with the share of `validity` in the rules about its single values."""
+    """The field, with the share of `validity` in the rules about single values."""
     share = reading.number(quality, "validity")
     node = quality.get("validity") if quality is not None else None
     if share is None or node is None:
@@ -279,7 +279,7 @@ def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field
 def _completeness(
     reading: ClauseReader, quality: Mapping | None
 ) -> Iterator[tuple[str | None, Rule]]:
-    """Completeness of the fields that are named; a single share is that of all their values."""
+    """Completeness of the named fields; a single share is that of all their values."""
     for column, share, node in _shares(reading, quality, "completeness"):
         yield column, reading.rule("completeness", Complete(column, share), node)
     of_all, whole = reading.number(quality, "completeness"), _at(quality, "completeness")
@@ -292,7 +292,7 @@ def _completeness(
 def _uniqueness(
     reading: ClauseReader, quality: Mapping | None, keys: tuple[str, ...]
 ) -> Iterator[tuple[str | None, Rule]]:
-    """Uniqueness for the fields that are named; a single share is that of the business key."""
+    """Uniqueness for the named fields; a single share is that of the business key."""
     for column, share, node in _shares(reading, quality, "uniqueness"):
         demand = Distinct((column,), round(1 - share, 12))
         yield column, reading.rule("uniqueness", demand, node)
@@ -308,7 +308,7 @@ def _uniqueness(
 def _shares(
     reading: ClauseReader, quality: Mapping | None, key: str
 ) -> Iterator[tuple[str, float, Node]]:
-    """The fields that a mapping of `completeness` or `uniqueness` names, with their shares."""
+    """The fields in a mapping of `completeness` or `uniqueness`, with their shares."""
     shares = reading.mapping(quality, key)
     for name, entry in shares.entries.items() if shares is not None else ():
         share = reading.number(shares, name)
@@ -317,7 +317,7 @@ def _shares(
 
 
 def _freshness(reading: ClauseReader, quality: Mapping | None) -> Iterator[Rule]:
-    """The age of the data: `freshness.max_hours`, or `freshness_hours` beside it."""
+    """The age of the data: `freshness.max_hours`, or `freshness_hours` next to it."""
     freshness = reading.mapping(quality, "freshness")
     named = reading.text(freshness, "column")
     column = column_path(named) if named is not None else None
@@ -336,7 +336,7 @@ def _freshness(reading: ClauseReader, quality: Mapping | None) -> Iterator[Rule]
 
 
 def _retention(reading: ClauseReader, freshness: Mapping | None) -> Iterator[Rule]:
-    """The days of `usage`; the column is the one by which freshness is told."""
+    """The days of `usage`; the column is that of freshness."""
     usage = reading.mapping(reading.root, "usage")
     days, named = reading.number(usage, "retention_days"), reading.text(freshness, "column")
     node = _at(usage, "retention_days")

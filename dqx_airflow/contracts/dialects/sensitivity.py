@@ -1,4 +1,4 @@
-"""Which values must not be shown: what contracts say of it in words, and names that tell it."""
+"""Sensitive values: classifications in contracts, and telling names."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PERSONAL = re.compile(
 
 
 def is_sensitive(classification: str | None, tags: Iterable[str] = ()) -> bool:
-    """True for every classification but that of public data, and for a tag such as `pii`."""
+    """True for every classification except public, and for a tag such as `pii`."""
     classified = (classification or "").strip().lower() not in _HARMLESS
     return classified or any(tag.strip().lower() in _MARKS for tag in tags)
 
 
 def looks_personal(name: str) -> bool:
-    """True for names of columns that hold data about people: `email`, `birth_date`."""
+    """True for names of columns with personal data: `email`, `birth_date`."""
     return _PERSONAL.search(name) is not None

@@ -1,4 +1,4 @@
-"""What changes from one version of a contract to the next, and the bump that is due for it."""
+"""The changes between two versions of a contract, and the version bump that they require."""
 
 from dqx_airflow.contracts.diff.change import Change, ChangeClass, Diff
 from dqx_airflow.contracts.diff.compare import diff

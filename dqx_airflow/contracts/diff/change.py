@@ -1,4 +1,4 @@
-"""What a comparison of two contracts finds: changes, and the bump that is due for them."""
+"""The results of comparing two contracts: changes, and the required bump."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dqx_airflow.values import Span
 
 
 class ChangeClass(str, Enum):
-    """How bad a change is for those who rely on the contract."""
+    """The severity of a change for the consumers of the contract."""
 
     BREAKING = "breaking"
     COMPATIBLE = "compatible"
@@ -41,8 +41,8 @@ _CLASSES = {
 class Change:
     """One change. `path` is `model.column.rule`, as in the names of assertions.
 
-    `old` and `new` are what is written there, None where nothing is. `bump` is that of the kind,
-    or what was asked for instead. `column` is the path of the column, None where it is about none.
+    `old` and `new` are the texts there, None if there is none. `bump` is that of the kind, or an
+    override. `column` is the path of the column, None if it is about none.
     """
 
     kind: ChangeKind
@@ -69,7 +69,7 @@ class Change:
         return self.kind.reason
 
     def as_plain(self) -> Mapping[str, Any]:
-        """The change for machines."""
+        """The change in machine-readable form."""
         return {
             "kind": self.kind.name,
             "class": self.change_class.value,
@@ -87,7 +87,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """All changes from one version of a contract to another, those that break first."""
+    """All changes between two versions of a contract, breaking ones first."""
 
     old: Contract
     new: Contract
@@ -95,12 +95,12 @@ class Diff:
 
     @property
     def due(self) -> Bump:
-        """The bump that the changes need."""
+        """The bump that the changes require."""
         return max((change.bump for change in self.changes), default=Bump.NONE)
 
     @property
     def declared(self) -> Bump | None:
-        """The bump that the versions declare; None where one of them cannot be read as such."""
+        """The declared bump of the versions; None if one of them is not a valid version."""
         old, new = version_of(self.old.version), version_of(self.new.version)
         return bump_between(old, new) if old is not None and new is not None else None
 
@@ -110,7 +110,7 @@ class Diff:
 
     @property
     def shortfall(self) -> str | None:
-        """Why the declared version falls short of the changes; None where it does not."""
+        """Why the declared version is too low for the changes; None if it is not."""
         if reader_of(self.new.dialect).versions_models:
             return self._same_signature()
         old, new = version_of(self.old.version), version_of(self.new.version)
@@ -133,7 +133,7 @@ class Diff:
         return self.shortfall is not None
 
     def as_plain(self) -> Mapping[str, Any]:
-        """The diff for machines."""
+        """The diff in machine-readable form."""
         return {
             "id": self.new.id,
             "old_version": self.old.version,
@@ -146,10 +146,9 @@ class Diff:
         }
 
     def _same_signature(self) -> str | None:
-        """What to say of a manifest of DataLex, whose contracts have versions of their own: a model
-        of the same name is a contract of the same version. Entities, which are bound to tables,
-        have neither an id as their title nor a version.
-        """
+        """The note about a DataLex manifest, whose contracts have versions of their own: a model
+        with the same name is a contract of the same version. Entities, which are bound to tables,
+        have neither an id as their title nor a version."""
         before, after = (
             {model.name for model in contract.models if model.title is not None}
             for contract in (self.old, self.new)
@@ -168,7 +167,8 @@ class Diff:
         return f"{', '.join(broken)}: raise the version of what breaks, and keep the one before"
 
     def _unread_version(self, is_old: bool) -> str | None:
-        """What to say of versions that are no numbers: any other version will do, if both are."""
+        """The note about versions that are not numbers: if neither is, any other version is
+        sufficient."""
         before, after = self.old.version, self.new.version
         if self.due is Bump.NONE:
             return None

@@ -1,7 +1,7 @@
-"""The clauses that no rule carries in two versions: terms, links, and what is not checked here.
+"""The clauses without rules in two versions: terms, links, and what is not checked here.
 
-They are known by their paths, in which the items of lists stand by name rather than by number: a
-column that is put in between moves no other one.
+They are identified by their paths, in which items of lists have names instead of numbers: inserting
+a column moves no other one.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _LONGEST_NAME = 200
 def compare_clauses(
     old: Contract, new: Contract, changes: Collection[Change], come_and_gone: frozenset[str]
 ) -> Iterator[Change]:
-    """The changes of clauses that the comparison of all the rest has not told.
+    """The changes of clauses that the rest of the comparison has not reported.
 
-    :param come_and_gone: names of columns, models, servers and consumers that are in one of the
-        versions alone: what is said of them is no change of its own.
+    :param come_and_gone: names of columns, models, servers and consumers that are in only one of
+        the versions: their details are not separate changes.
     """
     before, after = _named_leaves(_leaves(old), _leaves(new))
     known = _Reported.of(changes, old, new)
@@ -52,9 +52,8 @@ def compare_clauses(
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A clause. `note` is None where a rule carries it; then `rule` is the path of that rule and of
-    its column, `columns` are the names of the columns that it is about.
-    """
+    """A clause. `note` is None if it has a rule; then `rule` is the path of that rule and of its
+    column, `columns` are the names of its columns."""
 
     text: str
     span: Span
@@ -66,9 +65,8 @@ class _Leaf:
 def _parts_of_rules(
     here: dict[tuple[str, ...], _Leaf], there: dict[tuple[str, ...], _Leaf]
 ) -> set[tuple[str, ...]]:
-    """The mappings and items of lists that are in one version alone, and have a rule in them: they
-    come and go as one change, that of the rule.
-    """
+    """The mappings and list items that are in only one version, and contain a rule: they are added
+    and removed as one change, that of the rule."""
     known = {path[:end] for path in there for end in range(len(path))}
     with_rules = (path for path, leaf in here.items() if leaf.note is None)
     return {
@@ -100,7 +98,7 @@ def _named_leaves(
 ) -> tuple[dict[tuple[str, ...], _Leaf], dict[tuple[str, ...], _Leaf]]:
     """The clauses of both versions by their paths with names in them.
 
-    An item that has another name in the place of one that is gone keeps the name of that one.
+    An item with another name in the place of a removed one keeps the name of that one.
     """
     names, others = _item_names(old), _item_names(new)
     known = {(item[:-1], name) for item, name in others.items()}
@@ -125,7 +123,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _item_names(leaves: dict[tuple[str, ...], _Leaf]) -> dict[tuple[str, ...], str]:
-    """The names of the items of lists: what they say of themselves, or their own text."""
+    """The names of list items: their own name, or their text."""
     texts = {path: leaf.text for path, leaf in leaves.items()}
     names: dict[tuple[str, ...], str] = {}
     taken: dict[tuple[tuple[str, ...], str], int] = {}
@@ -151,12 +149,12 @@ def _named(path: tuple[str, ...], names: dict[tuple[str, ...], str]) -> tuple[st
 
 
 def _said(leaf: _Leaf | None) -> str | None:
-    """What a clause says; `null` says as little as no clause at all."""
+    """The text of a clause; `null` is equivalent to no clause."""
     return leaf.text if leaf is not None and leaf.text not in _NOTHING else None
 
 
 def _special_kind(dialect: Dialect, path: tuple[str, ...]) -> str | None:
-    """The kind of a change of a clause that only one dialect has, and somebody relies on."""
+    """The kind of a change of a clause that only one dialect has, and consumers rely on."""
     kinds = (
         kind
         for part, kind in reader_of(dialect).change_kinds
@@ -185,9 +183,9 @@ def _change(
 
 @dataclass(frozen=True, slots=True)
 class _Reported:
-    """What other changes report: where, and the texts, whole and as the items of their lists.
+    """What other changes report: their paths, and the texts, whole and as list items.
 
-    Each text with the names of the column that it is about; with none where it is about no column.
+    Each text is stored with the names of its column; with none if it is about no column.
     """
 
     texts: frozenset[tuple[frozenset[str], str | None, str | None]]
@@ -213,7 +211,7 @@ class _Reported:
         )
 
     def has_rule(self, *leaves: _Leaf | None) -> bool:
-        """True where a change of a rule or its column tells of a clause that the rule carries."""
+        """True if a change of a rule or its column reports a clause of the rule."""
         return any(
             leaf is not None
             and leaf.note is None
@@ -230,7 +228,7 @@ class _Reported:
 
 
 def _reported_paths(change: Change) -> Iterator[str]:
-    """The path of a change; of a nested column the types, too, that have it in them."""
+    """The path of a change; for a nested column also those of the enclosing types."""
     yield change.path
     parts = change.path.split(".")
     for end in range(2, len(parts)) if change.column is not None else ():
@@ -242,7 +240,7 @@ def _on_one_line(text: str | None) -> str | None:
 
 
 def _listed(text: str | None) -> set[str | None]:
-    """The items of a list that a change shows on one line; of long texts none."""
+    """The items of a list that a change shows in one line; none for long texts."""
     if text is None or len(text) > _LONGEST_LIST or "\n" in text:
         return set()
     return {item.strip() for item in text.split(",")}

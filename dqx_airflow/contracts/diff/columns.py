@@ -1,4 +1,4 @@
-"""The columns of a model in two versions, those nested in others included."""
+"""The columns of a model in two versions, including nested ones."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NO_COLUMN_CHANGES = ColumnChanges()
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What is understood in a dialect.
+    """The properties of a dialect that matter here.
 
-    `has_semantics`: it has a key for the meaning of a column, so that its words are a promise; else
-    they are a description. `needs_every_column`: a query has to give each column that is promised.
+    `has_semantics`: it has a key for the meaning of a column, whose text then is a promise;
+    otherwise it is a description. `needs_every_column`: a query must return each promised column.
     `renames` are those that the new version declares.
     """
 
@@ -34,16 +34,16 @@ class Habits:
     renames: tuple[Renamed, ...] = ()
 
     def renamed_columns(self, model: str | None) -> dict[str, str]:
-        """The old path by the new one, of the columns of a model."""
+        """The old path by the new one, for the columns of a model."""
         return {it.field: it.old for it in self.renames if it.model == model and it.field}
 
 
 def column_changes(
     old: Sequence[Field], new: Sequence[Field], declared: Mapping[str, str]
 ) -> ColumnChanges:
-    """Which columns of a level have other names, are gone, or are new; by their paths.
+    """The columns of a level that were renamed, removed, or added; by their paths.
 
-    :param declared: the old path by the new one, as the new version says it.
+    :param declared: the old path by the new one, as declared in the new version.
     """
     names = renamed_fields(old, new, declared)
     before, after = ({item.name: item.path for item in items} for items in (old, new))
@@ -69,7 +69,7 @@ def compare_columns(
 ) -> Iterator[Change]:
     """The changes of the columns of a model, or of a struct.
 
-    :param columns: what `column_changes` tells of them.
+    :param columns: the result of `column_changes` for them.
     """
     after = {item.name: item for item in new}
     for item in old:
@@ -109,7 +109,7 @@ def _place(
 
 
 def _must_be_there(item: Field) -> bool:
-    """True where rows without the column are not valid."""
+    """True if rows without the column are invalid."""
     demands = (rule.demand for rule in item.rules)
     return any(
         isinstance(demand, Required) or (isinstance(demand, Complete) and demand.share > 0)
@@ -170,7 +170,7 @@ def _types(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
 
 
 def _is_leaf(item: Field) -> bool:
-    """False for nested types, of which each part is compared."""
+    """False for nested types, whose parts are compared separately."""
     return item.type not in ("array", "map", "struct")
 
 

@@ -1,4 +1,4 @@
-"""Two versions of a contract compared: every change, with the bump that it needs."""
+"""Compares two versions of a contract: every change, with the bump that it requires."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _SEMANTIC = {"semantic_changed", "semantic_removed", "grain_changed"}
 
 
 def diff(old: Contract, new: Contract, *, semantic: Bump = Bump.MAJOR) -> Diff:
-    """The changes from one version of a contract to another, those that need most first.
+    """The changes between two versions of a contract, those with the largest bump first.
 
-    :param semantic: the bump that a change of the meaning of a column needs, where nothing but its
-        words has changed.
+    :param semantic: the bump for a change of the meaning of a column, if only its wording has
+        changed.
     """
     habits = Habits(
         has_semantics=any(reader_of(one.dialect).weighs_meaning for one in (old, new)),
@@ -43,7 +43,7 @@ def diff(old: Contract, new: Contract, *, semantic: Bump = Bump.MAJOR) -> Diff:
         *compare_lifecycles(old, new),
     ]
     if old.dialect is new.dialect:
-        # In another dialect everything is written elsewhere, though it says the same.
+        # In another dialect everything is written elsewhere, even if it means the same.
         changes += compare_clauses(old, new, changes, _come_and_gone(changes))
     weighed = (
         replace(change, bump=semantic) if change.kind.name in _SEMANTIC else change
@@ -53,7 +53,7 @@ def diff(old: Contract, new: Contract, *, semantic: Bump = Bump.MAJOR) -> Diff:
 
 
 def _come_and_gone(changes: list[Change]) -> frozenset[str]:
-    """The names of what is in one of the versions alone, or has another name there."""
+    """The names of what is in only one of the versions, or renamed."""
     names = set()
     for change in changes:
         if change.kind.name in _COME_AND_GO:

@@ -1,4 +1,4 @@
-"""Two demands of the same kind: does the new one admit more data, or less?"""
+"""Compares two demands of the same kind: does the new one allow more data, or less?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from dqx_airflow.contracts.diff.strictness import Order, admitting, all_of, fall
 def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Order:
     """The order of two demands of one kind, about the same column.
 
-    :param is_whole: the values are whole numbers, so that `> 0` demands what `>= 1` does.
+    :param is_whole: the values are integers, so that `> 0` is equivalent to `>= 1`.
     """
     # Python takes `1` and `true` for the same value, data does not.
     if old == new and not isinstance(old, OneOf):
@@ -59,7 +59,7 @@ def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Orde
             whole = falling(old.precision - old.scale, new.precision - new.scale)
             return all_of(whole, falling(old.scale, new.scale))
         case Unique(), Unique():
-            # Two rows that differ in one of these columns differ in all of more columns too.
+            # Two rows that differ in one of these columns differ in any superset of them too.
             return admitting(frozenset(old.columns), frozenset(new.columns))
         case MetricRule(), MetricRule():
             if replace(old, condition=new.condition) != new:
@@ -106,7 +106,7 @@ def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Orde
 
 
 def subject_of(demand: Demand) -> tuple[Any, ...]:
-    """What a demand is about; two of them with the same subject are versions of one."""
+    """The subject of a demand; two demands with the same subject are versions of one."""
     kind = type(demand)
     match demand:
         case Bound(op=op) | Length(op=op):
@@ -127,7 +127,7 @@ def subject_of(demand: Demand) -> tuple[Any, ...]:
 
 
 def columns_of(demand: Demand) -> tuple[str, ...]:
-    """The columns that a demand names; none for SQL, whose columns nobody has asked for."""
+    """The columns that a demand names; none for SQL, whose columns are not analysed."""
     if isinstance(demand, AmongRows):
         return columns_of(demand.demand)
     named: list[str] = []
@@ -141,7 +141,7 @@ def columns_of(demand: Demand) -> tuple[str, ...]:
 
 
 def with_columns_renamed(demand: Demand, names: dict[str, str]) -> Demand:
-    """The demand as it is after columns have got other names, those in its SQL included."""
+    """The demand after columns were renamed, including those in its SQL."""
     if not names:
         return demand
     renamed: dict[str, Any] = {}

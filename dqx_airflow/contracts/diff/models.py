@@ -46,7 +46,7 @@ def _compared(old: Model, new: Model, place: ContractLocation, habits: Habits) -
     yield from _key(*keys, place)
     rules = old.rules, new.rules
     if keys[0] and keys[0] != keys[1]:
-        # What becomes of the key is told by its own change.
+        # A change of the key is reported separately.
         rules = _but_the_key(old.rules), _but_the_key(new.rules)
     yield from compare_rules(*rules, place, columns)
     yield from _storage(old, new, place, columns)
@@ -94,9 +94,8 @@ def _storage(
 
 
 def _described(old: str | None, new: str | None, place: ContractLocation) -> Change:
-    """A description says what a row is, and which rows there are: in other words it may be another
-    table, and nothing else would show it.
-    """
+    """A description defines the rows of a table: reworded, it may be another table, and nothing
+    else would show that."""
     message = f"the description of {place.path} changes"
     wording = compare_wording(old, new) if old and new else None
     if wording is Wording.CORRECTED:
@@ -108,7 +107,7 @@ def _described(old: str | None, new: str | None, place: ContractLocation) -> Cha
 
 
 def _is_named_by_its_place(model: Model) -> bool:
-    """True where another name of the model is another place: that is told by the name."""
+    """True if another name of the model is another location, which the name already reports."""
     return (model.location or "").rpartition(".")[2] == model.name
 
 

@@ -1,5 +1,5 @@
-"""Columns and models that were renamed: what is gone and what is new, paired as the new version
-says, and else where alike."""
+"""Renamed columns and models: removed and added ones, paired as declared in the new version, or
+else by similarity."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _NO_SIGN = (Presence, OfType, Required)
 def renamed_fields(
     old: Sequence[Field], new: Sequence[Field], declared: Mapping[str, str]
 ) -> dict[str, str]:
-    """The new name by the old one, for fields that seem to be the same under another name.
+    """The new name by the old one, for fields that are probably the same.
 
-    :param declared: the old path by the new one, as the new version says it.
+    :param declared: the old path by the new one, as declared in the new version.
     """
     places = {id(item): place for items in (old, new) for place, item in enumerate(items)}
 
@@ -45,9 +45,9 @@ def renamed_fields(
 def renamed_models(
     old: Sequence[Model], new: Sequence[Model], declared: Mapping[str, str]
 ) -> dict[str, str]:
-    """The new name by the old one, for models that have most of their columns in common.
+    """The new name by the old one, for models that share most of their columns.
 
-    :param declared: the old name by the new one, as the new version says it.
+    :param declared: the old name by the new one, as declared in the new version.
     """
 
     def likeness(one: Model, other: Model) -> float:
@@ -65,8 +65,8 @@ def _pairs(
     likeness: Callable[[T, T], float],
     declared: Mapping[str, str],
 ) -> dict[str, str]:
-    """The pairs that are declared, old name by new one, and then those that are alike, the best
-    first; each side in one of them."""
+    """The declared pairs, old name by new one, and then similar ones, best first; each name occurs
+    in one pair."""
     before, after = {item.name for item in old}, {item.name for item in new}
     gone = [item for item in old if item.name not in after]
     come = [item for item in new if item.name not in before]
@@ -119,5 +119,5 @@ def _likeness_of_texts(one: str, other: str) -> float:
 
 
 def _signs(item: Field) -> tuple[Demand, ...]:
-    """The demands by which a column is known again."""
+    """The demands by which a column is recognised."""
     return tuple(rule.demand for rule in item.rules if not isinstance(rule.demand, _NO_SIGN))

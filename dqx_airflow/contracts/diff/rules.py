@@ -44,9 +44,8 @@ _HARMLESS_FOR_NEW_COLUMNS = (Unique, Refers, Distinct)
 
 @dataclass(frozen=True, slots=True)
 class ColumnChanges:
-    """What has become of the columns of a level, by their paths: the new paths by the old ones if
-    they differ, those that are gone, and those that are new. `names` are the names that changed.
-    """
+    """The changes of the columns of a level, by their paths: the new paths by the old ones if they
+    differ, the removed ones, and the added ones. `names` are the changed names."""
 
     renamed: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
@@ -64,9 +63,9 @@ def compare_rules(
 ) -> Iterator[Change]:
     """The changes of the rules of one column or model.
 
-    A rule that goes or comes with its columns is no change of its own.
+    A rule that is added or removed with its columns is not a separate change.
 
-    :param is_whole: the column holds whole numbers.
+    :param is_whole: the column holds integers.
     """
     before = [_renamed(rule, columns) for rule in old if not isinstance(rule.demand, OfType)]
     after = [rule for rule in new if not isinstance(rule.demand, OfType)]
@@ -117,12 +116,12 @@ def _rule_text(rule: Rule) -> str:
 
 
 def _given_name(rule: Rule) -> str | None:
-    """The name that people gave a rule; of the names that its kind gives it, none."""
+    """The name that the author gave to a rule; None for a name derived from its kind."""
     return _NUMBER.sub("", rule.name) if isinstance(rule.demand, _NAMED_BY_PEOPLE) else None
 
 
 def _of_enums(old: Demand, new: Demand) -> str | None:
-    """The values that come and go, where both demands are lists of values."""
+    """The added and removed values, if both demands are lists of values."""
     if not (isinstance(old, OneOf) and isinstance(new, OneOf)):
         return None
     come = [literal_text(value) for value in new.values if value not in old.values]
@@ -153,7 +152,7 @@ def _span(rule: Rule, otherwise: Span | None) -> Span | None:
     return rule.clauses[0].span if rule.clauses else otherwise
 
 
-# Which rule of before is which of after ----------------------------------------------------------
+# Matching rules of both versions ------------------------------------------------------------------
 
 
 def _is_about_the_same(one: Rule, other: Rule) -> bool:
@@ -172,7 +171,7 @@ _LIKENESSES: tuple[_Likeness, ...] = (
 
 
 def _pairs(old: Sequence[Rule], new: Sequence[Rule]) -> Iterator[tuple[Rule | None, Rule | None]]:
-    """Each rule with its other version, the surest pairs first taken; None where it has none."""
+    """Each rule with its other version, the most certain pairs first; None if it has none."""
     left, right = list(old), list(new)
     pairs: list[tuple[Rule | None, Rule | None]] = []
     for is_alike in _LIKENESSES:

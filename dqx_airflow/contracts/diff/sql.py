@@ -1,4 +1,4 @@
-"""SQL of two versions: whether it is the same, but for blanks and case, and what it compares."""
+"""SQL of two versions: whether it is the same except for spaces and case, and what it compares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SPARK = "spark"
 
 
 def is_same_sql(old: str, old_dialect: str | None, new: str, new_dialect: str | None) -> bool:
-    """True where two texts of SQL say the same."""
+    """True if two SQL texts are equivalent."""
     if old.strip() == new.strip() and old_dialect == new_dialect:
         return True
     before, after = _parsed(old, old_dialect), _parsed(new, new_dialect)
@@ -23,7 +23,7 @@ def is_same_sql(old: str, old_dialect: str | None, new: str, new_dialect: str | 
 def compare_predicates(
     old: str, old_dialect: str | None, new: str, new_dialect: str | None
 ) -> tuple[Condition, Condition] | None:
-    """What two predicates demand of the same expression: `x >= 0` and `x >= 1`, else None."""
+    """The demands of two predicates on the same expression: `x >= 0` and `x >= 1`, else None."""
     before, after = _comparison(_parsed(old, old_dialect)), _comparison(_parsed(new, new_dialect))
     if before is None or after is None or before[0] != after[0]:
         return None
@@ -31,7 +31,7 @@ def compare_predicates(
 
 
 def _parsed(text: str, dialect: str | None) -> Expr | None:
-    """The SQL as a tree; None for what cannot be read."""
+    """The SQL as a tree; None if it cannot be parsed."""
     from sqlglot import parse_one
     from sqlglot.errors import SqlglotError
 

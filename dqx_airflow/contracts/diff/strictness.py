@@ -1,4 +1,4 @@
-"""The order of demands: what one admits, compared with what another one does."""
+"""The order of demands by the data that they allow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 
 class Order(str, Enum):
-    """What a new demand admits, compared with the old one. `OTHER`: neither admits all of both."""
+    """What a new demand allows, compared with the old one. `OTHER`: neither allows everything that
+    both do."""
 
     SAME = "same"
     LOOSER = "looser"
@@ -31,7 +32,7 @@ def falling(old: Any, new: Any) -> Order:
 
 
 def admitting(old: frozenset[Any], new: frozenset[Any]) -> Order:
-    """The order of two sets of what is admitted."""
+    """The order of two sets of allowed values."""
     if old == new:
         return Order.SAME
     if old < new:
@@ -40,7 +41,7 @@ def admitting(old: frozenset[Any], new: frozenset[Any]) -> Order:
 
 
 def all_of(*orders: Order) -> Order:
-    """The order of demands that hold together."""
+    """The order of demands that apply together."""
     return reduce(_together, orders, Order.SAME)
 
 

@@ -1,9 +1,9 @@
-"""Two types of a column: does every value of the old one fit into the new one, as Delta sees it?
+"""Two types of a column: does every value of the old one fit into the new one, for Delta?
 
-What Delta Lake widens without writing files anew is a widening: whole numbers to larger ones, to
-`double` (not `bigint`) and to decimals with room for them, `float` to `double`, decimals to those
-with more digits on both sides, `date` to `timestamp_ntz`. Longer texts and the words that stand
-for several types are widenings too.
+Changes that Delta Lake makes without rewriting files are widenings: integers to larger ones, to
+`double` (not `bigint`) and to sufficient decimals, `float` to `double`, decimals to those with more
+digits on both sides, `date` to `timestamp_ntz`. Longer strings and the words that stand for several
+types are widenings too.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _ANY = "any"
 
 
 def compare_types(old: str | None, new: str | None) -> Order:
-    """The order of two types, `LOOSER` for a widening; `OTHER` also for one to `any`.
+    """The order of two types, `LOOSER` for a widening; `OTHER` also for a change to `any`.
 
-    A column that may hold anything breaks whoever relies on its type.
+    A column that may hold anything breaks every consumer that relies on its type.
     """
     before, after = old or _ANY, new or _ANY
     if before == after or {before, after} == {"string", "text"}:
@@ -34,7 +34,7 @@ def compare_types(old: str | None, new: str | None) -> Order:
 
 
 def is_delta_widening(old: str, new: str) -> bool:
-    """True where Delta alters the type of a column without writing its files anew."""
+    """True if Delta changes the type of a column without rewriting its files."""
     kinds = {_kind(old), _kind(new)}
     is_text = kinds <= set(_TEXTS)
     return not is_text and kinds <= {*_NUMBERS, "date", "timestamp_ntz"} and _is_wider(old, new)

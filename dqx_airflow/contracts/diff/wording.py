@@ -1,4 +1,4 @@
-"""Two texts about the same thing: do they say the same, and is one a corrected other?"""
+"""Two texts about the same thing: whether they mean the same, or one corrects the other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dqx_airflow.diagnostics.nearest import edits
 
 
 class Wording(Enum):
-    """How a text differs from the one before, the least first."""
+    """How a text differs from the previous one, from the least to the most."""
 
     SAME = "same"
     CORRECTED = "corrected"
@@ -20,10 +20,10 @@ class Wording(Enum):
 
 
 def compare_wording(old: str, new: str) -> Wording:
-    """How far two texts are apart.
+    """The difference between two texts.
 
-    `CORRECTED`: punctuation, capitals and typing errors alone. `OTHER_MEANING`: numbers, signs, and
-    words that turn a meaning around, such as `not` or `excludes`, are not those of before.
+    `CORRECTED`: only punctuation, capitals and typos. `OTHER_MEANING`: numbers, symbols, and words
+    that reverse a meaning, such as `not` or `excludes`, have changed.
     """
     if " ".join(old.split()) == " ".join(new.split()):
         return Wording.SAME
@@ -57,7 +57,7 @@ _WEIGHTY = {
 
 
 def _words(text: str) -> list[str]:
-    """Words, numbers and signs; a hyphen parts words as a blank does."""
+    """Words, numbers and symbols; a hyphen separates words like a space."""
     return [
         _plain(word)
         for word in _WORD.findall(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
@@ -65,12 +65,12 @@ def _words(text: str) -> list[str]:
 
 
 def _plain(word: str) -> str:
-    """Contracted negations as they are counted: `doesn't` is a `not`."""
+    """Contracted negations in a countable form: `doesn't` is a `not`."""
     return "not" if word.endswith("n't") else word
 
 
 def _stem(word: str) -> str:
-    """A word without the ending that grammar gives it: `includes` and `including` are one."""
+    """A word without its grammatical ending: `includes` and `including` are equal."""
     for ending in ("ing", "ed", "es", "s", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word.removesuffix(ending)
@@ -81,7 +81,8 @@ _WEIGHTY_STEMS = frozenset(map(_stem, _WEIGHTY))
 
 
 def _weighs(word: str) -> bool:
-    """True for what changes a meaning alone: numbers, signs, negations, bounds, units."""
+    """True for a token that changes a meaning by itself: numbers, symbols, negations, bounds,
+    units."""
     return not word.isalpha() or _stem(word) in _WEIGHTY_STEMS
 
 
@@ -96,7 +97,7 @@ def _is_corrected(before: list[str], after: list[str]) -> bool:
 
 
 def _is_slip(before: list[str], start: int, end: int, words: list[str], other_start: int) -> bool:
-    """True where the words of before were slips of these, or are not needed."""
+    """True if the old words were typos of these, or are unnecessary."""
     slips = before[start:end]
     if len(slips) == len(words):
         return all(map(_is_typo, slips, words))
@@ -109,7 +110,7 @@ def _is_slip(before: list[str], start: int, end: int, words: list[str], other_st
 
 
 def _is_typo(old: str, new: str) -> bool:
-    """True where one word is the other with a letter or two wrong, and it is no other word."""
+    """True if one word is the other with a letter or two wrong, and not another word."""
     if not (old.isalpha() and new.isalpha()):
         return old == new
     if old == new or {old, new} <= _ARTICLES:

@@ -1,6 +1,6 @@
-"""A first contract from what a table holds today: observed, drafted, written in a dialect.
+"""A first contract from the current contents of a table: observed, drafted, written in a dialect.
 
-What was there is not what is promised: a draft is a proposal, and says so.
+An observation is not a promise: a draft is a proposal, and says so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From an observed table to a contract that it keeps."""
+"""From an observed table to a contract that it satisfies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOWHERE = Span("", 1, 1, 1, 1)
 
 
 def draft(table: ObservedTable, dialect: Dialect) -> Contract:
-    """The contract: what holds of all rows that are there, without what only those rows hold."""
+    """The contract: what is true for all current rows, without what is specific to them."""
     key = tuple(map(column_path, table.key))
     return Contract(
         dialect,
@@ -53,7 +53,7 @@ def draft(table: ObservedTable, dialect: Dialect) -> Contract:
 def _server(table: ObservedTable) -> Server:
     if table.format is not None:
         return Server("local", "local", _NOWHERE, table.place, table.format)
-    # What the standards call so is any catalog that Spark reads; they have no other word for it.
+    # The standards use this name for any catalog that Spark reads; they have no other word for it.
     schema = table.place.rpartition(".")[0]
     return Server("catalog", "databricks", _NOWHERE, f"{schema}.{{model}}")
 
@@ -77,7 +77,7 @@ def _demands(column: ObservedColumn, table: ObservedTable) -> Iterator[tuple[str
     yield "type", OfType()
     if table.rows and column.nulls == 0:
         yield "required", Required()
-    # An id has some lowest value, which means nothing.
+    # The minimum of an id is meaningless.
     if column.name not in table.key and not column.is_named_like_a_key:
         if column.lowest is not None:
             yield "minimum", Bound(">=", column.lowest)
@@ -92,7 +92,7 @@ def _demands(column: ObservedColumn, table: ObservedTable) -> Iterator[tuple[str
 
 
 def _percent(column: ObservedColumn, table: ObservedTable) -> float:
-    """How many values are there, in whole percents: the exact number means nothing."""
+    """The share of existing values in whole percents: the exact number is meaningless."""
     return floor(100 * (table.rows - column.nulls) / table.rows)
 
 

@@ -12,8 +12,7 @@ from dqx_airflow.values import SourceFile
 
 def draft_suite(table: ObservedTable) -> str:
     """The text of a suite over a dataset with the name of the table: rows, keys, columns without
-    NULL, and the age of the newest row. All rows that were observed satisfy it, but for their age.
-    """
+    NULL, and the age of the newest row. All observed rows satisfy it, except for their age."""
     lines = [f'suite "{table.name}" {{', *_checks(table), "}"]
     return format_source(SourceFile(f"{table.name}.dql", "\n".join(lines) + "\n"))
 

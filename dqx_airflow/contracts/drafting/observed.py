@@ -1,4 +1,4 @@
-"""What was seen of a table, and what its columns look like."""
+"""The observations of a table, and of its columns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _CLOCK_NAMES = (
     *("ingested", "loaded", "updated", "modified", "changed", "created", "event", "_ts"),
     *("time", "_at", "date"),
 )
-"""What the name of a column has in it that tells when a row came to be, the likeliest first."""
+"""Parts of the name of a column with the creation time of a row, most likely ones first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedColumn:
-    """A column: its type in Spark, and what its values are like.
+    """A column: its type in Spark, and the properties of its values.
 
-    `values` are all there are, of a text with few of them; `pattern` matches all texts. Nothing of
-    the kind is known of personal data.
+    `values` are all values, for strings with few distinct ones; `pattern` matches all strings.
+    Neither is recorded for personal data.
     """
 
     name: str
@@ -41,9 +41,9 @@ class ObservedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ObservedTable:
-    """A table at a place, with the columns that tell its rows apart, if they are known.
+    """A table at a location, with the columns that identify its rows, if known.
 
-    `format` is that of its files, and None where the place is the name of a table in a catalog:
+    `format` is that of its files, and None if the location is the name of a catalog table:
     `catalog.schema.table`.
     """
 
@@ -56,7 +56,7 @@ class ObservedTable:
 
     @property
     def clock(self) -> str | None:
-        """The column that probably tells when a row came to be."""
+        """The column that probably has the creation time of a row."""
         times = [item.name for item in self.columns if family_of(item.type) is Family.TIME]
         for word in _CLOCK_NAMES:
             for name in times:
@@ -66,7 +66,7 @@ class ObservedTable:
 
 
 def is_personal(name: str, texts_look_personal: bool) -> bool:
-    """Whether a column holds data about people, by its name or by the form of its texts."""
+    """Whether a column contains personal data, by its name or by the format of its strings."""
     return texts_look_personal or looks_personal(name)
 
 
@@ -79,7 +79,7 @@ _CLASSES = (("[0-9]", str.isdigit), ("[A-Z]", str.isupper), ("[a-z]", str.islowe
 
 @dataclass(slots=True)
 class _CharacterRun:
-    """Signs of one class that stand beside each other, in all texts."""
+    """Adjacent characters of one class, in all strings."""
 
     kind: str
     shortest: int
@@ -94,7 +94,7 @@ class _CharacterRun:
 
 
 def common_pattern(texts: list[str]) -> str | None:
-    """The pattern of texts that are all built alike, with a number in them; None of all others.
+    """The pattern of strings with a common structure that contains a number; None for all others.
 
     >>> common_pattern(["M0001", "M0317"])
     '^M[0-9]{4}$'

@@ -1,4 +1,4 @@
-"""A draft as a document of a dialect, with what to decide in comments at its top."""
+"""A draft as a document of a dialect, with open decisions in comments at its top."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DCS_TYPES = {"tinyint": "int", "smallint": "int", "binary": "bytes"}
 
 
 def draft_text(table: ObservedTable, dialect: Dialect) -> str:
-    """The document. What looks like a promise and is none yet stands in its comments."""
+    """The document. Observations that may become promises are in its comments."""
     contract = draft(table, dialect)
     comments = "".join(f"# {line}".rstrip() + "\n" for line in _comments(table))
     return comments + _WRITERS[dialect](contract)
@@ -100,7 +100,7 @@ def _column(item: Field) -> dict[str, Any]:
 
 
 def _demanded(item: Field, names: dict[str, str]) -> dict[str, Any]:
-    """The demands on values by the keys that a dialect has for them."""
+    """The demands on values by their keys in a dialect."""
     plain: dict[str, Any] = {}
     for rule in item.rules:
         match rule.demand:

@@ -1,1 +1,1 @@
-"""A contract as a gate enforces it: pinned, linted, compiled, every clause accounted for."""
+"""A contract as enforced by a gate: pinned, linted, compiled, every clause accounted for."""

@@ -1,4 +1,4 @@
-"""Bounds in a contract that nothing can keep: a minimum above the maximum, and the like."""
+"""Bounds in a contract that cannot be satisfied: a minimum above the maximum, and the like."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UPPER, _LOWER = ("<", "<="), (">", ">=")
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Rules that exclude each other, or one that excludes everything; `what` says it in words."""
+    """Rules that exclude each other, or one that excludes everything; `what` describes it."""
 
     rules: tuple[Rule, ...]
     what: str
@@ -41,7 +41,7 @@ class _Limit:
 
 
 def contradictions(contract: Contract) -> Iterator[Contradiction]:
-    """All of a contract, in its order."""
+    """All contradictions of a contract, in its order."""
     for model in contract.models:
         for item in model.walk():
             yield from _among(item.rules)
@@ -91,7 +91,7 @@ def _crossed(limits: Sequence[_Limit], least: str, most: str) -> Iterator[Contra
 
 
 def _is_above(low: Literal, high: Literal, *, or_equal: bool) -> bool:
-    """False for what cannot be compared; dates are compared as ISO writes them."""
+    """False for values that cannot be compared; dates are compared as ISO strings."""
     if isinstance(low, str) and isinstance(high, str):
         length = min(len(low), len(high))
         return low > high and low[:length] > high[:length]
@@ -103,7 +103,7 @@ def _is_above(low: Literal, high: Literal, *, or_equal: bool) -> bool:
 
 
 def _no_value_left(rules: Sequence[Rule], limits: Sequence[Rule]) -> Iterator[Contradiction]:
-    """The lists of values of which no value keeps the limits beside it."""
+    """The lists of values of which none satisfies the bounds next to it."""
     for rule in rules:
         if isinstance(rule.demand, OneOf) and rule.demand.values:
             for limit in limits:
@@ -129,11 +129,11 @@ def _holds(value: float, op: str, bound: float) -> bool:
     return {">": value > bound, ">=": value >= bound, "<": value < bound, "<=": value <= bound}[op]
 
 
-# Conditions of one number ------------------------------------------------------------------------
+# Conditions on one number -------------------------------------------------------------------------
 
 
 def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
-    """Conditions of the same number that exclude each other, or hold of no number."""
+    """Conditions on the same number that exclude each other, or that no number satisfies."""
     numbers: dict[object, list[tuple[Rule, _Span | None]]] = {}
     for rule in rules:
         match rule.demand:
@@ -158,13 +158,13 @@ def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
 
 
 _Span: TypeAlias = "tuple[float, bool, float, bool]"
-"""The ends of a range, each with whether it is part of it."""
+"""The bounds of a range, each with whether it is inclusive."""
 
 _EVERYTHING: _Span = (float("-inf"), True, float("inf"), True)
 
 
 def _span_of(condition: Condition) -> _Span | None:
-    """The numbers that keep a condition; None for none at all."""
+    """The numbers that satisfy a condition; None for none at all."""
     bound, high = float(condition.bound), condition.high
     match condition.op:
         case "==":

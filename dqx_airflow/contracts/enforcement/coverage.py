@@ -1,4 +1,4 @@
-"""What becomes of every clause of a contract: checked, documented, or unsupported and why."""
+"""The treatment of every clause of a contract: checked, documented, or unsupported and why."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dqx_airflow.values import Span
 
 @dataclass(frozen=True, slots=True)
 class ClauseCoverage:
-    """A clause: its place, what becomes of it, why, and the assertions that enforce it.
+    """A clause: its position, its treatment with the reason, and the assertions that enforce it.
 
-    A list that a rule takes as a whole is one clause. One of several rules, as in a definition that
-    several fields refer to, is checked if assertions enforce all of them that state a check.
+    A list that a rule uses as a whole is one clause. A clause of several rules, as in a definition
+    that several fields refer to, is checked if assertions enforce all of them that state a check.
     """
 
     path: str
@@ -27,7 +27,7 @@ class ClauseCoverage:
 
 
 def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ...]:
-    """All clauses in the order of the document, each once. Those of other files come behind."""
+    """All clauses in the order of the document, each once, followed by those of other files."""
     coverages: dict[tuple[str, str], ClauseCoverage] = {}
     accepted = {
         _key(clause): left.acceptance
@@ -44,9 +44,7 @@ def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ..
         coverages[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
     left = {_key(clause) for item in compiled.unenforced for clause in item.clauses}
     for key, (clause, assertions) in _enforced(compiled).items():
-        if (
-            key in left and key in coverages
-        ):  # a definition that not all fields that refer to it hold
+        if key in left and key in coverages:  # a definition that not all of its fields enforce
             coverages[key] = replace(coverages[key], assertions=assertions)
         else:
             coverages[key] = ClauseCoverage(
@@ -63,13 +61,13 @@ def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ..
 
 
 def counts(clauses: Iterable[ClauseCoverage]) -> dict[Treatment, int]:
-    """How many clauses are treated how; all treatments are there."""
+    """The number of clauses with each treatment, including zeros."""
     counted = Counter(clause.treatment for clause in clauses)
     return {treatment: counted[treatment] for treatment in Treatment}
 
 
 def _enforced(compiled: Compiled) -> dict[tuple[str, str], tuple[Clause, tuple[str, ...]]]:
-    """The clauses that are enforced, with their assertions."""
+    """The enforced clauses, with their assertions."""
     enforced: dict[tuple[str, str], tuple[Clause, tuple[str, ...]]] = {}
     pairs: tuple[tuple[str, Rule], ...] = (*compiled.enforced, *compiled.included)
     for assertion, rule in pairs:

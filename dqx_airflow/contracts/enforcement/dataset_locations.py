@@ -1,4 +1,4 @@
-"""Where the data of a contract is found: from its servers and fields to settings of datasets."""
+"""The location of the data of a contract: from its servers and fields to dataset settings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _ELSEWHERE = (
     *("kafka", "pubsub", "kinesis", "postgres", "mysql", "snowflake", "bigquery", "redshift"),
     *("oracle", "sqlserver", "api", "custom"),
 )
-"""Servers that Spark does not read by a path or the name of a table alone."""
+"""Servers that Spark does not read by only a path or the name of a table."""
 _FOLDERS_BELOW = "/{,*/,*/*/,*/*/*/}"
-"""What `/**/` means, in globs of Spark: the folder itself, and those in it, three deep."""
+"""The meaning of `/**/` in globs of Spark: the folder itself, and those in it, three levels
+deep."""
 _FILES = ("local", "s3", "azure", "gcs", "adls", "hdfs", "sftp", "file")
 _TYPE_OF_WORD = {
     "number": "double",
@@ -39,12 +40,12 @@ _TYPE_OF_WORD = {
 def dataset_settings(
     contract: Contract, given: Mapping[str, Any], server: str | None = None
 ) -> dict[str, Any]:
-    """What a gate has to know of the datasets of a contract, by the names that its suite uses.
+    """The dataset settings of a contract, by the names in its suite.
 
-    What is `given` wins over the server; what the contract alone knows (keys, the columns of files
-    of text) is added where nothing is said about it. What it has masked stays masked.
+    `given` settings win over the server; what only the contract knows (keys, the columns of text
+    files) is added if it is not given. Columns that it masks stay masked.
 
-    :raises RequestError: the contract has no such server, or it is not known where a model is.
+    :raises RequestError: the contract has no such server, or the location of a model is unknown.
     """
     chosen = _server(contract, server) if server is not None else _only_server(contract)
     settings: dict[str, Any] = {}
@@ -56,7 +57,7 @@ def dataset_settings(
             place = _place_of(model, chosen) if chosen is not None else _table_of(contract, model)
         if place is not None:
             settings[model.name] = place
-    # A gate is about its first dataset: what the models refer to comes behind them.
+    # The first dataset of a gate is its subject: referenced models come after it.
     settings |= {name: place for name, place in given.items() if name not in settings}
     missing = [model.name for model in contract.models if model.name not in settings]
     if missing:
@@ -70,7 +71,7 @@ def dataset_settings(
             known = known_of(model, file_format=said.get("format"))
             settings[model.name] = known | said
             if masked := (*known.get("masked", ()), *_columns(said.get("masked", ()))):
-                # A gate may hide more than its contract, never less.
+                # A gate may mask more than its contract, never less.
                 settings[model.name]["masked"] = list(dict.fromkeys(masked))
             if "options" in known:
                 options = dict(known["options"]) | dict(said.get("options", ()))
@@ -79,7 +80,7 @@ def dataset_settings(
 
 
 def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
-    """How the dataset of a contract is read: keys, masked columns, the columns of its files."""
+    """How to read the dataset of a contract: keys, masked columns, the columns of its files."""
     known: dict[str, Any] = {}
     if keys := _keys_of(model):
         known["keys"] = list(keys)
@@ -88,7 +89,7 @@ def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
     if file_format in _TEXT_FORMATS and model.fields:
         known["schema"] = spark_schema(model)
     if file_format in _MERGED_FORMATS:
-        # Else Spark takes the columns of one file for those of all.
+        # Otherwise Spark takes the columns of one file for those of all.
         known["options"] = {"mergeSchema": "true"}
     return known
 
@@ -99,7 +100,7 @@ def spark_schema(model: Model) -> str:
 
 
 def spark_type(item: Field) -> str:
-    """A type of Spark that holds the values of a field; of several, the widest."""
+    """A Spark type that holds the values of a field; the widest of several."""
     match item.type:
         case "array":
             return f"array<{spark_type(item.items) if item.items else 'string'}>"
@@ -114,7 +115,7 @@ def spark_type(item: Field) -> str:
 
 
 def table_type(item: Field) -> str:
-    """The type of a column in its table: a decimal where the contract says how many digits."""
+    """The type of a column in its table: a decimal if the contract states the digits."""
     digits = next((rule.demand for rule in item.rules if isinstance(rule.demand, Digits)), None)
     if item.type == "number" and digits is not None:
         return f"decimal({digits.precision},{digits.scale})"
@@ -122,7 +123,7 @@ def table_type(item: Field) -> str:
 
 
 def _as_settings(given: Any) -> dict[str, Any] | None:
-    """A dataset as a mapping of settings; None for what the checks of datasets turn down."""
+    """A dataset as a mapping of settings; None for one that the checks of datasets reject."""
     if isinstance(given, DatasetRef):
         given = settings_of(given)
     elif isinstance(given, str | os.PathLike):
@@ -137,14 +138,14 @@ def _as_settings(given: Any) -> dict[str, Any] | None:
 
 
 def _columns(given: Any) -> list[str]:
-    """The columns of a setting: a list of them, or a text with commas between them."""
+    """The columns of a setting: a list, or a comma-separated string."""
     if isinstance(given, str):
         return [column for part in given.split(",") if (column := part.strip())]
     return list(given)
 
 
 def _keys_of(model: Model) -> tuple[str, ...]:
-    """The columns by which people know a row."""
+    """The columns that identify a row."""
     for rule in model.rules:
         if rule.name == "primary_key" and isinstance(rule.demand, Unique):
             return tuple(map(unquoted, rule.demand.columns))
@@ -169,7 +170,7 @@ def _only_server(contract: Contract) -> Server | None:
 
 
 def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
-    """The settings of the dataset of a model on a server; None where Spark cannot go there."""
+    """The dataset settings of a model on a server; None if Spark cannot access it."""
     location = server.location or model.location
     if location is None or server.type in _ELSEWHERE:
         return None
@@ -208,12 +209,12 @@ def _table_on(contract: Contract, model: Model, server: Server | None) -> str:
         )
     name = model.location or model.name
     location = (server.location or "{model}").replace("{model}", name)
-    # What a database is called is part of the connection.
+    # The name of a database is part of the connection.
     return ".".join(location.split(".")[-2:]) if DATABASES[server.type].default_schema else name
 
 
 def _table_of(contract: Contract, model: Model) -> dict[str, Any] | None:
-    """The table that a model names with its schema, where the contract has no servers."""
+    """The table that a model names with its schema, if the contract has no servers."""
     named = model.location or ""
     is_table = "." in named and "/" not in named and not contract.servers
     return {"table": named} if is_table else None

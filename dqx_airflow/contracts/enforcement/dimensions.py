@@ -1,4 +1,4 @@
-"""The quality dimension of a rule, in the words of ODCS: its own, or that of its demand."""
+"""The quality dimension of a rule, in the terms of ODCS: its own, or that of its demand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dqx_airflow.contracts.model import Promise, Rule
 
 
 def dimension_of(rule: Rule | Promise) -> str | None:
-    """The dimension in lower case; None where neither the rule nor its demand has one.
+    """The dimension in lower case; None if neither the rule nor its demand has one.
 
     >>> from dqx_airflow.contracts.demands import Required
     >>> dimension_of(Rule("required", Required(), ()))

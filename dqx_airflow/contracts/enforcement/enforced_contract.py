@@ -1,4 +1,4 @@
-"""A contract as a gate enforces it: read, pinned, compiled, each assertion tied to its clause."""
+"""A contract as enforced by a gate: read, pinned, compiled, each assertion linked to its clause."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dqx_airflow.values import (
 )
 
 Unsupported: TypeAlias = Literal["error", "warn"]
-"""What becomes of clauses that state a check and cannot be enforced."""
+"""The treatment of clauses that state a check and cannot be enforced."""
 
 _MOST_NOT_UNDERSTOOD = 20
 
@@ -39,8 +39,8 @@ _MOST_NOT_UNDERSTOOD = 20
 class Enforced:
     """The suite that enforces a contract over given datasets.
 
-    `clauses` are all clauses of the document with what became of them, `objections` tell what they
-    ask of the datasets and do not get.
+    `clauses` are all clauses of the document with their treatment, `objections` are requirements
+    that the datasets do not meet.
     """
 
     suite: SourceFile
@@ -50,18 +50,18 @@ class Enforced:
 
     @property
     def account(self) -> tuple[str, ...]:
-        """What no assertion checks, one line each; those first that state a check."""
+        """What no assertion checks, one line each; first the clauses that state a check."""
         contract = self.contract
         return tuple(map(unenforced_line, contract.unenforced)) + contract.not_understood
 
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """A contract that is to be enforced, or why it must not.
+    """A contract to be enforced, or why it must not be.
 
-    `contract` is None where the document has errors. `refused` tells why the contract may not be
-    relied on: another version than the one that is pinned, or a contract past its end. `warnings`
-    are about its state too.
+    `contract` is None if the document has errors. `refused` says why the contract cannot be relied
+    on: another version than the pinned one, or a contract past its end. `warnings` are about its
+    state too.
     """
 
     source: SourceFile
@@ -88,8 +88,8 @@ class Enforcement:
         """The suite over these datasets. Clauses that compare days need one with dates.
 
         :param on: the date of the data.
-        :param unsupported: what becomes of clauses that state a check and cannot be enforced:
-            "error", or "warn" to let them through.
+        :param unsupported: the treatment of clauses that state a check and cannot be enforced:
+            "error", or "warn" to accept them.
         """
         contract = self.contract
         assert contract is not None
@@ -153,7 +153,7 @@ class Enforcement:
         return Enforced(suite, enforced, clauses, _objections(suite, enforced, datasets))
 
     def of_models(self, models: Sequence[str]) -> Enforcement:
-        """The same of some of the models."""
+        """The same for some of the models."""
         assert self.contract is not None
         return replace(self, contract=_restricted(self.contract, models, is_strict=False))
 
@@ -163,7 +163,7 @@ class Enforcement:
         return replace(self, contract=_restricted(self.contract, (), is_strict=True))
 
     def narrowed(self, model: str, is_kept: Callable[[Demand], bool]) -> Enforcement:
-        """The same of one model, and of those of its rules whose demand is kept."""
+        """The same for one model, and those of its rules whose demand is kept."""
         assert self.contract is not None
         models = (_with_rules(item, is_kept) for item in self.contract.models if item.name == model)
         notes = tuple(replace(note, promise=None) for note in self.contract.notes)
@@ -185,13 +185,13 @@ def _not_understood(clauses: Iterable[ClauseCoverage], compiled: Compiled) -> tu
 
 
 def _tags(source: Rule | Promise | None, *around: Model | Field | None) -> tuple[str, ...]:
-    """The tags of a rule, and of the field and the model that it belongs to, as written."""
+    """The tags of a rule, and of its field and model, as written."""
     tagged = [source.tags if source else (), *(item.tags for item in around if item)]
     return tuple(dict.fromkeys(tag for tags in tagged for tag in tags))
 
 
 def _let_by(left: Unenforced, unsupported: Unsupported) -> str | None:
-    """Who lets a clause through that is not enforced."""
+    """Who accepted a clause that is not enforced."""
     if (accepted := left.acceptance) is not None:
         return f"{accepted.owner}: {accepted.reason}"
     return None if unsupported == "error" else f"unsupported={unsupported}"
@@ -206,11 +206,11 @@ def enforce(
     models: Sequence[str] = (),
     is_strict: bool = False,
 ) -> Enforcement:
-    """What there is to enforce of the contract that a text holds.
+    """What can be enforced of the contract in a text.
 
-    :param on: the day on which it is relied on; None asks nothing about its end.
-    :param expect_version: the version that is pinned: `2`, `2.3` or `2.3.0`.
-    :param models: the models that are enforced; all of them by default.
+    :param on: the date on which it is relied on; None skips the check of its end.
+    :param expect_version: the pinned version: `2`, `2.3` or `2.3.0`.
+    :param models: the models to enforce; all of them by default.
     :param is_strict: columns that a model does not name are violations for every model.
     """
     document = read_contract(source, read)
@@ -241,7 +241,7 @@ def enforce(
 def _objections(
     suite: SourceFile, contract: EnforcedContract, datasets: Sequence[DatasetRef]
 ) -> tuple[str, ...]:
-    """What the clauses of a contract ask of the datasets of a gate, and do not get."""
+    """The requirements of a contract that the datasets of a gate do not meet."""
     checked = check_source(suite, needs_suite=True)
     if checked.suite is None or checked.errors:
         return tuple(f"{item.message} ({item.span.file})" for item in checked.errors)
@@ -270,7 +270,7 @@ def _with_rules(model: Model, is_kept: Callable[[Demand], bool]) -> Model:
 
 
 def _restricted(contract: Contract, models: Sequence[str], *, is_strict: bool) -> Contract:
-    """The contract with these models alone, all of them closed where it is strict."""
+    """The contract with only these models, all of them closed if it is strict."""
     kept = [model for model in contract.models if not models or model.name in models]
     others = {model.name for model in contract.models} - {model.name for model in kept}
     if is_strict:

@@ -1,4 +1,4 @@
-"""The values of examples, as the types of their fields hold them."""
+"""The values of examples, in the types of their fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dqx_airflow.reference.texts import value_of
 
 
 class NoValueError(ValueError):
-    """The text is no value of a type."""
+    """The text is not a value of a type."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -18,9 +18,9 @@ class NoValueError(ValueError):
 
 
 def held(value: object, spark_type: str) -> Any:
-    """A value of a document, as a table holds those of the type.
+    """A value of a document, as a table with the type holds it.
 
-    :raises NoValueError: it is none, or something in it is none.
+    :raises NoValueError: it is not a value of the type, or contains one that is not.
     """
     if value is None:
         return None
@@ -41,5 +41,5 @@ def held(value: object, spark_type: str) -> Any:
 
 
 def text_of(value: object) -> str:
-    """A value as it is written in a document."""
+    """A value as written in a document."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Examples in a contract that break the contract itself: found in memory, without Spark."""
+"""Examples in a contract that violate the contract itself, found in memory without Spark."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _COLUMN = "value"
 
 @dataclass(frozen=True, slots=True)
 class BrokenExample:
-    """An example, or a default, that is no value of its field, or that breaks a rule.
+    """An example, or a default, that is not a value of its field, or violates a rule.
 
-    `what` says so in words, with row, column and value; `kind` is "example" or "default".
+    `what` describes it, with row, column and value; `kind` is "example" or "default".
     """
 
     what: str
@@ -45,7 +45,7 @@ class BrokenExample:
 
 
 def broken_examples(contract: Contract) -> Iterator[BrokenExample]:
-    """The examples of fields and models, and the defaults, that the contract itself turns down."""
+    """The examples of fields and models, and the defaults, that the contract itself rejects."""
     for model in contract.models:
         for item in model.walk():
             yield from _of_field(contract, model, item)

@@ -1,4 +1,4 @@
-"""The dialect of lakehouse tables in Fabric: one table, all that is said below `contract:`."""
+"""The dialect of lakehouse tables in Fabric: one table, with everything below `contract:`."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _model(reading: ClauseReader, top: Mapping) -> Model:
 
 
 def _check_layout(reading: ClauseReader, layout: Mapping | None, fields: list[Field]) -> None:
-    """Whether the table is partitioned and ordered by its columns, and these are named alike."""
+    """Whether the table is partitioned and ordered by existing columns."""
     names = [item.name for item in fields]
     for key in ("partition_by", "z_order_by"):
         for node in reading.items(layout, key):

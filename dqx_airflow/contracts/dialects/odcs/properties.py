@@ -118,7 +118,7 @@ def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
 
 @dataclass(slots=True)
 class _Declared:
-    """The type that a property declares, where it does so, and what else follows from that."""
+    """The declared type of a property, if any, and what else follows from it."""
 
     spark_type: str | None
     marks: list[Node | None]
@@ -126,7 +126,7 @@ class _Declared:
 
 
 def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
-    """The field with its type, and the rules that its logical and physical type make."""
+    """The field with its type, and the rules for its logical and physical type."""
     reading = context.reading
     logical, written = (reading.text(node, key) for key in ("logicalType", "physicalType"))
     physical = None
@@ -152,7 +152,7 @@ def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, lis
 
 
 def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _Declared:
-    """What the logical type says, where there is no physical one that Spark has."""
+    """The type by its logical type, if there is no physical type of Spark."""
     reading = context.reading
     written, physical_node = reading.text(node, "physicalType"), node.get("physicalType")
     marks = [node.get("logicalType")]
@@ -166,7 +166,9 @@ def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _De
         reading.not_understood(physical_node, "Spark has no type of this name")
     options = reading.mapping(node, "logicalTypeOptions")
     if logical == "date" and context.is_3_0 and "H" in (reading.text(options, "format") or ""):
-        return _Declared("timestamp", marks)  # 3.0 has one type for dates with and without a time
+        return _Declared(
+            "timestamp", marks
+        )  # 3.0 has a single type for dates with and without a time
     spark_type = spark_types.logical_type(logical)
     if spark_type is None:
         reading.unsupported(marks[0], "Spark has no type for it that all versions read")
@@ -178,9 +180,9 @@ def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _De
 def _by_physical(
     context: OdcsContext, node: Mapping, logical: str | None, spark_type: str
 ) -> _Declared:
-    """What the physical type says, being the nearer one to the data.
+    """The type by its physical type, which is closer to the data.
 
-    What it holds as a text is asked for the format of its logical type.
+    A string must have the format of its logical type.
     """
     reading = context.reading
     logical_node, marks = node.get("logicalType"), [node.get("physicalType")]
@@ -202,13 +204,13 @@ def _by_physical(
 
 
 def _has_parts(node: Mapping) -> bool:
-    """True where the document says what is nested in a property."""
+    """True if the document describes the parts of a property."""
     parts = (node.get(key) for key in _IMPLIED)
     return any(part is not None and bool(plain(part)) for part in parts)
 
 
 def _with_parts(context: OdcsContext, node: Mapping, item: Field, spark_type: str) -> Field:
-    """The field with a type, and with what the document says is nested in it."""
+    """The field with a type, and with the parts that the document describes."""
     reading = context.reading
     item = with_type(item, spark_type) if "<" in spark_type else replace(item, type=spark_type)
     for key in ("properties", "items"):
@@ -239,7 +241,7 @@ def _with_parts(context: OdcsContext, node: Mapping, item: Field, spark_type: st
 
 
 def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> tuple[Field, ...]:
-    """The fields of an object; those that its options call required are never NULL."""
+    """The fields of an object; those that its options require are never NULL."""
     reading = context.reading
     options = reading.mapping(node, "logicalTypeOptions")
     marks = {

@@ -1,4 +1,4 @@
-"""The `quality` of objects and properties, told as the metrics and queries of all dialects."""
+"""The `quality` of objects and properties, as the metrics and queries shared by all dialects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def read_rules(
 
 
 def _as_metric(context: OdcsContext, rule: Mapping) -> Mapping:
-    """The rule as 3.2 writes it, with columns for properties, and 1 for the truth of a query."""
+    """The rule in the form of 3.2, with columns instead of properties, and 1 for the boolean result
+    of a query."""
     entries = dict(rule.entries)
     if "metric" not in entries and "rule" in entries:
         entries["metric"] = entries.pop("rule")
@@ -60,7 +61,7 @@ def _as_metric(context: OdcsContext, rule: Mapping) -> Mapping:
 
 
 def _make_number(entries: dict[str, Entry]) -> None:
-    """Lets a query that gives true or false give 1 or 0."""
+    """Turns the boolean result of a query into 1 or 0."""
     match entries.get("query"):
         case Entry(node=Scalar(text=text) as scalar) as entry:
             query = text.strip().rstrip(";")

@@ -1,4 +1,4 @@
-"""The JSON Schema of the Open Data Contract Standard, for the versions that are read."""
+"""The JSON Schema of the Open Data Contract Standard, for the supported versions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _SEVERAL = ("allOf", "anyOf", "oneOf")
 
 @cache
 def load_schema() -> dict[str, Any]:
-    """One schema for all versions: since 3.1 no key is permitted that the standard does not name.
+    """One schema for all versions: since 3.1 only keys of the standard are allowed.
 
-    A version that is not known is told apart from what does not fit, so its list is not in it.
+    An unknown version is reported separately, so the list of versions is not in it.
     """
     text = files("open_data_contract_standard").joinpath("schema.json").read_text(encoding="utf-8")
     strict: dict[str, Any] = json.loads(text)
     strict["properties"]["apiVersion"] = {"type": "string"}
     definitions = strict["$defs"]
     _permit_several_operators(definitions["DataQualityOperators"])
-    # They may lead into other contracts in both ways: what leads nowhere is told by the reader.
+    # They may lead into other contracts in both ways: the reader reports broken ones.
     for name in ("ShorthandReference", "FullyQualifiedReference"):
         definitions[name].pop("pattern")
-    # An item is a property without a name, which says all about the properties below it.
+    # An item is a property without a name, which describes the properties below it.
     definitions["SchemaItemProperty"]["properties"] = {"properties": {}}
     definitions["SchemaBaseProperty"].pop("unevaluatedProperties")
     _each_mapping(strict, _demand_what_is_asked)
@@ -46,7 +46,7 @@ def load_schema() -> dict[str, Any]:
 
 
 def _moved(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """The schema with references that hold where it becomes a definition of another one."""
+    """The schema with references that remain valid when it becomes a definition of another one."""
 
     def move(part: dict[str, Any]) -> None:
         if "$ref" in part:
@@ -58,7 +58,7 @@ def _moved(schema: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _permit_several_operators(operators: dict[str, Any]) -> None:
-    """The text of the standard permits a rule to have several, its schema does not."""
+    """The text of the standard allows several in one rule, its schema does not."""
     alternatives = operators.pop("oneOf")
     operators["properties"] = {
         key: value for one in alternatives for key, value in one["properties"].items()
@@ -67,7 +67,7 @@ def _permit_several_operators(operators: dict[str, Any]) -> None:
 
 
 def _demand_what_is_asked(part: dict[str, Any]) -> None:
-    """`if` holds of a mapping without the key that it asks for, too: that was not meant."""
+    """`if` also matches a mapping without the key that it tests, which was not meant."""
     condition = part.get("if", {})
     for alternative in condition.get("anyOf", [condition]):
         if "properties" in alternative:
@@ -75,15 +75,14 @@ def _demand_what_is_asked(part: dict[str, Any]) -> None:
 
 
 def _permit_several_that_fit(part: dict[str, Any]) -> None:
-    """What fits two alternatives breaks something else, which has an error of its own."""
+    """A value that matches two alternatives violates something else, which has its own error."""
     if "oneOf" in part:
         part["anyOf"] = part.pop("oneOf")
 
 
 def _list_keys(schema: dict[str, Any], part: dict[str, Any]) -> None:
-    """`unevaluatedProperties` with the keys written out: to work them out takes a time that grows
-    with every level of nesting, and one wrong value would make its neighbours unknown.
-    """
+    """`unevaluatedProperties` with the keys written out: evaluating them takes a time that grows
+    with every level of nesting, and one wrong value would make its neighbors unknown."""
     if part.get("unevaluatedProperties") is False:
         part.pop("unevaluatedProperties")
         part["additionalProperties"] = False
@@ -91,7 +90,7 @@ def _list_keys(schema: dict[str, Any], part: dict[str, Any]) -> None:
 
 
 def _keys(schema: dict[str, Any], part: dict[str, Any]) -> Iterator[str]:
-    """All keys that a part of the schema knows, in whatever case."""
+    """All keys that a part of the schema knows, in any case."""
     yield from part.get("properties", {})
     for inner in (part.get("then"), *(one for key in _SEVERAL for one in part.get(key, ()))):
         if inner is not None:
@@ -104,9 +103,9 @@ def _keys(schema: dict[str, Any], part: dict[str, Any]) -> Iterator[str]:
 
 
 def _loosen(schema: dict[str, Any]) -> None:
-    """The schema as 3.0 has it: other keys may stand anywhere but among the options of a type."""
+    """The schema of 3.0: other keys are allowed anywhere except in the options of a type."""
     definitions = schema["$defs"]
-    # `rule` is what became `metric`, and valid values stood without an operator.
+    # `rule` became `metric`, and valid values had no operator.
     definitions["DataQualityLibrary"].pop("required")
     definitions["DataQualityLibrary"]["properties"]["validValues"] = {}
     definitions["DataQualityOperators"].pop("anyOf")
@@ -123,7 +122,7 @@ def _permit_other_keys(part: dict[str, Any]) -> None:
 
 
 def _permit_true_for_exclusive(part: dict[str, Any]) -> None:
-    """`exclusiveMaximum: true` made `maximum` one that is not reached itself."""
+    """`exclusiveMaximum: true` made `maximum` exclusive."""
     for key in ("exclusiveMaximum", "exclusiveMinimum"):
         option = part.get("properties", {}).get(key)
         if option is not None:

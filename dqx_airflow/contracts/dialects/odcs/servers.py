@@ -1,4 +1,4 @@
-"""The servers of a contract of the standard: where the data is, and which SQL is spoken there."""
+"""The servers of an ODCS contract: where the data is, and their SQL dialect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SQL = {
     "teradata": "teradata",
     "trino": "trino",
     "vertica": "postgres",
-    # Files are asked with DuckDB by the Data Contract CLI, and rules about them are written so.
+    # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
     **dict.fromkeys(("azure", "local", "s3", "sftp"), "duckdb"),
 }
 _PLACES = ("location", "path")
@@ -47,7 +47,7 @@ _TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schem
 
 
 def read_servers(reading: ClauseReader) -> Iterator[Server]:
-    """The servers; nothing that is said about them can be broken by data."""
+    """The servers; data cannot violate anything about them."""
     reading.documented_keys(reading.root, "servers", reason="where the data is found")
     for server in reading.mappings(reading.root, "servers"):
         kind = (reading.text(server, "type") or "").lower()
@@ -77,7 +77,7 @@ def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
 
 
 def _options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
-    """What Spark has to know to read the files: JSON in one array takes several lines."""
+    """Reader options for the files: JSON in a single array spans several lines."""
     delimiter, file_format = (reading.text(server, key) for key in ("delimiter", "format"))
     if file_format == "json" and delimiter == "array":
         yield "multiLine", "true"

@@ -1,4 +1,4 @@
-"""`slaProperties`: what is promised of how old, how frequent and how lasting the data is."""
+"""`slaProperties`: promises about the age, frequency and retention of the data."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _REMARKS = ("property", "driver", "description", "scheduler", "schedule")
 
 
 PlacedRule: TypeAlias = "tuple[str, str | None, Rule]"
-"""A rule with its object, and the column that it is about; None where it is about the object."""
+"""A rule with its object and column; the column is None for a rule about the object."""
 
 
 def read_service(context: OdcsContext) -> Iterator[PlacedRule]:
-    """The rules that the service levels make."""
+    """The rules of the service levels."""
     reading = context.reading
     reading.documented_keys(
         reading.root, "slaDefaultElement", reason="holds where a level names no element"
@@ -122,9 +122,9 @@ def _demand(kind: str, column: str | None, seconds: float) -> Demand:
 
 
 def _seconds(context: OdcsContext, level: Mapping, kind: str) -> float | None:
-    """The seconds of `value: 4`, `unit: d`; days without a unit. A value may be `P1Y` as well.
+    """The seconds of `value: 4`, `unit: d`; days without a unit. A value may also be `P1Y`.
 
-    `m` are months of a retention, and minutes of everything else.
+    `m` are months for a retention, and minutes for everything else.
     """
     reading = context.reading
     number, unit = reading.number(level, "value"), reading.text(level, "unit")

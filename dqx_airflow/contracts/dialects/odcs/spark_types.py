@@ -22,7 +22,7 @@ _LOGICAL = {
     "vector": "array",
 }
 _SPOKEN = (None, "postgres", "bigquery", "snowflake")
-"""Whose types are understood where Spark has no such name, in this order."""
+"""The dialects whose types are tried if Spark has no such name, in this order."""
 
 _NESTED = {"array", "map", "struct"}
 _DOCUMENTS = {"json", "jsonb", "variant", "super"}
@@ -46,7 +46,7 @@ _UNLIMITED = 2**31 - 1
 _BARE_NUMBER = re.compile(r"(?:decimal|dec|numeric|number|bignumeric|bigdecimal)", re.IGNORECASE)
 _LENGTH_IN_BRACKETS = re.compile(r"(\w*char\w*)\s*\[(\d+)\]", re.IGNORECASE)
 
-# By the names that sqlglot has for the types of all databases.
+# By sqlglot's names for the types of all databases.
 _SPARK = {
     **dict.fromkeys(("TEXT", "MEDIUMTEXT", "LONGTEXT", "TINYTEXT", "UUID", "NAME"), "string"),
     **dict.fromkeys(("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "BPCHAR", "ENUM"), "string"),
@@ -67,19 +67,19 @@ _SPARK = {
 
 @dataclass(frozen=True, slots=True)
 class PhysicalType:
-    """A type of a database in Spark: its type there, and the most characters of a text."""
+    """A database type in Spark: its type there, and the maximum length of a string."""
 
     spark_type: str
     most_characters: int | None = None
 
 
 def logical_type(word: str | None) -> str | None:
-    """The type of Spark for a logical type, or a word for several; None where Spark has none."""
+    """The Spark type for a logical type, or a word for several; None if Spark has none."""
     return _LOGICAL.get(word) if word is not None else None
 
 
 def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> PhysicalType | None:
-    """What a physical type is in Spark; None where it has nothing like it."""
+    """The Spark type for a physical type; None if there is none."""
     text = written.strip()
     if match := _LENGTH_IN_BRACKETS.fullmatch(text):
         text = f"{match[1]}({match[2]})"
@@ -94,9 +94,9 @@ def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> P
 
 
 def agrees(logical: str, spark_type: str) -> bool:
-    """Whether values of a type of Spark are values of a logical type."""
+    """Whether values of a Spark type are values of a logical type."""
     name = re.split(r"[<(]", spark_type, maxsplit=1)[0]
-    if name == "binary":  # for which there is no logical type
+    if name == "binary":  # without a logical type
         return logical == "string"
     if logical in _FAMILY:
         family = Family.NUMBER if name == "number" else family_of(spark_type)
@@ -105,7 +105,7 @@ def agrees(logical: str, spark_type: str) -> bool:
 
 
 def names_nested(logical: str, written: str) -> bool:
-    """True for a physical type that says no more than that the values are nested: `RECORD`."""
+    """True for a physical type that only says that the values are nested: `RECORD`."""
     return _word(written) in _NESTED_WORDS.get(logical, ())
 
 
@@ -117,7 +117,7 @@ def may_be_json(logical: str, written: str | None) -> bool:
 
 
 def narrower(logical: str, spark_type: str) -> str:
-    """The type where both are known: a `NUMBER` that is an integer is a whole number."""
+    """The narrower type if both are known: a `NUMBER` that is an integer."""
     return "whole_number" if (logical, spark_type) == ("integer", "number") else spark_type
 
 
@@ -153,7 +153,7 @@ def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
             return PhysicalType("number")
         return PhysicalType(f"decimal({numbers[0]},{numbers[1] if len(numbers) > 1 else 0})")
     if kind == "DATE" and sql_dialect == "oracle":
-        return PhysicalType("timestamp")  # with a time of the day
+        return PhysicalType("timestamp")  # with a time of day
     if kind in _SPARK:
         is_text = _SPARK[kind] == "string" and bool(numbers) and numbers[0] < _UNLIMITED
         return PhysicalType(_SPARK[kind], numbers[0] if is_text else None)
