@@ -1,7 +1,8 @@
-"""A contract as all dialects mean it: plain frozen values, each rule with its place in the YAML.
+"""A contract in the form shared by all dialects: plain frozen values, each rule with its YAML
+position.
 
-A reader of a dialect makes a `Contract`; coverage, compilation, diff, lint and export see nothing
-else. What the document says and no rule carries is a `Note`: documented, or unsupported.
+A reader of a dialect creates a `Contract`; coverage, compilation, diff, lint and export depend on
+nothing else. A part of the document without a rule is a `Note`: documented, or unsupported.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dqx_airflow.values import FieldSource, Responsible, Severity, Span
 
 
 class Dialect(str, Enum):
-    """The formats in which contracts are written."""
+    """The formats of contracts."""
 
     DCS = "dcs"
     ODCS = "odcs"
@@ -27,7 +28,7 @@ class Dialect(str, Enum):
 
 
 class Treatment(str, Enum):
-    """What becomes of a clause. `CHECKED`: an assertion enforces it. `ACCEPTED`: nothing does, and
+    """The treatment of a clause. `CHECKED`: an assertion enforces it. `ACCEPTED`: nothing does, and
     the contract names who accepts that."""
 
     CHECKED = "checked"
@@ -40,9 +41,9 @@ class Treatment(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One thing that a contract says: a leaf of the document.
+    """A statement of a contract: a leaf of the document.
 
-    `text` is its value as written, all of it, on one line.
+    `text` is its complete value as written, on one line.
     """
 
     path: str
@@ -52,10 +53,10 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A check that the document states and no rule carries: of a model, or of all of them.
+    """A check that the document states and no rule enforces: for one model, or for all of them.
 
-    `path` is that of all its clauses together, `name` is what its assertion is called. The last
-    three are what the document says of the rule, as of `Rule`.
+    `path` is that of all its clauses together, `name` is that of its assertion. The last three are
+    the properties of the rule in the document, as for `Rule`.
     """
 
     path: str
@@ -69,11 +70,11 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A clause that no rule carries, and why.
+    """A clause without a rule, and the reason.
 
-    `code` is that of the mistake, where the clause itself is wrong: `status: activ`. The reason
-    then says what is wrong, and `help` what to write instead. `promise` is the check that the
-    clause is part of.
+    `code` is that of the mistake, if the clause itself is wrong: `status: activ`. The reason then
+    says what is wrong, and `help` what to write instead. `promise` is the check that the clause is
+    part of.
     """
 
     clause: Clause
@@ -86,10 +87,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key that the dialect does not know at this place: a slip, or a word of another dialect.
+    """A key that the dialect does not know at this position: a typo, or a key of another dialect.
 
-    `path` is that of the value. `meant` is the known key that it is probably a slip of. `is_check`:
-    the key promises a check elsewhere, and makes none here.
+    `path` is that of the value. `meant` is the known key of which it is probably a typo.
+    `is_check`: the key promises a check elsewhere, and has no effect here.
     """
 
     key: str
@@ -101,9 +102,9 @@ class UnknownKey:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Somebody accepts that a clause is not checked, and says why.
+    """The acceptance that a clause is not checked, with the reason.
 
-    `clause` is the path of the clause, or of what it is part of, or the name of its assertion.
+    `clause` is the path of the clause, or of its parent, or the name of its assertion.
     """
 
     clause: str
@@ -119,12 +120,12 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A demand, with the clauses that make it; a failure points to the first of them.
+    """A demand, with the clauses behind it; a failure points to the first of them.
 
     `name` is the last part of the assertion's name, `required` for `orders.order_id.required`. It
-    is unique within its field or model. `severity` is None where the document names none. `share`
-    below 1 belongs to demands on single values (`VALUE_DEMANDS`): so many of the values that are
-    not NULL satisfy it at least, as `N% of rows:` says it. `id` is what the document calls it by.
+    is unique within its field or model. `severity` is None if the document states none. `share`
+    below 1 applies to demands on single values (`VALUE_DEMANDS`): at least this share of the values
+    that are not NULL satisfies it, as in `N% of rows:`. `id` is its identifier in the document.
     """
 
     name: str
@@ -143,13 +144,13 @@ class Field:
     """A field of a model, or one nested in another.
 
     `path` is the name of the column as DQL writes it, `address.city` for a field of a struct; items
-    of arrays, keys and values of maps have `[]`, `{key}` and `{value}` in it. `type` is None where
-    the contract names none, else a type of Spark, or a word for several of them: `number`,
-    `whole_number`, `text`, `any`; nested types are `array`, `map` and `struct` alone, with what is
-    in them in `items`, `keys`, `values` and `fields`. `written_type` is as the document spells it.
+    of arrays, keys and values of maps contain `[]`, `{key}` and `{value}`. `type` is None if the
+    contract states none, else a Spark type, or a word for several of them: `number`,
+    `whole_number`, `text`, `any`; nested types are only `array`, `map` and `struct`, with their
+    parts in `items`, `keys`, `values` and `fields`. `written_type` is as the document spells it.
 
     `semantic` is the meaning of the field in words, `is_sensitive` masks its values. The
-    `example_spans` are the places of the `examples`, one for each.
+    `example_spans` are the positions of the `examples`, one for each.
     """
 
     name: str
@@ -180,7 +181,7 @@ class Field:
         return not any(isinstance(rule.demand, Required) for rule in self.rules)
 
     def walk(self) -> Iterator[Field]:
-        """The field and all that is nested in it."""
+        """The field and everything nested in it."""
         yield self
         for inner in (*self.fields, self.items, self.keys, self.values):
             if inner is not None:
@@ -189,9 +190,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class ExampleRows:
-    """Example rows of a model, with the places of all of them and of each row.
+    """Example rows of a model, with the positions of all of them and of each row.
 
-    `is_text`: they are written as CSV, where nothing but simple values has a form.
+    `is_text`: they are written as CSV, which only represents simple values.
     """
 
     columns: tuple[str, ...]
@@ -205,8 +206,8 @@ class ExampleRows:
 class Model:
     """A table of the contract. `name` is the name of the dataset in the suite.
 
-    `location` is the table or file that the document names for it. `version` is its own, where each
-    model of the dialect has one.
+    `location` is the table or file that the document names for it. `version` is its own, if the
+    models of the dialect have versions.
     """
 
     name: str
@@ -223,7 +224,7 @@ class Model:
     examples: tuple[ExampleRows, ...] = field(default=(), compare=False)
 
     def walk(self) -> Iterator[Field]:
-        """All fields, those included that are nested in others."""
+        """All fields, including nested ones."""
         for item in self.fields:
             yield from item.walk()
 
@@ -233,9 +234,9 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where the data of the contract is found. `location` may hold `{model}`.
+    """The location of the data of the contract. `location` may contain `{model}`.
 
-    `sql_dialect` is the name that sqlglot has for the SQL of the server, None for Spark's own.
+    `sql_dialect` is the name of the server's SQL dialect in sqlglot, None for Spark's own.
     """
 
     name: str
@@ -250,7 +251,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A team that uses the data, with what for; `pin` is the version that it relies on."""
+    """A team that uses the data, with its use case; `pin` is the version that it relies on."""
 
     team: str
     use_case: str | None = None
@@ -259,10 +260,10 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """The state of a contract, and its dates as ISO texts. Periods are days.
+    """The status of a contract, and its dates as ISO strings. Periods are in days.
 
-    `status` is one of draft, active, deprecated, sunset; `written_status` as the document has it.
-    `cadence` is how often it may break at most: `quarterly_max`.
+    `status` is one of draft, active, deprecated, sunset; `written_status` is as in the document.
+    `cadence` limits how often it may break: `quarterly_max`.
     """
 
     status: str | None = None
@@ -279,7 +280,7 @@ class Lifecycle:
 
 @dataclass(frozen=True, slots=True)
 class IncidentResponse:
-    """What those do who are called when the contract is broken, as the document has it."""
+    """The incident response for a violated contract, as in the document."""
 
     channel: str | None = None
     runbook: str | None = None
@@ -289,7 +290,7 @@ class IncidentResponse:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A model, or one of its fields by its path, that was called `old` in the version before."""
+    """A model, or one of its fields by its path, with its name `old` in the previous version."""
 
     model: str
     field: str | None
@@ -298,9 +299,8 @@ class Renamed:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A contract of any dialect. `parts` are its elements, by their keys, where the dialect says
-    which it has to have.
-    """
+    """A contract of any dialect. `parts` are its elements by their keys, if the dialect requires
+    some."""
 
     dialect: Dialect
     dialect_version: str | None
@@ -329,7 +329,7 @@ class Contract:
 
     @property
     def responsible(self) -> Responsible | None:
-        """Who answers for the contract; None where it says nothing of it."""
+        """Who is responsible for the contract; None if it does not say."""
         incident = self.incident
         responsible = Responsible(
             self.owner,
@@ -342,15 +342,15 @@ class Contract:
         return responsible if responsible.facts else None
 
     def acceptance_of(self, name: str, *paths: str) -> Acceptance | None:
-        """Who accepts that the clauses at the paths, of the assertion of that name, are not
-        checked; None where nobody does."""
+        """Who accepts that the clauses at the paths, of the assertion with that name, are not
+        checked, or None."""
         covering = (
             item for item in self.acceptances if any(item.covers(path, name) for path in paths)
         )
         return next(covering, None)
 
     def rules(self) -> Iterator[tuple[Model, Field | None, Rule]]:
-        """All rules in the order of the document, with where they belong."""
+        """All rules in the order of the document, with their context."""
         for model in self.models:
             for item in model.walk():
                 for rule in item.rules:

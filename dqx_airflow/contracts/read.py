@@ -1,4 +1,4 @@
-"""A contract from its text: the dialect recognised, everything wrong with it told at once."""
+"""Reads a contract from its text: recognises the dialect, and reports all mistakes at once."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from dqx_airflow.values import SourceFile
 
 @dataclass(frozen=True, slots=True)
 class ReadContract:
-    """A contract, and what there is to say about its document.
+    """A contract, and the diagnostics of its document.
 
-    `contract` is sound where there is no error, and None where nothing could be made of the text.
-    `sources` are the texts of all files that diagnostics point into, by name.
+    `contract` is valid if there is no error, and None if the text could not be read. `sources` are
+    the contents of all files that diagnostics refer to, by name.
     """
 
     contract: Contract | None
@@ -44,10 +44,10 @@ class ReadContract:
 def read_contract(
     source: SourceFile, read: FileReader = no_files, *, dialect: Dialect | None = None
 ) -> ReadContract:
-    """The contract that a text holds.
+    """The contract in a text.
 
     :param read: reads the files that `$ref` names.
-    :param dialect: the dialect that the text has to be written in, any by default.
+    :param dialect: the required dialect of the text, any by default.
     """
     document = read_document(source)
     diagnostics = list(document.diagnostics)
@@ -113,12 +113,12 @@ def _reader(
 
 
 def _signs() -> str:
-    """How documents of all dialects are told apart."""
+    """The keys by which documents of all dialects are distinguished."""
     return "; ".join(f"{name}: {reader_of(name).sign}" for name in Dialect)
 
 
 def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:
-    """Models and columns that are there twice; Spark does not tell `ID` from `id`."""
+    """Repeated models and columns; `ID` and `id` are the same to Spark."""
     for kind, groups in (
         ("model", [contract.models]),
         ("field", [model.fields for model in contract.models]),
@@ -136,7 +136,7 @@ def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:
 
 
 def _check_version(root: Mapping, reader: DialectReader, diagnostics: list[Diagnostic]) -> None:
-    """Reports a version of the dialect that is not read; what is there is read all the same."""
+    """Reports an unsupported version of the dialect; the document is read all the same."""
     if reader.version_key is None:
         return
     node = root.get(reader.version_key)

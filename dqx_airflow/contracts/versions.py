@@ -1,7 +1,7 @@
-"""Versions of contracts: `2.3.0`, `v2`, the integers of DataLex; and the bumps between two of them.
+"""Versions of contracts: `2.3.0`, `v2`, the integers of DataLex; and the bumps between them.
 
-The rules are those of semver. In versions before 1.0.0 a breaking change may come with the second
-number, and any other with the third, as semver has it.
+The rules are those of semver. Before 1.0.0 a breaking change may come with the second number, and
+any other with the third, as in semver.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Bump(IntEnum):
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version that can be compared. `digits` are the numbers that are written: one for `v2`.
+    """A comparable version. `digits` are the written numbers: one for `v2`.
 
-    `before` is what stands behind the hyphen of a version before the release: `rc.1`. `prefix` is
-    the letter in front.
+    `before` is the suffix of a pre-release after the hyphen: `rc.1`. `prefix` is the letter in
+    front.
     """
 
     numbers: tuple[int, int, int]
@@ -64,7 +64,7 @@ class Version:
 
 
 def version_of(text: str | None) -> Version | None:
-    """The version that a text names; None for no text, and for one that names none."""
+    """The version in a text; None for no text, and for an invalid one."""
     match = _VERSION.fullmatch(text.strip()) if text else None
     if match is None:
         return None
@@ -75,22 +75,23 @@ def version_of(text: str | None) -> Version | None:
 
 
 def bump_between(old: Version, new: Version) -> Bump:
-    """How far the version has moved; not at all where it is the same, or a lower one."""
+    """How far the version has moved; not at all if it is the same, or a lower one."""
     if new <= old:
         return Bump.NONE
     for number, bump in enumerate((Bump.MAJOR, Bump.MINOR, Bump.PATCH)):
         if new.numbers[number] != old.numbers[number]:
             return bump
-    # From `2.0.0-rc.1` to `2.0.0`: what a release candidate promises may change until the release.
+    # From `2.0.0-rc.1` to `2.0.0`: the promises of a release candidate may change until the
+    # release.
     _, minor, patch = new.numbers
     return Bump.PATCH if patch else Bump.MINOR if minor else Bump.MAJOR
 
 
 def is_enough(old: Version, new: Version, due: Bump) -> bool:
-    """True where a version has moved as far as changes demand.
+    """True if a version has moved as far as changes require.
 
-    A version of one number says nothing of changes that break nobody: any higher version, and the
-    same one too, is enough for them. One of two numbers says nothing of patches.
+    For a version with one number, compatible changes need no bump: any version that is not lower is
+    enough. With two numbers, patches need none.
     """
     if new < old:
         return False
@@ -102,7 +103,7 @@ def is_enough(old: Version, new: Version, due: Bump) -> bool:
 
 
 def next_version(old: Version, due: Bump) -> str:
-    """The lowest version that is enough, spelled with as many numbers as the old one."""
+    """The lowest sufficient version, with as many numbers as the old one."""
     major, minor, patch = old.numbers
     if old.digits == 1:
         return f"{old.prefix}{major + 1}"

@@ -14,24 +14,24 @@ from dqx_airflow.contracts.source.yaml_document import Mapping
 
 @dataclass(frozen=True, slots=True)
 class DialectReader:
-    """A dialect: whether a document is written in it, its JSON Schema, and how it is read.
+    """A dialect: how its documents are recognised, its JSON Schema, and its reader.
 
-    `read` may rely on the document being valid against the schema where that says nothing wrong; it
-    is called for others too, and takes from them what it can. `versions` are the versions of the
-    dialect that are read, found at `version_key`; a dialect without versions has none.
+    `read` may assume that the document is valid against the schema if that reports nothing; it is
+    also called for invalid documents, and takes from them what it can. `versions` are the supported
+    versions of the dialect, found at `version_key`; a dialect without versions has none.
 
-    What else a dialect does differently:
+    Other properties of a dialect:
 
-    - `is_open`: its standard permits keys of one's own. Those that begin with `x-` always are.
-    - `meaning_key`: where a field says what it means. `weighs_meaning`: that is more than a
+    - `is_open`: its standard allows additional keys. Those that begin with `x-` are always allowed.
+    - `meaning_key`: the key with the meaning of a field. `weighs_meaning`: it is more than a
       description, and another meaning is another contract.
-    - `elements`: the parts of the document that every contract has, by their keys.
-    - `cannot_say`: the rules of lint about what the dialect has no words for.
-    - `versions_models`: the document has no version, each of its models has one.
-    - `change_kinds`: the kinds of changes of clauses that it alone has, by two keys in their paths
-      or by the last one.
-    - `names_types_as_written`: expectations that are exported keep the types as they are written,
-      and compound keys of two columns as its own generator has them.
+    - `elements`: the required parts of the document, by their keys.
+    - `cannot_say`: the lint rules about what the dialect cannot express.
+    - `versions_models`: the document has no version, but each of its models does.
+    - `change_kinds`: the kinds of changes of clauses that only this dialect has, by two keys in
+      their paths or by the last one.
+    - `names_types_as_written`: exported expectations keep the types as written, and compound keys
+      of two columns as in its own generator.
     """
 
     dialect: Dialect

@@ -187,7 +187,7 @@ def _bounds(old: Bound, new: Bound, is_whole: bool) -> Order:
 
 
 def _bound_rank(op: str, value: Any, is_whole: bool) -> tuple[Any, int]:
-    """A bound on a line: beside its value the side of it, for those that are exclusive."""
+    """The rank of a bound: its value, and for exclusive ones the side."""
     is_exclusive = not op.endswith("=")
     side = 1 if op[0] == ">" else -1
     if is_whole and isinstance(value, Decimal):
@@ -198,7 +198,7 @@ def _bound_rank(op: str, value: Any, is_whole: bool) -> tuple[Any, int]:
 
 
 def _comparable(value: Literal) -> Decimal | datetime | None:
-    """A number or a moment; None for what has no order that everybody agrees on."""
+    """A number or a timestamp; None for values without a common order."""
     if isinstance(value, bool) or value is None:
         return None
     try:
@@ -214,7 +214,7 @@ def _comparable(value: Literal) -> Decimal | datetime | None:
 
 
 def _typed(value: Literal) -> tuple[str, Literal]:
-    """A value that is no other one: `1` is not `true`, and `1.0` is `1`."""
+    """A value that equals only itself: `1` is not `true`, but `1.0` is `1`."""
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, int | float):
@@ -244,7 +244,7 @@ def _volumes(old: Volume, new: Volume) -> Order:
 
 
 def _band(volume: Volume) -> tuple[float | None, float | None]:
-    """The bounds in rows where there is a baseline, else as multiples."""
+    """The bounds in rows if there is a baseline, else as multiples."""
     factor = 1.0 if volume.baseline is None else volume.baseline
     low, high = volume.low, volume.high
     return (None if low is None else low * factor, None if high is None else high * factor)
@@ -253,7 +253,7 @@ def _band(volume: Volume) -> tuple[float | None, float | None]:
 # Conditions ----------------------------------------------------------------------------------
 
 _Interval: TypeAlias = tuple[tuple[float, int], tuple[float, int]]
-"""Two ends, each with the side of its value where it stands: -1 before it, 1 behind it."""
+"""Two bounds, each with its side of the value: -1 before it, 1 after it."""
 
 
 def _conditions(old: Condition, new: Condition) -> Order:
@@ -265,7 +265,7 @@ def _conditions(old: Condition, new: Condition) -> Order:
 
 
 def _accepted(condition: Condition) -> tuple[_Interval, ...]:
-    """The intervals of the numbers that a condition accepts, from low to high."""
+    """The intervals of the numbers that a condition accepts, in ascending order."""
     bound, high = condition.bound, condition.high if condition.high is not None else condition.bound
     bottom, top = (-inf, -1), (inf, 1)
     match condition.op:

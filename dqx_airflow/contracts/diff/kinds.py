@@ -1,7 +1,7 @@
-"""The kinds of changes between two versions of a contract: ONE row each, which decides what it is.
+"""The kinds of changes between two versions of a contract: ONE row each, with its effects.
 
-The rows follow seed 003's table where that has one. The page `docs/contracts/changes.md` is
-written from them.
+The rows follow seed 003's table where it has one. The page `docs/contracts/changes.md` is generated
+from them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dqx_airflow.contracts.versions import Bump
 
 
 class View(str, Enum):
-    """Whom a change breaks: those who read the data, or those who write it."""
+    """Whom a change breaks: the readers or the writers of the data."""
 
     CONSUMER = "consumer"
     PRODUCER = "producer"
@@ -23,7 +23,7 @@ class View(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChangeKind:
-    """A kind of change: the bump that it needs, whom it can break, and why."""
+    """A kind of change: the bump that it requires, whom it can break, and why."""
 
     name: str
     what: str

@@ -1,4 +1,4 @@
-"""Where a change is: the path and the spans that all changes of one thing share."""
+"""The location of a change: the path and the spans shared by all changes of one element."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dqx_airflow.values import Span
 
 @dataclass(frozen=True, slots=True)
 class ContractLocation:
-    """A thing of a contract, in both versions; a span is None where it is missing."""
+    """An element of a contract, in both versions; a span is None if it is missing."""
 
     path: str
     old_span: Span | None
@@ -20,7 +20,7 @@ class ContractLocation:
     column: str | None = None
 
     def below(self, name: str, old_span: Span | None, new_span: Span | None) -> ContractLocation:
-        """The place of a part of the thing."""
+        """The location of a part of the element."""
         path = f"{self.path}.{name}" if self.path else name
         return replace(self, path=path, old_span=old_span, new_span=new_span)
 

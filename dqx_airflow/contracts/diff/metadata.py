@@ -1,4 +1,4 @@
-"""What a contract says of itself in two versions: owner, servers, consumers, lifecycle."""
+"""The metadata of two versions of a contract: owner, servers, consumers, lifecycle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLICY = ("successor", "notice_days", "breaking_notice_days", "dual_write_days"
 
 
 def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
-    """The id, the dialect, and the words about the contract."""
+    """The id, the dialect, and the descriptions of the contract."""
     place = ContractLocation("", old.span, new.span)
     if old.id != new.id:
         here = place.below("id", old.span, new.span)
@@ -81,7 +81,7 @@ def _server(old: Server, new: Server) -> Iterator[Change]:
 
 
 def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
-    """The state of the contract, its dates, and what it promises about changes."""
+    """The status of the contract, its dates, and its promises about changes."""
     before, after = old.lifecycle, new.lifecycle
     place = ContractLocation("lifecycle", old.span, new.span)
     yield from _status(before, after, place.below("status", old.span, new.span))

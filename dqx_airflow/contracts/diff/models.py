@@ -17,7 +17,7 @@ _KEY = "primary_key"
 
 
 def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -> Iterator[Change]:
-    """The changes of the models and of all that is in them."""
+    """The changes of the models and of everything in them."""
     declared = {it.model: it.old for it in habits.renames if it.field is None}
     names = renamed_models(old, new, declared)
     after = {model.name: model for model in new}

@@ -54,7 +54,7 @@ def broken_examples(contract: Contract) -> Iterator[BrokenExample]:
 
 
 def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenExample]:
-    """What is nested is held against its rules as if it were a column."""
+    """Nested fields are checked against their rules like columns."""
     if item.type in _NESTED:
         return
     path = f"{model.name}.{item.path}"
@@ -79,7 +79,7 @@ def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenE
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Example rows of a model, held against its rules."""
+    """Example rows of a model, checked against its rules."""
 
     contract: Contract
     model: Model
@@ -127,7 +127,7 @@ class _Rows:
     def _rows_of(
         self, rule: Rule, fields: Sequence[Field], rows: Sequence[Sequence[Any]]
     ) -> Iterator[BrokenExample]:
-        """The rows that break a rule; all of them together, where it is about several."""
+        """The rows that violate a rule; all of them together, if it is about several."""
         owner = next((item for item in fields for own in item.walk() if rule in own.rules), None)
         if isinstance(rule.demand, Unique):
             yield from self._repeated(rule, fields, rows)
@@ -183,7 +183,7 @@ def _broken_rules(
     rows: Sequence[Sequence[Any]],
     demands: tuple[type[Demand], ...],
 ) -> Iterator[Rule]:
-    """The rules with one of these demands that rows break."""
+    """The rules with one of these demands that rows violate."""
 
     def kept(rules: Sequence[Rule]) -> tuple[Rule, ...]:
         return tuple(rule for rule in rules if isinstance(rule.demand, demands))
@@ -209,7 +209,7 @@ def _broken_rules(
     table = Table(columns, tuple(map(tuple, rows)))
     refs = (DatasetRef(model.name, table=model.name),)
     plan = resolve(suite, source, refs, _ANY_DAY, allow_empty=True)
-    # What only Spark can answer is an error here, and says nothing about the examples.
+    # What only Spark can evaluate is an error here, and proves nothing about the examples.
     for verdict in evaluate(plan, measure(plan, refs, {model.name: table})):
         if verdict.status is Status.FAILED and verdict.name in rules:
             yield rules[verdict.name]

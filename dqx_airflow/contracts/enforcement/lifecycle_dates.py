@@ -1,4 +1,4 @@
-"""The dates and periods of a lifecycle, held against each other."""
+"""The dates and periods of a lifecycle, compared with each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TO_WRITE = "write a date such as 2026-03-31"
 
 
 def contradicting_dates(contract: Contract) -> Iterator[Diagnostic]:
-    """What the lifecycle of a contract says and cannot all be true."""
+    """The contradictions in the lifecycle of a contract."""
     life = contract.lifecycle
     named = (
         ("effective date", life.effective_date),
@@ -49,6 +49,6 @@ def contradicting_dates(contract: Contract) -> Iterator[Diagnostic]:
 
 
 def _span_of(contract: Contract, text: str) -> Span:
-    """The place where a value of the lifecycle is written."""
+    """The position of a value of the lifecycle."""
     spans = (note.clause.span for note in contract.notes if note.clause.text.startswith(text))
     return next(spans, contract.span)

@@ -1,8 +1,8 @@
-"""What a contract should have and has not: ONE entry a rule, each of which can be left out.
+"""Lint rules for contracts: ONE entry each, which can be ignored individually.
 
-Errors keep a contract from saying what it means: a reference that leads nowhere, an example that it
-would turn down. The others are the practice of seed 003: a contract without an owner, or a column
-without a meaning, is half a contract.
+Errors keep a contract from meaning what it says: a broken reference, an example that violates it.
+The others are the practice of seed 003: a contract without an owner, or a column without a meaning,
+is incomplete.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _QUALITY = (
 
 @dataclass(frozen=True, slots=True)
 class LintRule:
-    """A rule: the name by which it is left out, its code, what it is for, and what it finds."""
+    """A rule: the name by which it is ignored, its code, its purpose, and its check."""
 
     name: str
     code: str
@@ -75,9 +75,9 @@ class LintRule:
 
 
 def lint(contract: Contract, *, ignored: Collection[str] = ()) -> tuple[Diagnostic, ...]:
-    """All that the rules find, in the order of the document.
+    """All findings of the rules, in the order of the document.
 
-    :param ignored: names or codes of rules that do not count.
+    :param ignored: names or codes of rules to ignore.
     """
     cannot_say = reader_of(contract.dialect).cannot_say
     diagnostics = [
@@ -91,7 +91,7 @@ def lint(contract: Contract, *, ignored: Collection[str] = ()) -> tuple[Diagnost
 
 
 def unknown_rules(names: Collection[str]) -> Iterator[tuple[str, str | None]]:
-    """Names that are of no rule, each with what was probably meant."""
+    """Unknown names of rules, each with the probably intended one."""
     known = [word for rule in RULES for word in (rule.name, rule.code)]
     for name in names:
         if name not in known:
@@ -99,7 +99,7 @@ def unknown_rules(names: Collection[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def _mistakes(code: str) -> Callable[[Contract], Iterator[Diagnostic]]:
-    """What the reader of the dialect found wrong: one finding for each cause."""
+    """The mistakes that the reader of the dialect found: one finding for each cause."""
 
     def find(contract: Contract) -> Iterator[Diagnostic]:
         for note in _causes(note for note in contract.notes if note.code == code):
@@ -110,7 +110,7 @@ def _mistakes(code: str) -> Callable[[Contract], Iterator[Diagnostic]]:
 
 
 def _causes(notes: Iterable[Note]) -> Iterator[Note]:
-    """The first of the notes that say the same about the leaves of one rule."""
+    """The first of the notes with the same text about the leaves of one rule."""
     seen: set[tuple[str, str, str]] = set()
     for note in notes:
         path = _parent(note)
@@ -142,7 +142,8 @@ def _is_below(clause: Clause, key: UnknownKey) -> bool:
 
 
 def _enforceable(contract: Contract) -> Iterator[Diagnostic]:
-    """The clauses that would have to be checked and are not, but for those with another finding."""
+    """The clauses that state a check and are not enforced, except for those with another
+    finding."""
     others = {note.clause for note in contract.notes if note.code is not None}
     others |= {clause for rule, _ in _broken_patterns(contract) for clause in rule.clauses}
     compiled = compile_contract(contract)
@@ -190,7 +191,7 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
             named = _columns_of(demand)
         for column in named:
             for diagnostic in _no_field(model, column, span):
-                # SQL may read columns that the table has beside those of the contract.
+                # SQL may read columns of the table that are not in the contract.
                 paths = [one.path for one in model.walk()]
                 is_sql = isinstance(demand, QueryGives | RowsSatisfy)
                 is_sure = not is_sql or model.is_closed or slip_of(column, paths) is not None
@@ -198,7 +199,7 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
 
 
 def _stated_in(demand: Demand) -> tuple[Demand, ...]:
-    """The demand; of one on some of the rows, also the predicate that chooses them."""
+    """The demand; for one on some of the rows, also the predicate that selects them."""
     if isinstance(demand, AmongRows):
         return RowsSatisfy(demand.where, demand.sql_dialect), demand.demand
     return (demand,)
@@ -319,7 +320,7 @@ def _broken_patterns(contract: Contract) -> Iterator[tuple[Rule, str]]:
             except BrokenPatternError as error:
                 yield rule, str(error)
             except UntranslatableEcmaError:
-                pass  # a pattern, but none that Spark can match: coverage tells it
+                pass  # a pattern that Spark cannot match: coverage reports it
 
 
 def _models(contract: Contract) -> Iterator[Diagnostic]:
@@ -363,4 +364,4 @@ RULES: tuple[LintRule, ...] = (
     LintRule("naming", "W038", "Columns keep the naming convention.", _mistakes("W038")),
     LintRule("elements", "W039", "The contract has all of its parts.", _elements),
 )
-"""All rules, in the order in which they are told about."""
+"""All rules, in the order of their findings."""

@@ -1,4 +1,4 @@
-"""The columns that SQL in a contract asks for, and that no model it reads has."""
+"""Columns in the SQL of a contract that no model it reads has."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 
 def missing_columns(place: RuleContext) -> Iterator[str]:
-    """The columns of a rule of SQL, as they are written. Where a table is read that is no model of
-    the contract, or makes columns of its own, nothing is known.
-    """
+    """The unknown columns of an SQL rule, as written. If it reads a table that is not a model of
+    the contract, or that defines columns itself, they are unknowable."""
     from sqlglot import exp
 
     demand = place.rule.demand
@@ -28,7 +27,7 @@ def missing_columns(place: RuleContext) -> Iterator[str]:
     try:
         tree = parsed(filled_in(sql, placeholders(place)), demand.sql_dialect)
     except UnenforceableError:
-        return  # coverage tells it
+        return  # coverage reports it
     models = _models_read(place, tree)
     if models is None:
         return
@@ -48,7 +47,7 @@ def missing_columns(place: RuleContext) -> Iterator[str]:
 
 
 def _models_read(place: RuleContext, tree: Expr) -> list[Model] | None:
-    """The models behind the tables; None where one is not known, or makes columns of its own."""
+    """The models behind the tables; None if one is unknown, or defines columns itself."""
     from sqlglot import exp
 
     if tree.find(exp.Lateral, exp.Unnest, exp.Values, exp.Pivot, exp.UDTF):

@@ -1,4 +1,4 @@
-"""Whether a contract may be relied on: the version that a gate pins, and its state on a day."""
+"""Whether a contract can be relied on: the version that a gate pins, and its status on a date."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _WHOLE = 3
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What there is to say about the state of a contract; `is_refused`: no gate may rely on it."""
+    """The note about the status of a contract; `is_refused`: no gate may rely on it."""
 
     message: str
     is_refused: bool
 
 
 def is_version(pin: str) -> bool:
-    """True for what can be pinned: `2`, `2.3`, `2.3.0`."""
+    """True for a version that can be pinned: `2`, `2.3`, `2.3.0`."""
     return _VERSION.fullmatch(pin) is not None
 
 
 def objection_to_version(
     contract: Contract, expected: str, models: Collection[str] = ()
 ) -> str | None:
-    """Why the version of a contract is not the one that is pinned; None where it is.
+    """Why the version of a contract is not the pinned one; None if it is.
 
-    `2` admits every 2.x.y, `2.3` every 2.3.x. A whole version such as `2.3.0`, and one with a
-    suffix such as `2.3.0-rc1`, admit themselves alone. Where each model has a version of its own,
-    those of the `models` are meant: all of them by default.
+    `2` accepts every 2.x.y, `2.3` every 2.3.x. A complete version such as `2.3.0`, and one with a
+    suffix such as `2.3.0-rc1`, accepts only itself. If each model has a version of its own, those
+    of the `models` are compared: all of them by default.
     """
     own = [
         replace(contract, id=model.title or model.name, version=model.version, models=())
@@ -69,9 +69,9 @@ def objection_to_version(
 
 
 def standing(contract: Contract, on: date) -> Standing | None:
-    """What the lifecycle of a contract means on a day; None where it is simply in force.
+    """The status of a contract on a date according to its lifecycle; None if it is active.
 
-    A contract past its sunset is refused, and a deprecated one when its notice has run out.
+    A contract past its sunset is refused, and a deprecated one when its notice period has ended.
     """
     cycle = contract.lifecycle
     sunset, deprecated = _day(cycle.sunset_date), _day(cycle.deprecation_date)
@@ -101,7 +101,7 @@ def standing(contract: Contract, on: date) -> Standing | None:
 
 
 def _day(text: str | None) -> date | None:
-    """The day that an ISO text names; None for no text, and for one that names none."""
+    """The date in an ISO string; None for no string, and for an invalid one."""
     try:
         return date.fromisoformat(text[:10]) if text else None
     except ValueError:

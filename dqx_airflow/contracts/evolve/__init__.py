@@ -1,8 +1,8 @@
-"""The statements that bring a Delta table from one version of its contract to the next.
+"""The statements that migrate a Delta table from one version of its contract to the next.
 
-What breaks nobody is done at once. What breaks is spread over releases, so that readers have time:
-the successor is added, then filled while the old column is deprecated, and in the release with the
-major bump the old column is dropped.
+Compatible changes are made at once. Breaking changes are spread over releases, so that readers have
+time: the successor is added, then filled while the old column is deprecated, and in the release
+with the major bump the old column is dropped.
 """
 
 from dqx_airflow.contracts.evolve.evolution import evolution, versioned_evolution

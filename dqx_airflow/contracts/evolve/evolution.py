@@ -1,4 +1,4 @@
-"""The way of a Delta table from one version of its contract to the next."""
+"""The migration of a Delta table from one version of its contract to the next."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from dqx_airflow.metrics.sql import quote_literal, quote_name
 
 
 def evolution(diff: Diff, model: Model, table: str) -> Evolution:
-    """The releases that a table takes.
+    """The releases of the migration of a table.
 
     :param model: the new version of a model.
-    :param table: the table in the catalog, its parts with points between them.
+    :param table: the table in the catalog, its parts separated by dots.
     """
     title = f"{diff.new.id} {diff.old.version} → {diff.new.version}, table {table}"
     before = _model_before(diff, model)
@@ -48,9 +48,9 @@ def _model_before(diff: Diff, model: Model) -> Model | None:
 
 
 def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
-    """The way with a table for each major version, and a view that stands for the current one.
+    """The migration with a table for each major version, and a view of the current one.
 
-    What breaks nobody is done in the table of the version.
+    Compatible changes are made in the table of the version.
     """
     old = version_of(diff.old.version)
     before = f"{table}_v{old.major if old is not None else diff.old.version}"

@@ -1,4 +1,4 @@
-"""The plan of an evolution: releases of steps, each in words and as statements."""
+"""The plan of a migration: releases with steps, each in words and as statements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Phase(IntEnum):
-    """When a step is due."""
+    """The phase of a migration in which a step is due."""
 
     ADD = 0
     FILL = 1
@@ -16,7 +16,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EvolutionStep:
-    """What is done about a change, in words and as statements of Spark SQL."""
+    """The step for a change, in words and as Spark SQL statements."""
 
     phase: Phase
     what: str
@@ -25,7 +25,7 @@ class EvolutionStep:
 
 @dataclass(frozen=True, slots=True)
 class EvolutionRelease:
-    """The steps of one release; `condition` is what has to hold before."""
+    """The steps of one release; `condition` must be true before."""
 
     version: str
     condition: str
@@ -34,13 +34,13 @@ class EvolutionRelease:
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """The way of a table from one version to another."""
+    """The migration of a table from one version to another."""
 
     title: str
     releases: tuple[EvolutionRelease, ...]
 
     def as_sql(self) -> str:
-        """A script of SQL: what is not a statement stands in comments."""
+        """An SQL script, with everything but statements in comments."""
         blocks = [_comment(self.title)]
         for release in self.releases:
             head = f"Release {release.version}"
@@ -59,5 +59,5 @@ def one_line(text: str) -> str:
 
 
 def _comment(text: str) -> str:
-    """A comment of SQL; no line of it gets out."""
+    """An SQL comment that cannot end early."""
     return f"-- {one_line(''.join(letter if letter.isprintable() else ' ' for letter in text))}"

@@ -1,4 +1,4 @@
-"""What is done about each kind of change, as statements of Spark SQL for a Delta table."""
+"""The steps for each kind of change, as Spark SQL statements for a Delta table."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of
 
 SIGNS_OF_NO_FILE = frozenset(" ,;{}()\n\t=")
-"""Signs that the name of a column in a file may not have."""
+"""Characters that the name of a column in a file must not contain."""
 
 
 def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]:
-    """The steps for the changes of one model; a column gets one successor, whatever changes."""
+    """The steps for the changes of one model; a column gets one successor for all of its
+    changes."""
     succeeded: set[str | None] = set()
     done: set[tuple[Phase, str]] = set()
-    # A column is dropped after the partitions: those of the table before may need it.
+    # A column is dropped after the partitions: those of the old table may need it.
     for change in sorted(changes, key=lambda item: item.kind.name != "partition_changed"):
         make = _STEPS.get(change.kind.name, _nothing_to_alter)
         if make in (_renamed, _replaced):
@@ -33,7 +34,7 @@ def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]
                 continue
             succeeded.add(change.column)
         for step in make(change, scene):
-            # A property that is set stays so.
+            # A property stays set.
             statements = tuple(one for one in step.statements if (step.phase, one) not in done)
             done.update((step.phase, one) for one in statements if "SET TBLPROPERTIES" in one)
             yield replace(step, statements=statements)
@@ -41,11 +42,11 @@ def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the steps of one table have in common.
+    """The context of the steps of one table.
 
-    `old` and `new` are the columns by their paths, the parts are their names as Delta has them.
-    `partitions` are those of the table to come, `old_partitions` those that it has. `major` is the
-    number of the version that breaks.
+    `old` and `new` are the columns by their paths, the parts are their names in Delta. `partitions`
+    are those of the new table, `old_partitions` the current ones. `major` is the number of the
+    breaking version.
     """
 
     table: str
@@ -87,11 +88,12 @@ class Scene:
         return (*self.mapping(), statement) if SIGNS_OF_NO_FILE & set(parts[-1]) else (statement,)
 
     def mapping(self) -> tuple[str, ...]:
-        """Names of columns apart from those in the files: to drop, to rename, to have any name."""
+        """Column mapping, which separates names from those in the files: to drop or rename columns,
+        or for any characters in a name."""
         return (self.set_property("delta.columnMapping.mode", "name"),)
 
     def not_null(self, parts: tuple[str, ...]) -> str:
-        # Delta lets nobody set a column that may be NULL to NOT NULL.
+        # Delta does not allow changing a nullable column to NOT NULL.
         constraint = quote_name(f"{'_'.join(parts)}_not_null")
         return self.alter(f"ADD CONSTRAINT {constraint} CHECK ({quote_name(*parts)} IS NOT NULL)")
 
@@ -99,14 +101,14 @@ class Scene:
         return (*self.mapping(), self.alter(f"DROP COLUMN {quote_name(*parts)}"))
 
     def written_anew(self, columns: str, partitions: Iterable[str]) -> tuple[str, ...]:
-        """The table with these columns and partitions, under the name that it has.
+        """The table rewritten with these columns and partitions, under its current name.
 
-        Delta drops no column by which a table is partitioned.
+        Delta does not drop a partition column.
         """
         by = ", ".join(map(quoted_column, partitions))
         by = f" PARTITIONED BY ({by})" if by else ""
         staged, old = (quoted_table(f"{self.name}_{word}") for word in ("repartitioned", "before"))
-        # The properties of the table before are not taken over, and its columns may have any name.
+        # The properties of the old table are not kept, and its columns may have any name.
         kept = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
         source = f"SELECT {columns} FROM {self.table}"  # noqa: S608
         return (
@@ -193,7 +195,7 @@ def _widened(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
 
 
 def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    """A column that means something else, or has another type: a successor takes its place."""
+    """A column with another meaning or type: a successor replaces it."""
     item, parts = _new(change, scene)
     before = _before(change, scene)
     successor = (*parts[:-1], f"{parts[-1]}_v{scene.major}")
@@ -224,7 +226,7 @@ _OTHER_MEANING = ("semantic_changed", "unit_changed")
 
 
 def _can_be_cast(old: str, new: str) -> bool:
-    """True where Spark turns values of one type into another, if it is only by way of text."""
+    """True if Spark converts values of one type to another, if only via strings."""
     families = {family_of(old), family_of(new)}
     return Family.OTHER not in families and (len(families) == 1 or Family.TEXT in families)
 
@@ -245,7 +247,7 @@ def _deprecation(item: Field, parts: tuple[str, ...], advice: str, scene: Scene)
 
 
 def _rule(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    """The rules that a table holds itself: NOT NULL, and the digits of its type."""
+    """The rules that a table enforces itself: NOT NULL, and the digits of its type."""
     match change.path.rpartition(".")[2], change.kind.name:
         case "required", _:
             yield from _required(change, scene)
@@ -303,7 +305,7 @@ def _repartitioned(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
 
 
 def _default_value(item: Field) -> str:
-    """The default as an expression of the type of the column."""
+    """The default as an expression of the column's type."""
     value = item.default
     if isinstance(value, bool) or (isinstance(value, str) and item.type == "string"):
         return quote_literal(value)
@@ -352,7 +354,7 @@ def _old(change: Change, scene: Scene) -> tuple[Field, tuple[str, ...]]:
 
 
 def _before(change: Change, scene: Scene) -> Field:
-    """The column as it was; a column that is renamed too is found below its new name alone."""
+    """The previous version of the column; a renamed one is only found by its new name."""
     assert change.column is not None
     return scene.old.get(change.column, scene.new[change.column])
 
@@ -360,7 +362,7 @@ def _before(change: Change, scene: Scene) -> Field:
 def _parts_of(
     fields: tuple[Field, ...], above: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The names that lead to each field, as Delta has them, by its path."""
+    """The names that lead to each field in Delta, by its path."""
     for item in fields:
         yield from _parts_below(item, (*above, item.name))
 

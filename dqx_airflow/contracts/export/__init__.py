@@ -1,4 +1,4 @@
-"""A contract in the formats of other tools: ONE module a format, each a plain function."""
+"""A contract in the formats of other tools: ONE module for each format, each a plain function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["FORMATS", "ExportFormat", "Exported", "Loss"]
 class ExportFormat:
     """A format: its name, and the function that writes it, as `module:function`.
 
-    `is_of_one_model`: it describes one table; the contract it is given has a single model.
+    `is_of_one_model`: it describes one table; the given contract has a single model.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The expectations of Great Expectations that say what a demand says, or why there is none."""
+"""Expectations of Great Expectations that are equivalent to demands, or why there is none."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _SEVERITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An expectation: its name, and its arguments in their order."""
+    """An expectation: its name, and its arguments in order."""
 
     type: str
     kwargs: dict[str, Any]
@@ -95,7 +95,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class ExportedRule:
-    """The rule that is told as an expectation, and where it belongs. `item` is None for a model."""
+    """The rule to export as an expectation, and its context. `item` is None for a model."""
 
     model: Model
     item: Field | None
@@ -114,7 +114,7 @@ ExpectationOrReason: TypeAlias = "Expectation | str"
 
 
 def expectation_of(place: ExportedRule) -> ExpectationOrReason:
-    """The expectation that says what a rule says, or why there is none."""
+    """The expectation that is equivalent to a rule, or why there is none."""
     if place.item is not None and place.item not in place.model.fields:
         return "Great Expectations names no columns within others"
     writer = _WRITERS.get(type(place.rule.demand))
@@ -125,12 +125,12 @@ def expectation_of(place: ExportedRule) -> ExpectationOrReason:
 
 
 def type_name(spark_type: str | None) -> str | None:
-    """The class of a type in PySpark; None where several of them hold the values."""
+    """The class of a type in PySpark; None if several of them hold the values."""
     return _TYPES.get(spark_type.partition("(")[0]) if spark_type else None
 
 
 def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expectation:
-    """Both ends of a range are one expectation."""
+    """Both bounds of a range are one expectation."""
     kwargs: dict[str, Any] = {
         "column": column,
         "min_value": lowest.value if lowest else None,
@@ -193,7 +193,7 @@ def _length(place: ExportedRule, demand: Length) -> ExpectationOrReason:
 
 
 def _complete(_: ExportedRule, demand: Complete) -> ExpectationOrReason:
-    # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbour.
+    # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbor.
     kwargs = {"column": plain_name(demand.column), "mostly": round(demand.share * 100, 10) / 100}
     return Expectation("expect_column_values_to_not_be_null", kwargs)
 
@@ -240,7 +240,7 @@ def _measured(_: ExportedRule, demand: MetricRule) -> ExpectationOrReason:
 
 
 def _ends(condition: Condition, *, is_count: bool) -> dict[str, Any] | None:
-    """A comparison as a range; None where it is none. Ranges of counts include their ends."""
+    """A comparison as a range; None if it is not one. Ranges of counts are inclusive."""
     op, bound = condition.op, condition.bound
     match op:
         case "==":
@@ -264,7 +264,7 @@ def _ends(condition: Condition, *, is_count: bool) -> dict[str, Any] | None:
     return {"min_value": low, "max_value": high}
 
 
-# What only SQL can say: the rows that must not be there ------------------------------------------
+# Only SQL can express these: the rows that must not exist -----------------------------------------
 
 
 def _rows(query: str) -> Expectation:
@@ -300,7 +300,7 @@ def _refers(place: ExportedRule, demand: Refers) -> ExpectationOrReason:
 
 
 def missing_rows(table: str, demand: Refers) -> str:
-    """A query for the rows of a table whose values are not found in the other one."""
+    """A query for the rows of a table whose values are missing in the other one."""
     here, there = (tuple(map(sql_name, names)) for names in (demand.columns, demand.other_columns))
     known = " AND ".join(f"here.{name} IS NOT NULL" for name in here)
     pairs = zip(here, there, strict=True)

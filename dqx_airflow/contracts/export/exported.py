@@ -1,4 +1,4 @@
-"""What an export gives: a text, and what of the contract is not in it."""
+"""The result of an export: a text, and the parts of the contract that it lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dqx_airflow.dql.syntax.grammar import unquoted
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that the contract says and the export does not. `path` is where it says so."""
+    """A part of the contract that the export lacks. `path` is its position."""
 
     path: str
     reason: str
@@ -22,21 +22,21 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A contract in another format. Nothing is left out of `text` without a word in `losses`."""
+    """A contract in another format. `losses` list everything that `text` leaves out."""
 
     text: str
     losses: tuple[Loss, ...] = ()
 
 
 def unsupported_clauses(contract: Contract) -> Iterator[Loss]:
-    """The clauses of which no rule is made, though data could break them: no format has them."""
+    """The clauses without rules that data could violate: no format has them."""
     for note in contract.notes:
         if note.treatment is Treatment.UNSUPPORTED:
             yield Loss(note.clause.path, f"not checked at all: {note.reason}")
 
 
 def loss_of(contract: Contract, model: Model, item: Field | None, rule: Rule, reason: str) -> Loss:
-    """What to say of a rule that a format does not have, by the name of its assertion."""
+    """The loss of a rule that a format cannot express, by the name of its assertion."""
     return Loss(contract.assertion_name(model, item, rule), reason)
 
 

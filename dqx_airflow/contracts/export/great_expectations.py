@@ -1,7 +1,7 @@
-"""A suite of Great Expectations: as the generator of seed 003 makes it, then what else can be told.
+"""A suite of Great Expectations: in the form of seed 003's generator, followed by all other rules.
 
-First come the columns that exist, then for each of them its type, NULL, range, pattern and values,
-then completeness and unique keys. Whatever a contract demands besides follows behind.
+First the existence of columns, then for each of them its type, NULL, range, pattern and values,
+then completeness and unique keys, and finally all other demands of the contract.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def suite(contract: Contract) -> Exported:
 
 
 def older_suite(contract: Contract) -> Exported:
-    """The suite in the form before version 1, with what the generator of seed 003 knows alone."""
+    """The suite in the form before version 1, limited to what the generator of seed 003
+    supports."""
     drafting = _SuiteWriter(contract, contract.models[0], is_older=True)
     expectations = [
         {"expectation_type": expectation.type, "kwargs": expectation.kwargs}
@@ -91,7 +92,7 @@ def _meta(contract: Contract) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _SuiteWriter:
-    """Writes the rules of a model as expectations. `written` holds the `id` of those done."""
+    """Writes the rules of a model as expectations. `written` holds the `id` of finished rules."""
 
     contract: Contract
     model: Model
@@ -100,7 +101,7 @@ class _SuiteWriter:
     written: set[int] = field(default_factory=set)
 
     def generated(self) -> Iterator[Expectation]:
-        """What the generator makes, in its order."""
+        """The expectations of the generator, in its order."""
         model = self.model
         if model.fields:
             closing = [rule for rule in model.rules if isinstance(rule.demand, OnlyColumns)]
@@ -115,7 +116,7 @@ class _SuiteWriter:
                 yield self._promise(owner, rule)
 
     def further(self) -> Iterator[Expectation]:
-        """What the generator knows nothing of."""
+        """The expectations that the generator does not support."""
         for item, rule in self._left():
             expectation = expectation_of(ExportedRule(self.model, item, rule))
             if isinstance(expectation, Expectation):
@@ -159,7 +160,8 @@ class _SuiteWriter:
         return type_name(item.type) is not None
 
     def _range(self, column: str, rules: list[Rule]) -> Iterator[Expectation]:
-        """The first lower and the first upper bound in one. A bound with a severity stays alone."""
+        """The first lower and the first upper bound in one. A bound with a severity stays
+        separate."""
         ends: dict[str, Rule] = {}
         for rule in rules:
             if isinstance(rule.demand, Bound) and rule.severity is None:
@@ -186,7 +188,7 @@ class _SuiteWriter:
         return expectation
 
     def _is_compound(self, columns: tuple[str, ...]) -> bool:
-        """Whether a key is told as the generator does; the current form asks for two columns."""
+        """Whether a key is written as by the generator; the current form requires two columns."""
         return self.is_older or (self._keeps_types and len(columns) > 1)
 
     @property

@@ -1,4 +1,4 @@
-"""A contract as a page for people: one file without scripts, which a strict policy lets through."""
+"""A contract as a page for readers: one file without scripts, which a strict policy allows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def page(contract: Contract) -> Exported:
 
 
 def _text(value: object) -> str:
-    """A text in HTML; signs that no page may have become those that stand for them."""
+    """Escapes text for HTML, and replaces characters that are not allowed."""
     text = str(value)
     return escape(
         "".join(
@@ -150,7 +150,7 @@ def _rule(rule: Rule) -> str:
     return f"<li>{line}{about}</li>"
 
 
-# What holds for the contract as a whole ----------------------------------------------------------
+# The contract as a whole --------------------------------------------------------------------------
 
 
 def _service(contract: Contract) -> Iterator[str]:

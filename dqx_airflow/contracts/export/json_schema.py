@@ -61,7 +61,7 @@ _OF_ROWS = "a JSON Schema sees one row, and each value alone"
 
 
 def schema(contract: Contract) -> Exported:
-    """The schema of a row. Columns that may be NULL may be left out as well."""
+    """The schema of a row. Nullable columns are also optional."""
     (model,) = contract.models
     writer = _SchemaWriter(contract, model)
     is_closed = any(isinstance(rule.demand, OnlyColumns) for rule in model.rules)
@@ -88,7 +88,7 @@ def _remark(key: str, text: str | None) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _SchemaWriter:
-    """Writes fields as schemas, and remembers what those cannot say."""
+    """Writes fields as schemas, and records what those cannot express."""
 
     contract: Contract
     model: Model
@@ -112,7 +112,7 @@ class _SchemaWriter:
             if isinstance(rule.demand, _STRUCTURE):
                 continue
             keywords = self._keywords(item, rule)
-            # Two patterns of a value stand beside each other in `allOf`.
+            # Two patterns for a value are combined by `allOf`.
             if any(key in plain for key in keywords):
                 more.append(keywords)
             else:
@@ -180,7 +180,7 @@ def _enum(item: Field, demand: OneOf) -> dict[str, Any]:
 
 
 def _format(_: Field, demand: HasFormat) -> dict[str, Any]:
-    # Most validators take `format` for a remark: the pattern is what is checked.
+    # Most validators do not check `format`, but they check the pattern.
     named = {"format": _FORMATS[demand.name]} if demand.name in _FORMATS else {}
     return {**named, "pattern": whole(TEXT_FORMATS[demand.name].pattern)}
 

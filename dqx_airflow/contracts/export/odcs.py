@@ -73,7 +73,7 @@ def _has_maps(models: tuple[Model, ...]) -> bool:
 
 
 def _server(server: Server, losses: list[Loss]) -> dict[str, Any]:
-    """A server of its own type where all is known that the standard asks for, else `custom`."""
+    """A server of its own type if everything that the standard requires is known, else `custom`."""
     about = {"server": server.name, "environment": server.environment}
     place = _place(server)
     if place is None:
@@ -123,7 +123,7 @@ def _custom(contract: Contract, losses: list[Loss]) -> Iterator[dict[str, Any]]:
 
 
 def _left_out(contract: Contract, written: Any) -> Iterator[Loss]:
-    """What the document tells people, and is not found in what was written."""
+    """Texts of the document that the export does not contain."""
     known = {" ".join(text.split()) for text in _scalars(written)}
     for note in contract.notes:
         remark = " ".join(note.clause.text.split())
@@ -135,9 +135,8 @@ def _left_out(contract: Contract, written: Any) -> Iterator[Loss]:
 
 
 def _is_said_otherwise(path: str) -> bool:
-    """True for the version of a dialect, for NULL, which is permitted by saying nothing, and for
-    marks of personal data, which become a classification or a tag.
-    """
+    """True for the version of a dialect, for nullability, which is the default, and for marks of
+    personal data, which become a classification or a tag."""
     return path.endswith((".nullable", ".pii")) or path in _DIALECT_VERSIONS
 
 

@@ -66,9 +66,9 @@ _NO_COUNTERPART = "the standard has no counterpart"
 def quality_of(
     model: Model, item: Field | None, rule: Rule, server: str | None
 ) -> dict[str, Any] | str:
-    """The rule of `quality` that says what a rule does, or why there is none.
+    """The rule of `quality` that is equivalent to a rule, or why there is none.
 
-    :param server: the type of the server in whose dialect SQL is read.
+    :param server: the type of the server whose SQL dialect applies.
     """
     quality = (
         _library(item, rule) or _expectation(model, item, rule) or _sql(model, item, rule, server)
@@ -168,7 +168,7 @@ def _metric(
 
 
 def _expectation(model: Model, item: Field | None, rule: Rule) -> dict[str, Any] | None:
-    """An expectation, where it is read back as the demand that it tells."""
+    """An expectation, if it is read back as the same demand."""
     expectation = expectation_of(ExportedRule(model, item, rule))
     if not isinstance(expectation, Expectation):
         return None
@@ -199,7 +199,7 @@ def _sql(
 def _query(
     model: Model, item: Field | None, rule: Rule
 ) -> tuple[str, Condition, str | None] | None:
-    """A query that gives one number, its condition, and its dialect."""
+    """A query that returns a number, its condition, and its dialect."""
     demand: Demand = rule.demand
     match demand:
         case QueryGives():
@@ -230,14 +230,14 @@ def _dialect_of(server: str | None) -> str:
 
 
 def _translated(query: str, read: str | None, write: str) -> str | None:
-    """The query in another dialect; None where it cannot be read."""
+    """The query in another dialect; None if it cannot be parsed."""
     if (read or "spark") == write or {read, write} <= {None, "spark", "databricks"}:
         return query
     import sqlglot
     from sqlglot.errors import SqlglotError
 
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
-    # Placeholders are no SQL: they travel as names.
+    # Placeholders are not SQL: they are replaced by names.
     marks = {"{model}": "dqx__model", "{field}": "dqx__field", "{column}": "dqx__column"}
     for mark, name in marks.items():
         query = query.replace(mark, name)

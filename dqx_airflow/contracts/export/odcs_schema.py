@@ -1,4 +1,4 @@
-"""The objects of a contract of the standard: properties, their options, quality and service."""
+"""The objects of an ODCS contract: properties, their options, quality and service levels."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ _KEY = "primary_key"
 
 @dataclass(slots=True)
 class SchemaWriter:
-    """Writes models, and gathers their service levels and what the standard cannot say.
+    """Writes models, and collects their service levels and what the standard cannot express.
 
-    `server` is the type of the first server: the SQL of the document is read in its dialect.
+    `server` is the type of the first server: the SQL of the document is in its dialect.
     """
 
     contract: Contract
@@ -120,12 +120,12 @@ class SchemaWriter:
         is_whole = item.type in ("array", "struct") and not _says_more(item)
         logical = _LOGICAL.get((item.type or "").partition("(")[0])
         if item.type == "map" and (item.keys is None or item.values is None):
-            logical = None  # which asks for what is in it
+            logical = None  # which requires its parts
         physical = None if item.type in (None, *_WORDS) else item.type
         if item.type in _NESTED:
             physical = spark_type(item) if is_whole and _is_known(item) else None
         if item.type == "struct" and not item.fields:
-            physical = "struct"  # an object of which nothing is said may be JSON as well
+            physical = "struct"  # an undescribed object may also be JSON
         plain: dict[str, Any] = {
             "businessName": item.title,
             "description": (item.semantic or "").strip(),
@@ -156,7 +156,7 @@ class SchemaWriter:
         return _said(plain)
 
     def _parts(self, model: Model, item: Field) -> dict[str, Any]:
-        """What is nested in a value."""
+        """The parts of a nested value."""
         parts: dict[str, Any] = {
             "properties": [self._property(model, inner, ()) for inner in item.fields]
         }
@@ -172,7 +172,7 @@ class SchemaWriter:
     def _keys_of(
         self, model: Model, item: Field, rule: Rule, logical: str | None
     ) -> tuple[str, dict[str, Any]] | None:
-        """The keys of a property, or of its options, that say what a rule does."""
+        """The keys of a property, or of its options, that are equivalent to a rule."""
         demand = rule.demand
         match demand:
             case Presence() | OfType():
@@ -197,7 +197,7 @@ class SchemaWriter:
         return "." not in dataset
 
     def _is_service(self, model: Model, rule: Rule) -> bool:
-        """Adds the service level that says what a rule does, if there is one."""
+        """Adds the service level that is equivalent to a rule, if there is one."""
         name = _SERVICE.get(type(rule.demand))
         column = getattr(rule.demand, "column", None)
         if name is None or column is None:
@@ -235,7 +235,7 @@ class SchemaWriter:
         return custom
 
     def _check_is_plain(self, model: Model, item: Field | None, rule: Rule) -> None:
-        """Tells what a rule has that only those of `quality` do."""
+        """Reports properties of a rule that only rules of `quality` have."""
         if rule.severity is not None:
             self._lose(model, item, rule, f"without its severity {rule.severity}")
 
@@ -248,13 +248,13 @@ def _said(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def _says_more(item: Field) -> bool:
-    """Whether the parts of a nested type say more than their types."""
+    """Whether the parts of a nested type have more information than their types."""
     parts = [part for part in item.walk() if part is not item]
     return any(part.rules or part.semantic or part.type in (None, *_WORDS) for part in parts)
 
 
 def _is_known(item: Field) -> bool:
-    """Whether all that is nested in a type is known."""
+    """Whether everything nested in a type is known."""
     parts = {"array": (item.items,), "map": (item.keys, item.values), "struct": item.fields}
     inner = parts.get(item.type or "")
     return inner is None or (bool(inner) and all(part and _is_known(part) for part in inner))

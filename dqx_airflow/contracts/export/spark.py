@@ -1,4 +1,4 @@
-"""The columns of a model as the DDL of Spark: for `spark.read.schema(...)` and CREATE TABLE."""
+"""The columns of a model as Spark DDL: for `spark.read.schema(...)` and CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dqx_airflow.metrics.sql import quote_literal
 
 _SAID = (Presence, OfType, Required)
 _WORDS = (*NUMBER_WORDS, "any", None)
-"""What is no single type of Spark; texts are strings there."""
+"""Types that are not a single Spark type; strings replace them there."""
 
 
 def columns(contract: Contract) -> Exported:
-    """One column a line: its type, whether it may be NULL, and what it means."""
+    """One column on each line: its type, nullability, and meaning."""
     (model,) = contract.models
     text = ",\n".join(_column(item) for item in model.fields) + "\n"
     losses = [

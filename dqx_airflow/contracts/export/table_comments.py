@@ -1,4 +1,4 @@
-"""What a contract tells those who look a table up."""
+"""The description of a contract for readers of the table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dqx_airflow.values import ContractDescription, FieldDescription
 
 
 def description_of(contract: Contract, model: Model) -> ContractDescription:
-    """A contract as the table of one of its models tells it."""
+    """The description of a contract in the table of one of its models."""
     owners = (contract.owner, *contract.contacts)
     return ContractDescription(
         contract.id,
@@ -26,11 +26,11 @@ def _described(item: Field) -> FieldDescription:
 
 
 def column_comment(item: Field) -> str | None:
-    """What a column means, as its comment in the table tells it."""
+    """The meaning of a column in the comment of its table."""
     words = _line(item.semantic or item.title)
     return f"{words} Unit: {item.unit}." if words and item.unit else words
 
 
 def _line(text: str | None) -> str | None:
-    """A text on one line: catalogs show comments in tables."""
+    """A text on one line: catalogs display comments in tables."""
     return " ".join(text.split()) if text and text.strip() else None

@@ -1,4 +1,4 @@
-"""Plain values as YAML that people like to read."""
+"""Plain values as readable YAML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dqx_airflow.exact import WrittenFloat
 
 
 def yaml_text(plain: Any) -> str:
-    """Keys in their order, texts of several lines as blocks, lists below their key."""
+    """Keys in their order, multi-line strings as blocks, lists below their key."""
     return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 

@@ -1,1 +1,1 @@
-"""The text of a contract: YAML with positions, `$ref`, and what JSON Schemas find wrong with it."""
+"""The text of a contract: YAML with positions, `$ref`, and the errors found by JSON Schemas."""

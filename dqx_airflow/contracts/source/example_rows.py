@@ -1,4 +1,4 @@
-"""The example rows of a model, each with the line on which it is written."""
+"""The example rows of a model, each with its line."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dqx_airflow.values import Span
 
 
 def example_rows(node: Node) -> ExampleRows:
-    """The rows of a mapping, of a list of mappings, or of a text that holds CSV or JSON.
+    """The rows of a mapping, of a list of mappings, or of a string with CSV or JSON.
 
-    A cell is None where it is empty, or where another row has a column that this one has not.
+    A cell is None if it is empty, or if only another row has the column.
     """
     if isinstance(node, Scalar) and isinstance(node.value, str):
         return _of_text(node, node.value)
@@ -56,7 +56,7 @@ def _of_text(node: Scalar, text: str) -> ExampleRows:
 
 
 def _line_of(node: Scalar, number: int) -> Span:
-    """The place of a line of a text: its own, where the text has a line for each."""
+    """The position of a line of a string, if the document has a line for each."""
     if not node.is_block:
         return node.span
     line = node.span.line + 1 + number

@@ -1,4 +1,4 @@
-"""`$ref`: a mapping takes over what another one says, of this file or of one beside it."""
+"""`$ref`: a mapping includes the contents of another one, in this file or in one next to it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import SourceFile, Span
 
 FileReader: TypeAlias = Callable[[str, str], "SourceFile | str"]
-"""Called with the name of the referring file and the path as written: the file, or why not."""
+"""Called with the name of the referring file and the path as written: the file, or why there is
+none."""
 
 MOST_FILES = 100
 _LONGEST_CHAIN = 50
 
 
 def no_files(_referrer: str, path: str) -> str:
-    """Reads nothing: for a contract that is no file."""
+    """Reads nothing: for a contract that is not a file."""
     return f"'{path}' is resolved beside the contract, but this one is not a file"
 
 
 @dataclass(frozen=True, slots=True)
 class FolderReader:
-    """Reads files of one folder and below; `$ref` leads nowhere else."""
+    """Reads files in a folder and below; `$ref` leads nowhere else."""
 
     folder: FilePath
 
@@ -46,7 +47,7 @@ class FolderReader:
         root = self.folder.resolve()
         try:
             place = (root / FilePath(referrer).parent / path).resolve()
-        except (OSError, ValueError, RuntimeError):  # a NUL in it, or links in a circle
+        except (OSError, ValueError, RuntimeError):  # a NUL in it, or circular links
             return f"{path!a} is not a file path"
         if not place.is_relative_to(root):
             return f"'{path}' is outside of the folder of the contract: move it there"
@@ -56,7 +57,7 @@ class FolderReader:
 
 @dataclass(slots=True)
 class References:
-    """Resolves `$ref` of one contract. `sources` are the texts of all files met, by name."""
+    """Resolves the `$ref`s of one contract. `sources` are the contents of all files, by name."""
 
     top: Document
     read: FileReader
@@ -72,7 +73,7 @@ class References:
         self.sources[self.top.source.name] = self.top.source.text
 
     def resolve(self, node: Mapping) -> Mapping:
-        """The mapping with all that it takes over; what it says itself wins."""
+        """The mapping with the contents that it includes; its own keys win."""
         entries = dict(node.entries)
         chain: list[Scalar] = []
         here = node
@@ -99,9 +100,9 @@ class References:
         return Mapping(entries, node.path, node.span)
 
     def _leads_back(self, target: Mapping, reference: Scalar) -> bool:
-        """True where something within a target refers back, itself or by way of others.
+        """True if something within a target refers back, directly or indirectly.
 
-        Targets that refer to each other, and hold nothing, are found by the chain that they are.
+        Empty targets that refer to each other are found because they form a chain.
         """
         chain: set[int] = set()
         waiting: list[Node] = []
@@ -130,7 +131,7 @@ class References:
         return False
 
     def target(self, reference: Scalar) -> Mapping | None:
-        """The mapping that a reference leads to; None, and reported, where there is none."""
+        """The mapping that a reference leads to; None, and reported, if there is none."""
         written = str(reference.value)
         place, _, pointer = written.partition("#")
         document = self._document(place, reference) if place else self._home(reference)

@@ -1,4 +1,4 @@
-"""What a JSON Schema says against a document, told as people would, each with its place."""
+"""The errors of a JSON Schema in readable form, each with its position."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _LONGEST = 60
 
 
 def schema_errors(root: Node, schema: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
-    """All that keeps a document from being valid, in its order."""
+    """All reasons why a document is invalid, in its order."""
     from jsonschema.validators import validator_for
 
-    # A schema may name a file beside it; nothing is ever fetched.
+    # A schema may name a file next to it; nothing is ever downloaded.
     validator = validator_for(schema)(schema)
     diagnostics = {}
     for error in validator.iter_errors(yaml_document.plain(root)):
@@ -39,14 +39,14 @@ def schema_errors(root: Node, schema: Mapping[str, Any]) -> tuple[Diagnostic, ..
 
 
 def _causes(error: Any) -> Iterator[Any]:
-    """The errors behind one of several alternatives: those of the one that fits best."""
+    """The errors of one of several alternatives: the one that fits best."""
     if error.validator not in ("anyOf", "oneOf") or not error.context:
         yield error
         return
     branches: dict[Any, list[Any]] = {}
     for inner in error.context:
         branches.setdefault(inner.schema_path[0], []).append(inner)
-    # A branch of another type was not meant at all.
+    # An alternative of another type was not meant at all.
     meant = [
         errors
         for errors in branches.values()

@@ -1,8 +1,8 @@
-"""Keys that the schema of a dialect does not know, each with the key that was probably meant.
+"""Unknown keys for the schema of a dialect, each with the probably intended key.
 
-The schema is walked beside the document, and each key is compared with those that are known at its
-very place. What may be there is read generously: a key that one of several alternatives knows is
-known, whichever of them applies.
+The schema is traversed along with the document, and each key is compared with those known at its
+position. This is generous: a key that one of several alternatives knows is known, whichever of them
+applies.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ _SYNONYMS = (
     ("description", "semantic", "comment", "doc"),
     ("partitionby", "partitionedby", "partitions"),
 )
-"""Words of several dialects for one thing. Where one is unknown, another one is what is meant."""
+"""Synonyms in several dialects. If one is unknown, another one is probably meant."""
 
 _CHECKS = frozenset(word for group in _SYNONYMS[:11] for word in group) - {"values", "length"} | {
     *("multipleof", "uniqueitems", "minitems", "maxitems", "exclusiveminimum", "exclusivemaximum"),
     *("format", "precision", "scale"),
 }
-"""Words that promise a check: where none of their group is known, somebody relies on nothing."""
+"""Words that promise a check: if none of their group is known, a promised check is missing."""
 
 
 def unknown_keys(
     root: Mapping, schema: MappingType[str, Any], references: References, *, is_open: bool
 ) -> tuple[UnknownKey, ...]:
-    """The keys that are unknown at their places, in the order of the document.
+    """The keys that are unknown at their positions, in the order of the document.
 
-    :param is_open: the dialect permits keys of one's own; those that are no slip are left out.
-        Keys that begin with `x-` are permitted everywhere.
+    :param is_open: the dialect allows additional keys; only likely typos are reported. Keys that
+        begin with `x-` are allowed everywhere.
     """
     walk = _Walk(schema, references, is_open)
     return tuple(dict.fromkeys(walk.below(root, (schema,))))
 
 
 def meant_key(key: str, known: Collection[str]) -> str | None:
-    """The known key that was probably meant: one in another spelling, a slip, or a synonym."""
+    """The known key that was probably meant: in another spelling, a typo, or a synonym."""
     folded = folded_word(key)
     forms = {folded_word(name): name for name in reversed(list(known))}
     words = (folded, folded.removeprefix("is"))
@@ -70,18 +70,18 @@ def meant_key(key: str, known: Collection[str]) -> str | None:
 
 
 def promises_check(key: UnknownKey) -> bool:
-    """True where somebody relies on the key to have a check made."""
+    """True if the key promises a check."""
     return key.is_check or folded_word(key.meant or "") in _CHECKS
 
 
 def has_misspelled(node: Mapping, key: str) -> bool:
-    """True where a key of the mapping is a slip of one that is not there."""
+    """True if a key of the mapping is a typo of one that is missing."""
     return key not in node.entries and any(slip_of(other, [key]) for other in node.entries)
 
 
 @dataclass(slots=True)
 class _Walk:
-    """A walk along a document and its schema. `seen` are the mappings that were looked at."""
+    """A traversal of a document and its schema. `seen` are the visited mappings."""
 
     schema: MappingType[str, Any]
     references: References
@@ -116,7 +116,7 @@ class _Walk:
             for part in parts
             for pattern, inner in part.get("patternProperties", {}).items()
         }
-        # A mapping of which nothing is said may hold anything; so may one of names.
+        # An undescribed mapping may contain anything; so may one of names.
         is_described = len(known) > 1 or bool(patterns)
         reference = node.get("$ref")
         if is_described and isinstance(reference, Scalar):
@@ -138,7 +138,7 @@ class _Walk:
                     yield from self.below(entry.node, others)
 
     def _alternatives(self, parts: tuple[Any, ...]) -> Iterator[Any]:
-        """The parts of the schema that may apply, those included that they are made of."""
+        """The parts of the schema that may apply, including nested ones."""
         waiting, seen = list(parts), set[int]()
         while waiting:
             part = waiting.pop(0)

@@ -1,8 +1,8 @@
-"""A YAML or JSON text as nodes that know where they are written.
+"""A YAML or JSON text as nodes with positions.
 
-Scalars are resolved as YAML 1.2 does it: `yes` is a text and so is `2024-01-31`; only numbers may
-have underscores, as in YAML 1.1. The parser's events are read without recursion, so that no text is
-too deep for the stack.
+Scalars are resolved as in YAML 1.2: `yes` is a string and so is `2024-01-31`; only numbers may
+contain underscores, as in YAML 1.1. The parser's events are read without recursion, so that no text
+is too deep for the stack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dqx_airflow.exact import WrittenFloat
 from dqx_airflow.values import SourceFile, Span
 
 Path: TypeAlias = tuple[str | int, ...]
-"""The keys and positions on the way from the top of a document."""
+"""The keys and indexes on the path from the top of a document."""
 
 Plain: TypeAlias = "str | int | float | bool | None"
 
@@ -30,9 +30,9 @@ MOST_NODES = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A leaf. `text` is as written, without quotes; `value` is what that means.
+    """A leaf. `text` is as written, without quotes; `value` is its meaning.
 
-    `is_block`: the text begins on the line below, as `|` has it.
+    `is_block`: the text begins on the next line, as with `|`.
     """
 
     value: Plain
@@ -51,7 +51,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key of a mapping, with the place where it is written."""
+    """A key of a mapping, with its position."""
 
     key: str
     node: Node
@@ -69,7 +69,7 @@ class Mapping:
         return entry.node if entry else None
 
     def span_of(self, key: str) -> Span:
-        """The place of a key; of the mapping where it has none."""
+        """The position of a key; of the mapping if it is missing."""
         entry = self.entries.get(key)
         return entry.span if entry else self.span
 
@@ -79,7 +79,7 @@ Node: TypeAlias = Scalar | Sequence | Mapping
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document: its text, and its top node; None where the text could not be read."""
+    """A document: its text, and its top node; None if the text could not be parsed."""
 
     source: SourceFile
     root: Node | None
@@ -87,7 +87,7 @@ class Document:
 
 
 def show_path(path: Path) -> str:
-    """`models.orders.quality[0].mustBe`; a key that is no plain word stands in backticks."""
+    """`models.orders.quality[0].mustBe`, with backticks around keys that are not plain words."""
     shown = ""
     for part in path:
         if isinstance(part, int):
@@ -111,7 +111,7 @@ def plain(node: Node | None) -> Any:
 
 
 def leaves(node: Node) -> Iterator[Node]:
-    """The scalars below a node, and the mappings and sequences that are empty."""
+    """The scalars below a node, and empty mappings and sequences."""
     match node:
         case Mapping(entries=entries) if entries:
             for entry in entries.values():
@@ -137,12 +137,12 @@ def find(root: Node, path: Path) -> Node | None:
 
 
 def read_document(source: SourceFile) -> Document:
-    """The document that a text holds, with all that is wrong with it as YAML."""
+    """The document in a text, with all YAML errors."""
     return _Composer(source).compose()
 
 
 def suspicious_text(value: str) -> bool:
-    """True where other readers of YAML would not see a text: `yes`, `on`, `2024-01-31`."""
+    """True if other YAML parsers would not read a string: `yes`, `on`, `2024-01-31`."""
     return bool(_YAML_1_1.fullmatch(value))
 
 
@@ -195,7 +195,7 @@ class _Open:
 
 
 class _RefusedYamlError(Exception):
-    """The text is no document; the diagnostic is reported."""
+    """The text is not a document; the diagnostic has been reported."""
 
 
 class _Composer:
@@ -305,7 +305,7 @@ class _Composer:
         self._put(mapping, size)
 
     def _merge(self, entries: dict[str, Entry], node: Node) -> None:
-        """`<<: *base` brings the keys of `base` that are not written here."""
+        """`<<: *base` adds the keys of `base` that are not written here."""
         for source in node.items if isinstance(node, Sequence) else (node,):
             if not isinstance(source, Mapping):
                 self._report("E401", "<< takes a mapping", source.span, "write `<<: *anchor`")
@@ -352,7 +352,7 @@ class _Composer:
         return (*top.path, top.key[0]) if top.key else top.path
 
     def _tag_of(self, event: Any, span: Span) -> str | None:
-        """The short name of the tag that is written out, if one is."""
+        """The short name of an explicit tag, if there is one."""
         tag = event.tag
         if tag is None or tag == "!":
             return "str" if tag else None
@@ -366,7 +366,7 @@ class _Composer:
         end_line, end_column = end.line + 1, end.column + 1
         if isinstance(event, _OPENING):
             end_line, end_column = start.line + 1, start.column + 2
-        elif end_line > start.line + 1:  # a text of several lines is shown by its first
+        elif end_line > start.line + 1:  # a multi-line string is displayed by its first line
             lines = self.source.text.split("\n")
             end_line, end_column = start.line + 1, len(lines[start.line].rstrip()) + 1
         end_column = max(end_column, start.column + 2)

@@ -1,1 +1,1 @@
-"""Who uses a contract, and which version: consumers that it lists, gates, code, blocks."""
+"""The users of a contract, and the version that they use: listed consumers, gates, code, blocks."""

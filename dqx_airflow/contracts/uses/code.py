@@ -1,4 +1,4 @@
-"""Who uses a contract in code: DAGs and jobs in Python, and blocks of DataLex."""
+"""The users of a contract in code: DAGs and jobs in Python, and DataLex blocks."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ CODE_ENDINGS = (".py", ".dql")
 
 @dataclass(frozen=True, slots=True)
 class UsesInCode:
-    """The uses of a contract, and what could not be told: a path that leads nowhere, a file that
-    is no Python.
-    """
+    """The uses of a contract, and what could not be analysed: a missing path, a file that is not
+    Python."""
 
     uses: tuple[ConsumerUse, ...]
     unknown: tuple[str, ...]
 
 
 def uses_in(files: Iterable[Path], contract_id: str) -> UsesInCode:
-    """The uses of a contract in files, in their order.
+    """The uses of a contract in files, in order.
 
-    The path of a contract is looked up as a gate does: beside the file that names it, then in the
+    The path of a contract is resolved as by a gate: next to the file that names it, then in the
     working directory.
     """
     reader = _FileReader(contract_id)
@@ -73,7 +72,7 @@ class _FileReader:
                 self.uses.append(ConsumerUse(name, call.function, call.pin, version, call.span))
 
     def _contract(self, call: ContractCall, file: Path) -> Contract | str:
-        """The contract that a call names, or why that is not known."""
+        """The contract that a call names, or why it is unknown."""
         if call.contract is None:
             return "its contract is not known before it runs"
         if "\n" in call.contract:

@@ -1,8 +1,8 @@
-"""What expressions of Python are, as far as their text tells: nothing is imported or run.
+"""The values of Python expressions, as far as they are constant: nothing is imported or run.
 
     CONTRACT = Path(__file__).parent / "contracts" / "orders.yaml"
 
-A name counts where the file binds it once; what is built at run time is not known.
+A name counts if the file binds it once; values built at run time are unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _JOINING_CALLS = ("Path", "PurePath", "join")
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The names of a file that are bound once, with what they are bound to."""
+    """The names that a file binds once, with their values."""
 
     place: Path
     bound: dict[str, ast.expr]
@@ -37,7 +37,7 @@ class Constants:
         return cls(place, {name: value for name, value in values if count[name] == 1})
 
     def behind(self, node: ast.expr) -> ast.expr:
-        """What a name stands for; any other expression is itself."""
+        """The value of a name; any other expression unchanged."""
         for _ in range(_DEEPEST):
             if not isinstance(node, ast.Name) or node.id not in self.bound:
                 break
@@ -45,7 +45,7 @@ class Constants:
         return node
 
     def text(self, node: ast.expr | None, depth: int = 0) -> str | None:
-        """The text, number or path that an expression is; None where it is not known."""
+        """The string, number or path that an expression denotes; None if it is unknown."""
         if node is None or depth > _DEEPEST:
             return None
         match self.behind(node):
@@ -101,7 +101,7 @@ class Constants:
 
 
 def name_of(function: ast.expr) -> str:
-    """The last part of the name of what is called: `join` for `os.path.join`."""
+    """The last part of the name of a called function: `join` for `os.path.join`."""
     match function:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
@@ -118,7 +118,7 @@ def _assignment(node: ast.AST) -> tuple[str, ast.expr] | None:
 
 
 def _names_bound(node: ast.AST) -> Iterator[str]:
-    """The names that a node gives a meaning, whatever it is."""
+    """The names that a node binds."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             yield name

@@ -1,4 +1,4 @@
-"""Which published version those who use a contract rely on, and what is wrong with it."""
+"""The published version that users of a contract rely on, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dqx_airflow.values import Span
 
 @dataclass(frozen=True, slots=True)
 class ConsumerUse:
-    """Somebody who uses a contract: a team that it lists, a gate, a task, a job, a block.
+    """A user of a contract: a listed team, a gate, a task, a job, a block.
 
-    `pin` is the version that is written there. Where none is, `version` is the one that is read or
-    was enforced, if that is known. `span` is the place of it in code.
+    `pin` is the version written there. Without one, `version` is the version that is read or was
+    enforced, if known. `span` is its position in code.
     """
 
     name: str
@@ -32,9 +32,9 @@ class ConsumerUse:
 
 @dataclass(frozen=True, slots=True)
 class Reliance:
-    """A use, and the version that it relies on; None where none is published that could be meant.
+    """A use, and the version that it relies on; None if no published version fits.
 
-    `concern` tells what is wrong with that version, and is None where nothing is.
+    `concern` says what is wrong with that version, or is None.
     """
 
     use: ConsumerUse
@@ -45,11 +45,11 @@ class Reliance:
 def reliances(
     published: Sequence[PublishedVersion], on: date, uses: Iterable[ConsumerUse] = ()
 ) -> tuple[Reliance, ...]:
-    """What is relied on: the version that is pinned, else the one that is read, else the newest.
+    """What is relied on: the pinned version, else the one that is read, else the newest.
 
-    Whoever was listed as a consumer once and is no longer is not told.
+    Former consumers that are no longer listed are left out.
 
-    :param uses: those beside the consumers that the newest version lists.
+    :param uses: in addition to the consumers that the newest version lists.
     """
     if not published:
         return ()

@@ -1,4 +1,4 @@
-"""Which version of a contract of DataLex those who use it rely on: its manifest holds them all."""
+"""The version of a DataLex contract that its users rely on, from the manifest with all versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dqx_airflow.contracts.uses.consumers import ConsumerUse, Reliance
 def promise_reliances(
     manifest: Manifest, contract_id: str, uses: Iterable[ConsumerUse]
 ) -> tuple[Reliance, ...]:
-    """What is relied on: the version that is pinned, else the newest of the manifest."""
+    """What is relied on: the pinned version, or else the newest of the manifest."""
     versions = [str(promise.version) for promise in manifest.versions_of(contract_id)]
     reliances = []
     for use in uses:

@@ -17,11 +17,11 @@ from dqx_airflow.values import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class ContractCall:
-    """A call that names a contract, by `function`.
+    """A call of `function` that names a contract.
 
-    `name` is the task's, if it has one. `contract` is the path, or the text, and None where that is
-    not known before it runs. `pin` is None where the call names no version; one that is not known
-    before it runs is there as it is written.
+    `name` is the task's, if it has one. `contract` is the path, or the text, and None if it is
+    unknown before run time. `pin` is None if the call names no version; one that is unknown before
+    run time is given as written.
     """
 
     function: str
@@ -51,9 +51,9 @@ _FUNCTIONS = {
 
 
 def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] | str:
-    """The calls in a file that name a contract, in their order; or why it cannot be read.
+    """The calls in a file that name a contract, in order; or why it cannot be read.
 
-    :param place: where the file is, for `__file__`.
+    :param place: the path of the file, for `__file__`.
     """
     try:
         with warnings.catch_warnings():
@@ -70,7 +70,7 @@ def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] 
 
 @dataclass(frozen=True, slots=True)
 class _CodeReader:
-    """Reads the calls of a file. `names` are what it imports from this package."""
+    """Reads the calls of a file. `names` are its imports from this package."""
 
     source: SourceFile
     tree: ast.Module
@@ -118,7 +118,7 @@ class _CodeReader:
         )
 
     def _keywords(self, call: ast.Call) -> dict[str, ast.expr]:
-        """The arguments by name, those included that a mapping brings: `**SETTINGS`."""
+        """The arguments by name, including those from a mapping: `**SETTINGS`."""
         keywords: dict[str, ast.expr] = {}
         for keyword in call.keywords:
             if keyword.arg is not None:
@@ -147,7 +147,7 @@ class _CodeReader:
 
 
 def _function(function: ast.expr, names: Mapping[str, str]) -> str:
-    """The name of what is called, as we know it: `ContractGateOperator`, `Contract.load`.
+    """The public name of a called function: `ContractGateOperator`, `Contract.load`.
 
     `.partial` of an operator, and `.override` of a task, count as the call itself.
     """
@@ -162,7 +162,7 @@ def _function(function: ast.expr, names: Mapping[str, str]) -> str:
 
 
 def _imported_as(tree: ast.Module) -> dict[str, str]:
-    """What a file imports from this package, by the names under which it does."""
+    """The imports of a file from this package, by their local names."""
     return {
         alias.asname or alias.name: alias.name
         for node in ast.walk(tree)

@@ -1,1 +1,1 @@
-"""What publishing a version takes: the policy of bumps, and the consent of owners."""
+"""The requirements for publishing a version: the policy of bumps, and the consent of owners."""

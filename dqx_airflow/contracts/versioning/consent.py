@@ -1,4 +1,4 @@
-"""Asking those who rely on a contract: lines of CODEOWNERS, and the draft of an RFC."""
+"""Requests for consent: lines of CODEOWNERS, and the draft of an RFC."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def codeowners_line(path: str, contract: Contract, org: str | None = None) -> st
     """
     parties = (contract.owner, *(consumer.team for consumer in contract.consumers))
     handles = dict.fromkeys(_handle(party, org) for party in parties if party)
-    # In CODEOWNERS a blank parts a path from its owners, and # begins a comment.
+    # In CODEOWNERS a space separates a path from its owners, and # begins a comment.
     escaped = re.sub(r"([ #\\])", r"\\\1", path)
     return " ".join((escaped, *(handle for handle in handles if handle)))
 
 
 def _handle(party: str, org: str | None) -> str | None:
-    """`@bi-reporting` for a team; an address of mail as it is."""
+    """`@bi-reporting` for a team; an email address unchanged."""
     if _EMAIL.fullmatch(party):
         return party
     if re.fullmatch(r"@[\w./-]+", party):
@@ -43,7 +43,7 @@ def _handle(party: str, org: str | None) -> str | None:
 
 
 def rfc_draft(contract: Contract) -> str:
-    """The draft as Markdown: what the contract says, and what it leaves open."""
+    """The draft as Markdown: the contents of the contract, and open questions."""
     title = f"# RFC: {contract.id} contract v{(contract.version or '1.0.0').removeprefix('v')}"
     sections = (
         ("Purpose", _purpose(contract)),
@@ -108,7 +108,7 @@ def _promises(contract: Contract) -> tuple[str, ...]:
 
 
 def _questions(contract: Contract) -> Iterator[str]:
-    """What nobody has decided yet."""
+    """The open questions."""
     return (f"- {question}" for question in _open(contract))
 
 

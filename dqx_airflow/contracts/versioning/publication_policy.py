@@ -1,7 +1,7 @@
-"""Whether a version of a contract may be published, given those that are, and on which day.
+"""Whether a version of a contract may be published, given the published ones and a date.
 
-A published version is a promise: it never changes, what breaks it takes a major bump, and those who
-rely on it are told in time. The day is an argument.
+A published version is a promise: it never changes, breaking it takes a major bump, and consumers
+are informed in time. The date is an argument.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN_CHANGES = 5
 
 @dataclass(frozen=True, slots=True)
 class PublishedVersion:
-    """A published version; `digest` tells its content from every other one."""
+    """A published version; `digest` identifies its content."""
 
     contract: Contract
     number: int
@@ -38,7 +38,7 @@ class PublishedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a version may not be published, and what to do instead."""
+    """Why a version must not be published, and what to do instead."""
 
     problem: str
     hint: str
@@ -52,10 +52,10 @@ def objections(
     *,
     semantic: Bump = Bump.MAJOR,
 ) -> tuple[Objection, ...]:
-    """All that speaks against publishing a contract on a day; nothing for one that is published.
+    """All objections to publishing a contract on a date; none for one that is published.
 
-    :param published: what is published under its id, in that order.
-    :param semantic: the bump that a change of meaning in words needs.
+    :param published: the published versions of its id, in order.
+    :param semantic: the bump for a change of meaning in words.
     """
     if reader_of(contract.dialect).versions_models:
         problem = "a manifest of DataLex has no version: each of its contracts has one"
@@ -100,7 +100,7 @@ def objections(
 
 
 def _mistyped(contract: Contract) -> Iterator[Objection]:
-    """Words outside of closed sets: a status or a cadence that nobody knows would hold for ever."""
+    """Words outside of closed sets: an unknown status or cadence would be permanent."""
     for note in contract.notes:
         if note.code == "E422":
             problem = f"{note.clause.path}: {note.reason}"
@@ -108,7 +108,7 @@ def _mistyped(contract: Contract) -> Iterator[Objection]:
 
 
 def _base(published: Sequence[PublishedVersion]) -> PublishedVersion | None:
-    """The newest version that people rely on; drafts and release candidates promise nothing."""
+    """The newest version that is relied on; drafts and release candidates promise nothing."""
     promised = [
         item
         for item in published
@@ -195,7 +195,7 @@ def _too_soon(
 
 
 def _announced(base: PublishedVersion, published: Sequence[PublishedVersion]) -> date | None:
-    """The day on which people could know that a major version comes to its end."""
+    """The date on which the end of a major version was announced."""
     line = [item for item in published if item.version.major == base.version.major]
     dates = [item.on for item in line if _is_ending(item.contract)]
     return min(dates, default=None) if _is_ending(base.contract) else None
@@ -225,7 +225,7 @@ def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> 
 
 
 def end_of(life: Lifecycle) -> date | None:
-    """The day from which nobody may rely on a version: its sunset, or the end of its notice."""
+    """The date from which a version must not be relied on: its sunset, or the end of its notice."""
     sunset, deprecated = _day(life.sunset_date), _day(life.deprecation_date)
     if sunset is not None or deprecated is None or life.notice_days is None:
         return sunset

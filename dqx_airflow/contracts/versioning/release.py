@@ -1,4 +1,4 @@
-"""What becomes of several contracts at once: those that change, come, and go."""
+"""The changes of several contracts at once: changed, added, and deleted ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dqx_airflow.contracts.versions import Bump
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A contract that is gone. `is_due`: consumers may no longer rely on it."""
+    """A deleted contract. `is_due`: consumers may no longer rely on it."""
 
     contract: Contract
     is_due: bool
@@ -26,7 +26,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class StrandedPin:
-    """A consumer of a contract that pins a version which none of the contracts has."""
+    """A consumer of a contract that pins a version which no contract has."""
 
     contract: Contract
     team: str
@@ -35,7 +35,8 @@ class StrandedPin:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedContracts:
-    """The contracts that change, those that are new and deleted, and the pins that lead nowhere."""
+    """The contracts that change, those that are added and deleted, and the pins without a
+    version."""
 
     diffs: tuple[Diff, ...]
     added: tuple[Contract, ...]
@@ -44,7 +45,7 @@ class ReleasedContracts:
 
     @property
     def falls_short(self) -> bool:
-        """True where something breaks those who rely on a contract, without its due."""
+        """True if something breaks consumers of a contract without the required bump."""
         return (
             any(item.falls_short for item in self.diffs)
             or any(not item.is_due for item in self.deleted)
@@ -58,10 +59,10 @@ def release_of(
     *,
     semantic: Bump = Bump.MAJOR,
 ) -> ReleasedContracts:
-    """What changes between the old and the new sides of the pairs.
+    """The changes between the old and the new sides of the pairs.
 
-    :param on: the day on which a contract that is deleted has to be past its end.
-    :param semantic: the bump that a change of meaning in words needs.
+    :param on: the date on which a deleted contract must be past its end.
+    :param semantic: the bump for a change of meaning in words.
     """
     both = list(pairs)
     deleted = [
@@ -82,7 +83,8 @@ def _is_over(contract: Contract, on: date) -> bool:
 
 
 def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> list[StrandedPin]:
-    """The pins that the old version kept, and no version of the contract keeps any longer."""
+    """The pins that the old version satisfied, and no version of the contract satisfies any
+    longer."""
     versions = [one for one in after if one.id == new.id]
     return [
         StrandedPin(new, consumer.team, consumer.pin)

@@ -1,4 +1,4 @@
-"""The JSON Schemas of dialects that have none of their own."""
+"""The JSON Schemas of dialects that do not provide one."""
 
 from __future__ import annotations
 
