@@ -29,8 +29,13 @@ _SYNONYMS = {
 }
 _OF_THE_SERVICE = (
     *("availability", "throughput", "errorrate"),
-    *("timetodetect", "timetonotify", "timetorepair"),
+    *("timetodetect", "timetonotify", "timetorepair", "timeofavailability"),
 )
+_OF_THE_DATA = (
+    *("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness"),
+    *("uniqueness", "validity", "volume"),
+)
+"""What a rule of quality says; a service level of that name says it about nothing in particular."""
 _DATES = {"generalavailability", "endofsupport", "endoflife"}
 _TIMED = ("freshness", "latency", "retention", "frequency")
 _SAYING = ("value", "valueExt", "unit", "element")
@@ -62,8 +67,12 @@ def read_service(context: OdcsContext) -> Iterator[PlacedRule]:
                 level.get("property"), f"unknown property '{kind}'", "E422", hint
             )
             _refuse(context, level, f"unknown property '{kind}': {hint}")
+        elif kind in _OF_THE_DATA:
+            _refuse(context, level, f"a service level '{kind}' names no rule: write it as `quality`")
         else:
-            _mark(context, level, f"no value of the data shows whether '{kind}' is kept")
+            reason = f"'{kind}' is no property of the standard: {', '.join(_TIMED)} are checked"
+            for key in ("property", *_SAYING):
+                reading.not_understood(level.get(key), reason)
 
 
 def kind_of(context: OdcsContext, level: Mapping) -> str:
