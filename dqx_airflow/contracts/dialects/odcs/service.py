@@ -68,7 +68,9 @@ def read_service(context: OdcsContext) -> Iterator[PlacedRule]:
             )
             _refuse(context, level, f"unknown property '{kind}': {hint}")
         elif kind in _OF_THE_DATA:
-            _refuse(context, level, f"a service level '{kind}' names no rule: write it as `quality`")
+            _refuse(
+                context, level, f"a service level '{kind}' names no rule: write it as `quality`"
+            )
         else:
             reason = f"'{kind}' is no property of the standard: {', '.join(_TIMED)} are checked"
             for key in ("property", *_SAYING):
