@@ -6,6 +6,7 @@ else may end with it.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any
@@ -16,6 +17,8 @@ from typer.core import TyperGroup
 EXIT_WRONG_CALL, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED, EXIT_NO_READER = 2, 4, 130, 141
 TRACEBACK = "DQX_TRACEBACK"
 _OF_SPARK = ("py4j", "pyspark")
+_OF_A_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
+"""What is wrong with a path that was typed, whatever was to be done there."""
 
 
 class LastResort(TyperGroup):
@@ -43,7 +46,9 @@ class LastResort(TyperGroup):
                 error.show()
                 raise typer.Exit(EXIT_WRONG_CALL) from None
             _tell(error)
-            raise typer.Exit(EXIT_INFRASTRUCTURE) from None
+            is_typed = isinstance(error, OSError) and error.errno in _OF_A_PATH
+            code = EXIT_WRONG_CALL if is_typed else EXIT_INFRASTRUCTURE
+            raise typer.Exit(code) from None
 
 
 def _tell(error: Exception) -> None:
@@ -58,6 +63,9 @@ def _tell(error: Exception) -> None:
     elif type(error).__module__.startswith(_OF_SPARK) or isinstance(error, ConnectionError):
         problem = f"Spark was lost: {_first_line(error)}"
         hint = f"check the output of its JVM; {hint}"
+    elif isinstance(error, OSError) and isinstance(error.filename, (str, os.PathLike)):
+        problem = f"{os.fspath(error.filename)}: {error.strerror}"
+        hint = f"check the path; {hint}"
     else:
         problem = f"dql failed: {_first_line(error)}"
     typer.echo(printable(redact(f"error: {problem}\n  help: {hint}"), keep="\n"), err=True)

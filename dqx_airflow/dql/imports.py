@@ -6,6 +6,7 @@ all sources, and on a worker, which reads them from disk.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -246,7 +247,7 @@ def search_path(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 def project_root(file: Path) -> Path | None:
     """The nearest folder above a file with a `dqx.toml` or a `.git`; None if there is none."""
-    folders = file.resolve().parents
+    folders = Path(os.path.realpath(file)).parents
     return next((one for one in folders if any((one / mark).exists() for mark in _MARKS)), None)
 
 
@@ -259,14 +260,14 @@ class FileReader:
     """
 
     def __init__(self, name: str, path: Path, root: Path, search_path: Iterable[Path] = ()) -> None:
-        self._places: dict[str, Path] = {name: path.resolve()}
+        self._places: dict[str, Path] = {name: Path(os.path.realpath(path))}
         self._read: dict[str, SourceFile | Unreadable] = {}
         self._root = root.resolve()
         project = project_root(path)
         self._is_in_project = project is not None
         homes = (self._root,) if project is None else (project, self._root)
         self._folders = (*homes, *(folder.resolve() for folder in search_path))
-        self._allowed = (path.resolve().parent, *self._folders)
+        self._allowed = (self._places[name].parent, *self._folders)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -282,6 +283,8 @@ class FileReader:
             return self._find(path, tuple(dict.fromkeys(folders)))
         except OSError as error:
             return f"it cannot be read: {error}"
+        except (ValueError, RuntimeError):  # a NUL in it, or links in a circle
+            return f"{path!a} is not a file path"
 
     def _find(self, path: str, folders: tuple[Path, ...]) -> SourceFile | str:
         for folder in folders:

@@ -13,6 +13,7 @@ from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.filters import joined
 from dqx_airflow.dql.printer import show_for_each, show_where
+from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.plan.claim_compiler import ClaimCompiler, claim_text, datasets_measured
 from dqx_airflow.plan.groupings import columns_of, groupings_of, judged_groups
@@ -37,6 +38,9 @@ from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 
 _LONGEST_WORDS = 80
+
+_FIRST_DATE, _LAST_DATE = date(1000, 1, 1), date(9000, 12, 31)
+"""Between them there is room for all dates that an assertion may compare with."""
 
 
 def resolve(
@@ -100,7 +104,12 @@ def stated_assertions(
     *,
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[PlannedAssertion, ...]:
-    """The assertions that a suite states, in its order, for a date; arguments as for `resolve`."""
+    """The assertions that a suite states, in its order, for a date; arguments as for `resolve`.
+
+    :raises RequestError: the date is not one of data.
+    """
+    if not _FIRST_DATE <= on <= _LAST_DATE:
+        raise RequestError(f"no data is of {on}", f"give a date from {_FIRST_DATE} to {_LAST_DATE}")
     texts = {**sources, source.name: source.text}
     lines = {name: text.split("\n") for name, text in texts.items()}
     refs = {dataset.name: dataset for dataset in datasets}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -30,6 +31,15 @@ HEAD = "dataContractSpecification: 1.1.0\nid: c\ninfo: {title: t, version: 1.0.0
 BROKEN: dict[str, bytes] = {
     "binary.dql": bytes(range(256)) * 10,
     "binary.yaml": bytes(range(256)) * 10,
+    "circle.dql": b"""import "round.dql"
+
+suite "S" {
+    check "C" on t {
+        assert num_rows() > 0
+            name "a"
+    }
+}
+""",
     "cut.dql": b'suite "S" { check "C" on t { assert ',
     "cut.yaml": b'a: {b: [1, "',
     "deep.dql": b'suite "S" { check "C" on t { assert ' + b"(" * 3_000,
@@ -57,13 +67,16 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("broken")
     for name, content in BROKEN.items():
         (folder / name).write_bytes(content)
+    (folder / "round.dql").symlink_to("round.dql")
     (folder / "folder.dql").mkdir()
     (folder / "folder.yaml").mkdir()
     return folder
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-@pytest.mark.parametrize("name", [*BROKEN, "folder.dql", "folder.yaml", "missing.yaml"])
+@pytest.mark.parametrize(
+    "name", [*BROKEN, "round.dql", "folder.dql", "folder.yaml", "missing.yaml"]
+)
 def test_broken_input_gives_a_message(broken: Path, verb: list[str], name: str) -> None:
     result = CliRunner().invoke(app, [*verb, str(broken / name)])
     assert "Traceback" not in result.output
@@ -88,6 +101,8 @@ def test_what_refers_to_itself_is_told(broken: Path, name: str) -> None:
         (MemoryError(), 4, "dql failed: MemoryError"),
         (ConnectionRefusedError(111, "refused"), 4, "Spark was lost"),
         (StoreError("no store", "make one"), 4, "error: no store\n  help: make one"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "a.dql"), 2, "error: a.dql: File name"),
+        (OSError(errno.ENOSPC, "No space left", "a.dql"), 4, "error: a.dql: No space left"),
         (KeyboardInterrupt(), 130, ""),
         (typer.Abort(), 130, ""),
         (typer.BadParameter("no"), 2, "no"),
@@ -109,6 +124,15 @@ def test_an_exception_is_a_message_and_never_1(raised: BaseException, code: int,
     assert said in result.output
     assert "Traceback" not in result.output
     assert "SECRET" not in result.output
+
+
+@pytest.mark.parametrize("on", ["0001-01-01", "9999-12-31"])
+def test_a_date_at_the_end_of_the_calendar_is_refused(broken: Path, on: str) -> None:
+    suite = broken / "sound.dql"
+    suite.write_text('suite "S" { check "C" on t { assert num_rows(lag 1) > 0 name "a" } }')
+    result = CliRunner().invoke(app, ["explain", str(suite), "--date", on])
+    assert f"error: no data is of {on}" in result.output
+    assert result.exit_code == 2
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")

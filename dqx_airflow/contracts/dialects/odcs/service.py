@@ -72,7 +72,7 @@ def read_service(context: OdcsContext) -> Iterator[PlacedRule]:
                 context, level, f"a service level '{kind}' names no rule: write it as `quality`"
             )
         else:
-            reason = f"'{kind}' is no property of the standard: {', '.join(_TIMED)} are checked"
+            reason = f"'{kind}' is not a property of the standard: {', '.join(_TIMED)} are checked"
             for key in ("property", *_SAYING):
                 reading.not_understood(level.get(key), reason)
 
