@@ -139,6 +139,8 @@ class ContractGateOperator(GateOperator):
         # 2.10 is 2.1 as a number.
         if pin is not None and not is_open(pin) and (type(pin) not in (str, int)):
             yield f"expect_version={pin!r}: write a string, such as '2' or '2.3'"
+        if not (self.server is None or isinstance(self.server, str) or is_open(self.server)):
+            yield f"server={self.server!r}: write the name of a server of the contract"
         models = (self.models,) if isinstance(self.models, str) else self.models
         if not isinstance(models, list | tuple) or not all(isinstance(one, str) for one in models):
             yield f"models={self.models!r}: write the name of a model, or a list of names"
@@ -181,17 +183,21 @@ class ContractGateOperator(GateOperator):
 
     def _place_mistakes(self, enforcement: Enforcement) -> list[str]:
         """What is wrong with where the models are, where that does not wait for the run."""
-        from dqx_airflow.operators.mistakes import is_open
+        from dqx_airflow.operators.mistakes import is_open, known_dataset, location_mistakes
 
         given = (self.data, self.datasets, self.server, self.models)
         if any(map(is_open, given)) or self.is_set_by_function:
             return []
+        if not isinstance(self.datasets or {}, Mapping):
+            return []  # the check of the datasets says so
         self._enforcement = enforcement
         try:
-            self.dataset_settings(lambda value: value)
+            settings = self.dataset_settings(lambda value: value)
         except GateMisconfigured as error:
             return [str(error)]
-        return []
+        return location_mistakes(
+            self, [known_dataset(name, given) for name, given in settings.items()]
+        )
 
     def dataset_arguments(self) -> list[tuple[str, Any]]:
         """The datasets and what the DAG says of them, `data` first."""

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice, product
 from typing import Any
 
 from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorPartial
 
-from dqx_airflow.operators.parse_check import LATER, require_sound_instances
+from dqx_airflow.operators.parse_check import (
+    LATER,
+    require_known,
+    require_sound_instances,
+)
+
+_MOST_COMBINED = 100
 
 
 class GatePartial(OperatorPartial):
@@ -18,8 +25,15 @@ class GatePartial(OperatorPartial):
 
         :raises GateMisconfigured: something is wrong that no template can set right.
         """
+        self._expand_called = True  # else it warns of a gate that is refused
+        require_known(self.operator_class, {"task_id": self.kwargs.get("task_id"), **mapped_kwargs})
         mapped = super().expand(**mapped_kwargs)
-        require_sound_instances(self.operator_class, self.kwargs, [*_instances(mapped_kwargs)])
+        require_sound_instances(
+            self.operator_class,
+            self.kwargs,
+            [*_instances(mapped_kwargs)],
+            combined=[*islice(_combined(mapped_kwargs), _MOST_COMBINED)],
+        )
         return mapped
 
     def expand_kwargs(self, kwargs: Any, *, strict: bool = True) -> MappedOperator:
@@ -45,7 +59,19 @@ def checked_partial(partial: OperatorPartial) -> GatePartial:
 def _instances(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """What is known of the instances: of several arguments each value alone, as all meet all."""
     later = dict.fromkeys(mapped, LATER)
-    lists = {name: given for name, given in mapped.items() if isinstance(given, list | tuple)}
-    for name, given in lists.items():
-        for value in given:
+    for name, given in mapped.items():
+        for value in _values(given):
             yield {**later, name: value}
+
+
+def _combined(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The instances, each with all its values: all values of an argument meet all others."""
+    for each in product(*(_values(given) or [LATER] for given in mapped.values())):
+        yield dict(zip(mapped, each, strict=True))
+
+
+def _values(given: Any) -> list[Any]:
+    """What stands in the DAG for each instance; of a mapping Airflow gives each a pair."""
+    if isinstance(given, Mapping):
+        return [*given.items()]
+    return [*given] if isinstance(given, list | tuple) else []

@@ -5,6 +5,7 @@ What is a template, or comes from another task, is left to the run.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from dqx_airflow.operators.data_date import given_date
 from dqx_airflow.operators.datasets import promotions, quarantine_paths, slice_values
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.outcome import OnViolation
+from dqx_airflow.operators.spark_arguments import as_written, callback_mistakes, spark_mistakes
 from dqx_airflow.operators.templates import template_mistakes
 from dqx_airflow.selection import require_whole_run
 from dqx_airflow.values import DatasetRef, EnforcedContract, Selection, Severity, SourceFile
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 _Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
 
 _PLACES = ("path", "table", "query")
+_NO_ASSET = (int, float, bytes, Mapping, os.PathLike)
 _OF_A_FORMAT = ("options", "schema", "timestamp", "version")
 """Settings that some formats have and others have not."""
 
@@ -97,20 +100,16 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
             f"timeout={gate.timeout!r}: write a timedelta, or seconds, of more than 0, such as "
             "timedelta(minutes=10)"
         )
-    if not (gate.conf is None or isinstance(gate.conf, Mapping) or is_open(gate.conf)):
-        yield f"conf={gate.conf!r}: write a mapping, such as {{'spark.executor.memory': '4g'}}"
+    yield from spark_mistakes(gate)
     for name in ("results_root", "results_conn_id"):
         value = getattr(gate, name)
-        if not (value is None or isinstance(value, str | os.PathLike) or is_open(value)):
+        if value == "":
+            yield f"{name}='': write a string, or leave {name} out"
+        elif not (value is None or isinstance(value, str | os.PathLike) or is_open(value)):
             yield f"{name}={value!r}: write a string"
     if gate.gate is not None and (not isinstance(gate.gate, str) or not gate.gate.strip()):
         yield f"gate={gate.gate!r}: write a name, or leave gate out"
-    for callback in _each(gate.on_warning):
-        if not callable(callback):
-            yield (
-                f"on_warning={gate.on_warning!r}: write a function or a notifier, or a list of them"
-            )
-            break
+    yield from callback_mistakes("on_warning", gate.on_warning)
     yield from _selection_mistakes(gate)
     yield from gate.own_mistakes()
 
@@ -119,7 +118,7 @@ def known_selection(gate: Any) -> Selection | None:
     """The selection of a gate, as far as it is known before its task runs and makes sense; None
     where there is none, or where it is not known yet."""
     given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
-    if any(map(_has_open, given)):
+    if any(map(has_open, given)):
         return None
     try:
         selection: Selection | None = gate.selection
@@ -130,7 +129,7 @@ def known_selection(gate: Any) -> Selection | None:
 
 def _selection_mistakes(gate: Any) -> Iterator[str]:
     given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
-    if any(map(_has_open, given)):
+    if any(map(has_open, given)):
         return
     try:
         selection = gate.selection
@@ -144,9 +143,13 @@ def _selection_mistakes(gate: Any) -> Iterator[str]:
 
 def _outlet_mistakes(gate: Any) -> Iterator[str]:
     """An outlet that is no asset, and a selection that is no template, never update one."""
-    for outlet in _each(gate.outlets):
+    outlets = as_written(_each(gate.outlets))
+    for outlet in [outlets] if isinstance(outlets, str) else outlets:
         if isinstance(outlet, str):
             yield f"outlets has the string {outlet!r}: write Asset({outlet!r})"
+        # An asset is a path to Python.
+        elif not isinstance(outlet, BaseAsset) and isinstance(outlet, _NO_ASSET):
+            yield f"outlets has {outlet!r}: write an Asset"
     if known_selection(gate) is None or gate.promote_partial is True:
         return
     if any(isinstance(outlet, BaseAsset) for outlet in _each(gate.outlets)):
@@ -200,6 +203,8 @@ def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
     refs: list[DatasetRef] | None = None
     given = gate.datasets
     is_left_to_function = gate.is_set_by_function and not given
+    if given is None and gate.names_all_datasets:
+        mistakes.append("datasets=None: write a mapping of names to paths or tables")
     if given is not None and not is_open(given) and not is_left_to_function:
         if isinstance(given, Mapping):
             refs = []
@@ -213,15 +218,16 @@ def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
     if gate.date is not None and not is_open(gate.date):
         mistakes += _tried(lambda: given_date(gate.date, gate.date))
     if names is not None and gate.names_all_datasets:
-        mistakes += _location_mistakes(gate, names, tuple(refs or ()))
+        mistakes += location_mistakes(gate, tuple(refs or ()))
     return mistakes, None if refs is None else tuple(refs)
 
 
-def _location_mistakes(
-    gate: Any, names: tuple[str, ...], refs: tuple[DatasetRef, ...]
-) -> list[str]:
-    """Templates that read the same lead to the same place, so they are compared as they are."""
+def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
+    """What is wrong with where the rows of all the datasets of a gate go.
+
+    Templates that read the same lead to the same place, so they are compared as they are."""
     mistakes: list[str] = []
+    names = tuple(ref.name for ref in refs)
 
     def read(make: Callable[[], _Pairs], given: object) -> _Pairs:
         if is_open(given) and not isinstance(given, str):
@@ -236,7 +242,7 @@ def _location_mistakes(
     quarantine = read(lambda: quarantine_paths(gate.quarantine, names), gate.quarantine)
     promoted = read(lambda: promotions(gate.promote_to, names), gate.promote_to)
     parts: _Pairs = ()
-    if any(map(_has_open, _values(gate.promote_slice))):
+    if any(map(has_open, _values(gate.promote_slice))):
         parts = (("?", "?"),)
     else:
         parts = read(lambda: slice_values(gate.promote_slice), gate.promote_slice)
@@ -267,6 +273,11 @@ def dataset_mistakes(name: str, given: Any) -> list[str]:
     return _dataset(name, given)[0]
 
 
+def known_dataset(name: str, given: Any) -> DatasetRef:
+    """A dataset, as far as it is known."""
+    return _dataset(name, given)[1]
+
+
 def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
     """What is wrong with a dataset, and the dataset, as far as it is known."""
     unknown_yet = DatasetRef(name, date_column="?")
@@ -291,12 +302,18 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
         if key in SETTINGS and value not in (None, "")
     }
     has_open_format = any(is_open(settings.get(key)) for key in ("format", *_PLACES))
-    known = {key: value for key, value in settings.items() if not _has_open(value)}
+    known = {key: value for key, value in settings.items() if not has_open(value)}
     if has_open_format:
         known = {key: value for key, value in known.items() if key not in _OF_A_FORMAT}
-    if "date_column" in settings and _has_open(settings["date_column"]):
+    if "date_column" in settings and has_open(settings["date_column"]):
         known["date_column"] = str(settings["date_column"])
     places = {key: str(settings[key]) for key in _PLACES if key in settings}
+    mistakes += [
+        f"dataset '{name}' has {key}={given[key]!r}: write a string"
+        for key in places
+        if not isinstance(settings[key], str) and not is_open(settings[key])
+    ]
+    mistakes += _query_mistakes(name, known.get("query"))
     mistakes += _filter_mistakes(name, known.get("filter"))
     mistakes += _schema_mistakes(name, known.get("schema"))
     for mistake in mistakes_in(name, {**known, **places}):
@@ -321,6 +338,16 @@ def _filter_mistakes(name: str, condition: object) -> Iterator[str]:
     objection = objection_to_filter(condition)
     if objection is not None:
         yield f"the filter of dataset '{name}': {objection}; write one predicate over its columns"
+
+
+def _query_mistakes(name: str, query: object) -> Iterator[str]:
+    if not isinstance(query, str):
+        return
+    from dqx_airflow.dql.checks.sql_text import objection_to_select
+
+    objection = objection_to_select(query)
+    if objection is not None:
+        yield f"the query of dataset '{name}': {objection}; write one SELECT"
 
 
 def _schema_mistakes(name: str, schema: object) -> Iterator[str]:
@@ -348,7 +375,9 @@ def _tried(check: Callable[[], object]) -> list[str]:
 def _is_time(given: object) -> bool:
     if isinstance(given, timedelta):
         return given > timedelta(0)
-    return isinstance(given, int | float) and not isinstance(given, bool) and given > 0
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return False
+    return 0 < given < math.inf
 
 
 def _each(given: Any) -> list[Any]:
@@ -362,11 +391,12 @@ def _values(given: Any) -> list[Any]:
     return [*given.values()] if isinstance(given, Mapping) else []
 
 
-def _has_open(value: object) -> bool:
+def has_open(value: object) -> bool:
+    """True for what is only known when the task runs, or has some of it in it."""
     if isinstance(value, Mapping):
-        return any(map(_has_open, (*value, *value.values())))
+        return any(map(has_open, (*value, *value.values())))
     if isinstance(value, list | tuple):
-        return any(map(_has_open, value))
+        return any(map(has_open, value))
     return is_open(value)
 
 

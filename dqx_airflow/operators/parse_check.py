@@ -25,6 +25,8 @@ from airflow.sdk import get_parsing_context
 
 from dqx_airflow import __version__
 from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.mapped_targets import target_mistakes
+from dqx_airflow.operators.spark_arguments import SPARK_ARGUMENTS, spark_values
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.mistakes import Examined
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _KEPT_S = 30 * 24 * 3600
 _LARGEST_NOTES = 4_000_000
 _MOST_INSTANCES = 100
+_REFUSED = "application_args"
+_WHERE_MAPPED = "give it in partial, or to each instance"
 
 _OF_THIS_PROCESS = re.compile(" at 0x[0-9a-f]+")
 """How a callback, among others, is written by Python."""
@@ -82,24 +86,66 @@ def require_sound_partial(kind: type[Any], given: Mapping[str, Any]) -> None:
 
     :raises GateMisconfigured: there are mistakes.
     """
-    _require_sound_given(kind, {str(given.get("task_id")): given})
+    task = str(given.get("task_id"))
+    if unknown := _unknown_names(kind, given):
+        raise GateMisconfigured(_message({task: unknown}))
+    _require_sound_given(kind, {task: given})
 
 
 def require_sound_instances(
-    kind: type[Any], given: Mapping[str, Any], instances: Sequence[Mapping[str, Any]]
+    kind: type[Any],
+    given: Mapping[str, Any],
+    instances: Sequence[Mapping[str, Any]],
+    *,
+    combined: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
     """Checks what is written in the DAG for single instances of a mapped gate, the first of them.
 
     :param given: what all instances get.
     :param instances: what each of them gets besides.
+    :param combined: the same, where `instances` has each value but not all that meet in one.
     :raises GateMisconfigured: there are mistakes.
     """
+    if get_parsing_context().task_id is not None:
+        return
     task = str(given.get("task_id"))
     first = list(enumerate(instances))[:_MOST_INSTANCES]
-    unknown = {f"{task}[{at}]": _unknown_names(kind, own) for at, own in first}
+    unknown = {f"{task}[{at}]": _unnamed(kind, given, own) for at, own in first}
     if any(unknown.values()):
         raise GateMisconfigured(_message(unknown))
+    together = instances if combined is None else combined
+    targets = [*target_mistakes([{**given, **own} for own in together[:_MOST_INSTANCES]])]
+    if targets:
+        raise GateMisconfigured(_message({task: targets}))
     _require_sound_given(kind, {f"{task}[{at}]": {**given, **own} for at, own in first})
+
+
+def _unnamed(kind: type[Any], given: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    """The arguments of an instance that are unknown, and those that are required and missing."""
+    named = {*given, *own, *_default_args(given)}
+    parameters: dict[str, inspect.Parameter] = {}
+    for one in kind.__mro__:
+        parameters = {**_parameters(one), **parameters}
+    missing = [
+        f"missing argument {name}: {_WHERE_MAPPED}"
+        for name in kind.checked_arguments
+        if name not in named
+        and name in parameters
+        and parameters[name].default is inspect.Parameter.empty
+    ]
+    return [*_unknown_names(kind, own), *missing]
+
+
+def _default_args(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the DAG, the task group and the task itself give where an argument is left out."""
+    from airflow.sdk.definitions._internal.contextmanager import DagContext, TaskGroupContext
+
+    dag = given.get("dag") or DagContext.get_current()
+    group = given.get("task_group") or (TaskGroupContext.get_current(dag) if dag else None)
+    found: dict[str, Any] = {}
+    for known in (getattr(dag, "default_args", None), getattr(group, "default_args", None)):
+        found |= known or {}
+    return found | (given.get("default_args") or {})
 
 
 def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, Any]]) -> None:
@@ -111,8 +157,10 @@ def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, A
     mistakes = {}
     for task, given in arguments.items():
         gate = object.__new__(kind)
+        known = {**_default_args(given), **given}
         gate.__dict__.update(
-            {name: given.get(name, _default(kind, name)) for name in kind.checked_arguments}
+            {name: known.get(name, _default(kind, name)) for name in kind.checked_arguments},
+            **{name: known[name] for name in (*SPARK_ARGUMENTS, _REFUSED) if name in known},
         )
         examined = _examined(gate, given.get("dag") or DagContext.get_current())
         mistakes[task] = examined.mistakes if examined is not None else ()
@@ -135,21 +183,21 @@ def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
     unknown = [name for name in given if name not in known]
     if not unknown:
         return []
-    from dqx_airflow.diagnostics.nearest import nearest
+    from dqx_airflow.diagnostics.nearest import nearest, slip_of
 
     own = [name for one in kind.__mro__[:3] for name in _parameters(one)]
     mistakes = []
     for name in unknown:
-        near = nearest(name, own) or nearest(name, sorted(known))
+        near = nearest(name, own) or slip_of(name, sorted(known))
         meant = f"did you mean '{near}'?" if near else "remove it"
         mistakes.append(f"unknown argument {name}: {meant}")
     return mistakes
 
 
-def _parameters(kind: type[Any]) -> Iterable[str]:
+def _parameters(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
     # Each class of operators has a wrapped constructor of its own, or its parent's.
     made = vars(kind).get("__init__")
-    return inspect.signature(made).parameters if made is not None else ()
+    return inspect.signature(made).parameters if made is not None else {}
 
 
 def _default(kind: type[Any], name: str) -> Any:
@@ -157,8 +205,7 @@ def _default(kind: type[Any], name: str) -> Any:
     if name in kind.template_fields:
         return LATER
     for one in kind.__mro__:
-        made = vars(one).get("__init__")
-        parameter = inspect.signature(made).parameters.get(name) if made is not None else None
+        parameter = _parameters(one).get(name)
         if parameter is not None and parameter.default is not inspect.Parameter.empty:
             return parameter.default
     return LATER
@@ -190,7 +237,8 @@ def _key_of(gate: Any, dag: Any) -> str:
     # What templates may name.
     given += [*(getattr(dag, "user_defined_macros", None) or ()), ""]
     given += [*(getattr(dag, "user_defined_filters", None) or ()), ""]
-    given.append(_OF_THIS_PROCESS.sub("", repr(attrgetter(*gate.checked_arguments)(gate))))
+    arguments = (attrgetter(*gate.checked_arguments)(gate), spark_values(gate))
+    given.append(_OF_THIS_PROCESS.sub("", repr(arguments)))
     return hashlib.sha1("\0".join(given).encode(), usedforsecurity=False).hexdigest()
 
 

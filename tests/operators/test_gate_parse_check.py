@@ -35,7 +35,7 @@ SOURCES = {
 }
 HEAD = """
 from datetime import datetime
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, Asset, task
 from jinja2 import Undefined
 from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
 
@@ -109,6 +109,19 @@ ContractGateOperator(task_id="e", contract="orders.yaml", data="/a", expect_vers
 DqlGateOperator.partial(task_id="f", suite="orders.dql", promote_slice={"store": "a"}).expand(
     datasets=[{"orders": "/a"}], promote_to=["/b"])
 DqlGateOperator.partial(task_id="k", suite=["orders.dql"]).expand(datasets=[{"orders": "/a"}])
+DqlGateOperator.partial(task_id="l", suite="orders.dql", promote_to="/{{ ti.map_index }}").expand(
+    datasets=[{"orders": "/a"}, {"orders": "/b"}])
+ContractGateOperator.partial(task_id="m", contract="orders.yaml", promote_to="/b").expand_kwargs([
+    {"data": "/a", "promote_slice": {"store": "bern"}},
+    {"data": "/a", "promote_slice": {"store": "zurich"}},
+    {"data": "/a", "promote_slice": {"store": "zurich"}, "date": "2024-05-17"}])
+ContractGateOperator.partial(task_id="n", contract="orders.yaml", promote_to="/b").expand(
+    data=["/a"], date=["2024-05-16", "2024-05-17"])
+DqlGateOperator(
+    task_id="o", suite="orders.dql", datasets=land(), conf=land(), outlets=Asset("file:///a"),
+    env_vars={"A": "{{ params.a }}", "B": land()}, packages="a:b:1", executor_memory="4g",
+    num_executors=2, deploy_mode="cluster", on_failure_callback=[print], on_warning=print,
+)
 @task.dql_gate(suite="orders.dql", quarantine={"orders": "/bad"})
 def g(): return {"orders": "/a"}
 g()

@@ -381,8 +381,16 @@ def test_the_size_of_samples_travels_in_the_request(gate: Gate, context: Context
 
 def test_every_template_field_is_an_attribute(gate: Gate) -> None:
     made = gate()
-    assert {"suite", "datasets", "date", "results_root", "promote_to"} < set(made.template_fields)
-    assert [name for name in made.template_fields if not hasattr(made, name)] == []
+    known = type(made).template_fields
+    assert {"suite", "datasets", "date", "results_root", "promote_to"} < set(known)
+    assert [name for name in known if not hasattr(made, name)] == []
+
+
+def test_fields_that_are_given_later_are_rendered(gate: Gate, context: Context) -> None:
+    made = gate()
+    assert "promote_to" not in made.template_fields
+    made.promote_to = "/silver/{{ ds }}"
+    assert rendered(made, context).promote_to == "/silver/2024-05-17"
 
 
 def test_a_gate_is_never_durable(gate: Gate) -> None:

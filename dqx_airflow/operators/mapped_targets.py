@@ -1,0 +1,50 @@
+"""Whether instances of a mapped gate would replace each other's promoted rows."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_DIFFERS = re.compile(r"\b(ti|task_instance|map_index|task|expanded_ti_count|macros)\b")
+"""What may make a template read otherwise in each instance."""
+
+
+def target_mistakes(instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The first two instances that are promoted to one place for one date: the second of them would
+    be refused when it runs.
+
+    :param instances: what each instance is given.
+    """
+    seen: dict[tuple[str, str, str], int] = {}
+    for number, given in enumerate(instances):
+        part, date = _fixed(given.get("promote_slice")), _fixed(given.get("date"))
+        if part is None or date is None:
+            continue
+        for target in _targets(given.get("promote_to")):
+            first = seen.setdefault((target, part, date), number)
+            if first != number:
+                yield (
+                    f"the instances {first} and {number} would both be promoted to {target} for "
+                    "the same date, and the second is refused: give each its own promote_to, or "
+                    'its own promote_slice, such as {"store": "zurich"}'
+                )
+                return
+
+
+def _targets(given: Any) -> list[str]:
+    """The places that are the same text in each instance."""
+    places = given.values() if isinstance(given, Mapping) else [given]
+    known = [os.fspath(place) for place in places if isinstance(place, str | os.PathLike)]
+    return [place for place in known if place and not _DIFFERS.search(place)]
+
+
+def _fixed(given: Any) -> str | None:
+    """A value as text; None where it is only known when the instance runs."""
+    from dqx_airflow.operators.mistakes import has_open
+
+    text = repr(given)
+    if isinstance(given, str) and "{{" in given:
+        return None if _DIFFERS.search(given) else text
+    return None if has_open(given) else text

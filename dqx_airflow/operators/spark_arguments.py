@@ -1,0 +1,104 @@
+"""What is wrong with the arguments of a gate that are those of `SparkSubmitOperator`.
+
+Airflow takes any value there, and the task would fail when it submits its job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_STRINGS = (
+    *("conn_id", "files", "py_files", "archives", "jars", "packages", "exclude_packages"),
+    *("repositories", "driver_class_path", "java_class", "driver_memory", "executor_memory"),
+    *("keytab", "principal", "proxy_user", "name", "spark_binary", "properties_file"),
+    "yarn_queue",
+)
+_COUNTS = ("num_executors", "executor_cores", "total_executor_cores")
+_DEPLOY_MODES = ("client", "cluster")
+_CALLBACKS = tuple(
+    f"on_{state}_callback" for state in ("execute", "failure", "success", "retry", "skipped")
+)
+SPARK_ARGUMENTS = (*_STRINGS, *_COUNTS, "deploy_mode", "verbose", "env_vars", *_CALLBACKS)
+_ATTRIBUTES = tuple((name, f"_{name}") for name in SPARK_ARGUMENTS)
+
+
+def spark_values(gate: Any) -> list[Any]:
+    """What a gate is given of `SPARK_ARGUMENTS`, in their order; the provider keeps some of them as
+    private attributes."""
+    own = gate.__dict__
+    return [own.get(name, own.get(private)) for name, private in _ATTRIBUTES]
+
+
+def spark_mistakes(gate: Any) -> Iterator[str]:
+    """What is wrong with the arguments of a gate for the submission of its job, and with its
+    callbacks."""
+    from dqx_airflow.operators.mistakes import is_open, one_of
+
+    given = {
+        name: value
+        for name, value in zip(SPARK_ARGUMENTS, spark_values(gate), strict=True)
+        if value is not None and not is_open(value)
+    }
+    for name in _STRINGS:
+        value = given.get(name, "")
+        if isinstance(value, list | tuple | set):
+            yield f"{name}={value!r}: write one string, {','.join(map(str, value))!r}"
+        elif not isinstance(value, str | os.PathLike):
+            yield f"{name}={value!r}: write a string"
+    for name in _COUNTS:
+        value = given.get(name, 1)
+        if isinstance(value, bool) or not str(value).isdecimal() or int(value) < 1:
+            yield f"{name}={value!r}: write a number, 1 or more"
+    if "deploy_mode" in given:
+        yield from one_of("deploy_mode", given["deploy_mode"], _DEPLOY_MODES)
+    if not isinstance(given.get("verbose", False), bool):
+        yield f"verbose={given['verbose']!r}: write True or False"
+    yield from _conf_mistakes(gate.conf)
+    yield from _variable_mistakes(given.get("env_vars"))
+    for name in _CALLBACKS:
+        yield from callback_mistakes(name, given.get(name))
+
+
+def callback_mistakes(name: str, given: Any) -> Iterator[str]:
+    """What is wrong with the callbacks of an argument, one or several."""
+    callbacks = [*given] if isinstance(given, list | tuple | set | frozenset) else [given]
+    if given is not None and not all(map(callable, callbacks)):
+        shown = as_written(callbacks) if isinstance(given, list) else given
+        yield f"{name}={shown!r}: write a function or a notifier, or a list of them"
+
+
+def as_written(given: list[Any]) -> Any:
+    """A string that Airflow has made a list of its characters, and any other list as it is."""
+    is_split = len(given) > 1 and all(isinstance(one, str) and len(one) == 1 for one in given)
+    return "".join(given) if is_split else given
+
+
+def _conf_mistakes(conf: Any) -> Iterator[str]:
+    from dqx_airflow.operators.mistakes import is_open
+
+    if conf is None or is_open(conf):
+        return
+    if not isinstance(conf, Mapping):
+        yield f"conf={conf!r}: write a mapping, such as {{'spark.executor.memory': '4g'}}"
+        return
+    for name, value in conf.items():
+        if not isinstance(name, str):
+            yield f"conf has the key {name!r}: write the name of a Spark setting"
+        elif not isinstance(value, str | int | float | os.PathLike) and not is_open(value):
+            yield f"conf has {value!r} for {name!r}: write a string or a number"
+
+
+def _variable_mistakes(given: Any) -> Iterator[str]:
+    from dqx_airflow.operators.mistakes import is_open
+
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        yield f"env_vars={given!r}: write a mapping, such as {{'TZ': 'UTC'}}"
+        return
+    for name, value in given.items():
+        if not isinstance(name, str) or not (isinstance(value, str) or is_open(value)):
+            meant = "" if value is None else f", {str(value)!r}"
+            yield f"env_vars has {value!r} for {name!r}: write a string{meant}"
