@@ -1,5 +1,5 @@
-"""Lineage: what a gate did, as OpenLineage events, and how these events get out safely.
+"""Lineage: the activity of a gate as OpenLineage events, and their safe delivery.
 
 `events` builds the events and `emitter` sends them. Importing this package imports neither, since
-both borrow the OpenLineage client: only the job and the command line need them.
+both use the OpenLineage client: only the job and the command line need them.
 """

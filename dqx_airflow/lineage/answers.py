@@ -1,7 +1,7 @@
-"""Of the answer of a lineage server its status counts: no more is read, whatever it sends.
+"""Reads only the status of a lineage server's response, whatever else it sends.
 
-A body may have no end, come byte by byte, or be a gigabyte of zeros in a megabyte of gzip.
-Imports requests and the OpenLineage client.
+A body may be endless, arrive byte by byte, or be a gigabyte of zeros in a megabyte of gzip. Imports
+requests and the OpenLineage client.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOSE_THE_EVENT = (301, 302, 303)
 
 
 class StatusOnly(HTTPAdapter):
-    """Reads the status and the headers of an answer, and closes the connection."""
+    """Reads the status and the headers of a response, and closes the connection."""
 
     def send(self, request: Any, **settings: Any) -> Any:  # type: ignore[override]
         answer = super().send(request, **{**settings, "stream": True})
@@ -38,8 +38,8 @@ class StatusOnly(HTTPAdapter):
 
 
 def bounded(transport: Transport) -> Transport:
-    """A transport that reads no bodies, where it is one over HTTP; any other as it is."""
-    # A transform transport has another one inside, that of Datadog one over HTTP.
+    """A transport that reads no bodies, if it is one over HTTP; any other unchanged."""
+    # A transform transport contains another one, that of Datadog one over HTTP.
     inner = (getattr(transport, name, None) for name in ("transport", "http"))
     for part in (transport, *inner):
         if isinstance(part, HttpTransport) and part.config.adapter is None:

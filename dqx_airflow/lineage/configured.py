@@ -1,4 +1,4 @@
-"""Whether anybody wants events. Standard library only: OpenLineage takes a while to import."""
+"""Whether events are enabled. Standard library only: importing OpenLineage takes a while."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DISABLED = "OPENLINEAGE_DISABLED"
 
 
 def is_configured(env: Mapping[str, str]) -> bool:
-    """False where OpenLineage finds no configuration, or is disabled: it sends no event then.
+    """False if OpenLineage finds no configuration, or is disabled: it then sends no event.
 
     :param env: the variables of the process.
     """

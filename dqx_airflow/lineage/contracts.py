@@ -1,4 +1,4 @@
-"""The event of a dataset that came under a contract: catalogs show the promise with the data."""
+"""The event of a dataset that was put under a contract: catalogs show the promise with the data."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SOURCE = "DQX"
 def contract_event(
     contract: ContractDescription, location: str, when: datetime, namespace: str
 ) -> DatasetEvent:
-    """What a contract promises of the dataset at a location: words, owners, columns, lineage.
+    """The promises of a contract about the dataset at a location: texts, owners, columns, lineage.
 
-    :param location: a path, or the name of a table in a catalog.
+    :param location: a path, or the name of a catalog table.
     :param namespace: that of tables without a path.
     """
     name = name_of_path(location) if is_path(location) else name_of_table(location, namespace)

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 _CHECK_S, _CLOSE_S = 5.0, 0.1
 
-# They log configuration, addresses and errors as they are.
+# They log configuration, addresses and errors unredacted.
 _TALKATIVE = (
     "openlineage.client.client",
     "openlineage.client.utils",
@@ -55,7 +55,7 @@ _TALKATIVE = (
 
 
 class Resent(NamedTuple):
-    """How many spooled events went out, and how many are still in the spool."""
+    """How many spooled events were sent, and how many are still in the spool."""
 
     sent: int
     kept: int
@@ -64,10 +64,10 @@ class Resent(NamedTuple):
 class LineageEmitter:
     """Sends events through the transport that OpenLineage's own configuration names.
 
-    The configuration is read once, here: `OPENLINEAGE_*` variables or an `openlineage.yml`.
-    Without any, no event is sent. What cannot be sent is written into the folder `spool`.
-    No method raises, whatever the configuration or the network is like, and all of them together
-    wait no longer than `patience` allows: two seconds, if none is given.
+    The configuration is read once, here: `OPENLINEAGE_*` variables or an `openlineage.yml`. Without
+    any, no event is sent. Unsent events are written into the folder `spool`. No method raises, for
+    any configuration or network state, and all of them together wait no longer than `patience`
+    allows: two seconds by default.
 
         with LineageEmitter(Path("spool")) as emitter:
             emitter.emit(start_event(request, run_id, now, emitter.namespace))
@@ -93,38 +93,38 @@ class LineageEmitter:
             log.warning("OpenLineage configuration cannot be used: %s", self._problem)
 
     def emit(self, event: RunEvent | DatasetEvent) -> bool:
-        """True where the event was sent, to everyone who was to get it. Never raises.
+        """True if the event was sent to all of its receivers. Never raises.
 
         After a failure the later events are not tried but spooled at once.
         """
         try:
             return self._emit(event)
-        except Exception as error:  # not even what we did not think of
+        except Exception as error:  # not even anything unforeseen
             self._keep(_json(event), self._redacted_line(error))
             return False
 
     @property
     def sends(self) -> bool:
-        """False where no configuration names a transport, or one that drops events."""
+        """False if no configuration names a transport, or it names one that drops events."""
         return (
             self._transport is not None and self._is_configured and self._transport.kind != "noop"
         )
 
     @property
     def why_not(self) -> str:
-        """Why it sends nothing, where it does not."""
+        """Why it sends nothing, or None."""
         if self._is_disabled:
             return "OPENLINEAGE_DISABLED is true"
         return self._problem or "no OpenLineage transport is configured"
 
     def resend(self, spool: Path | None = None) -> Resent:
-        """Send the events of a spool folder (default: our own) in their order. Never raises.
+        """Sends the events of a spool folder (default: our own) in order. Never raises.
 
-        An event that went out is removed. After one that did not, the rest is kept untried, save
-        where the server refused the event itself: then only the later events of its run are kept,
-        since a run's end must not come before its start. Should the process die between sending
-        and removing, an event is sent twice, never not at all. Where one of several transports
-        missed an event, all get it again: receivers know an event by its run and time.
+        A sent event is removed. After one that was not sent, the rest is kept untried, unless the
+        server refused the event itself: then only the later events of its run are kept, since a
+        run's end must not come before its start. If the process dies between sending and removing,
+        an event is sent twice, never lost. If one of several transports missed an event, all get it
+        again: receivers identify an event by its run and time.
         """
         folder = spool or self.spool
         try:
@@ -141,8 +141,8 @@ class LineageEmitter:
         return Resent(sent, len(waiting) - sent)
 
     def check(self) -> LineageCheck:
-        """Which transport is configured, and whether it can be reached. Takes some seconds at
-        most, sends nothing, never raises."""
+        """Which transport is configured, and whether it can be reached. Takes some seconds at most,
+        sends nothing, never raises."""
         if self._transport is None:
             return LineageCheck(False, f"the configuration cannot be used: {self._problem}")
         try:
@@ -155,7 +155,7 @@ class LineageEmitter:
         return LineageCheck(lineage_check.ok, self._redacted(lineage_check.line))
 
     def close(self) -> None:
-        """Let go of connections. Never raises."""
+        """Closes connections. Never raises."""
         try:
             if self._transport is not None:
                 closed, limit_s = self._transport, max(self.patience.left_s, _CLOSE_S)
@@ -185,7 +185,8 @@ class LineageEmitter:
         if config is None and self._filter.errors:
             raise ValueError("the configuration file is empty or cannot be read")
         self._is_configured = config is not None
-        # The client would write whole events into the log of every job that nobody asked for.
+        # Without this, the client would write whole events into the log of every job without a
+        # transport.
         config = config or {"type": "noop"}
         self._filter.secrets |= secrets_of(config)
         self._transport, self._parts = watched(config, self.patience)
@@ -204,7 +205,7 @@ class LineageEmitter:
         return missed is None
 
     def _missed_by(self, send: Callable[[], object]) -> tuple[str, Exception] | None:
-        """What did not reach everyone who was to get it, as JSON if it came to that, and why."""
+        """An event that did not reach all receivers, as JSON if possible, and the reason."""
         for part in self._parts:
             part.missed = None
         failure: Exception | None = None
@@ -212,14 +213,15 @@ class LineageEmitter:
             send()
         except Exception as error:
             failure = error
-        # A composite says only that a part failed, or nothing as long as another one works.
+        # A composite only says that a part failed, or nothing as long as another one works.
         missed = next((part.missed for part in self._parts if part.missed is not None), None)
         if failure is None:
             return missed if needs_all(self._require_transport()) else None
         return missed or ("", failure)
 
     def _keep(self, event: str, reason: str) -> None:
-        """Write an event into the spool and say so; without a spool, the log is the last resort."""
+        """Writes an event into the spool and reports it; without a spool, the log is the last
+        resort."""
         if self.spool is not None:
             try:
                 path = spools.keep(self.spool, event, _label(event))
@@ -228,7 +230,7 @@ class LineageEmitter:
             else:
                 log.warning("Lineage event not sent, kept in %s: %s", path, reason)
                 return
-        # Redacting would take the event apart: it holds no secrets, and has to stay whole.
+        # Redaction would corrupt the event: it contains no secrets, and has to stay whole.
         log.warning("Lineage event not sent: %s. The event: %s", reason, event)
 
     def _resend_all(self, waiting: Iterable[Path]) -> int:
@@ -237,7 +239,7 @@ class LineageEmitter:
         sent, refused_runs = 0, set()
         until = time.monotonic() + self.patience.left_s
         for path in waiting:
-            # To read them takes time as well, where there are many.
+            # Reading them takes time as well, if there are many.
             if self.patience.is_over or time.monotonic() > until:
                 break
             try:
@@ -249,7 +251,7 @@ class LineageEmitter:
                 continue
             if run_id in refused_runs:
                 continue
-            # Past the client: the event already has its tags, and passed its filters.
+            # Bypasses the client: the event already has its tags, and passed its filters.
             missed = self._missed_by(partial(self._require_transport().emit, event))
             if missed is not None:
                 failure = missed[1]
@@ -280,7 +282,7 @@ class LineageEmitter:
 
 
 def _secrets_of_environment() -> frozenset[str]:
-    """Needed before the configuration is parsed: where that fails, the client logs what it saw."""
+    """Needed before the configuration is parsed: if that fails, the client logs what it read."""
     variables = {key: value for key, value in os.environ.items() if key.startswith("OPENLINEAGE_")}
     parsed: list[Any] = []
     for value in variables.values():
@@ -292,7 +294,7 @@ def _secrets_of_environment() -> frozenset[str]:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """True where a server was there and did not want this event: an answer of 400 to 499."""
+    """True if a server responded and refused this event: a status from 400 to 499."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return isinstance(status, int) and 400 <= status < 500
 

@@ -1,9 +1,9 @@
 """The OpenLineage events of one gate run: START, then COMPLETE or FAIL.
 
-Pure functions from a request and a report to an event; nothing is sent and no environment is
-read. All facets name one producer, and every text is capped, so that an event stays small. The
-shape is that of the OpenLineage specification (`OpenLineage.json`, version 2), the states those of
-its run cycle.
+Pure functions from a request and a report to an event; nothing is sent and no environment is read.
+All facets name one producer, and every text is truncated, so that an event stays small. The format
+is that of the OpenLineage specification (`OpenLineage.json`, version 2), the states those of its
+run cycle.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def job_name(gate: str) -> str:
     """The OpenLineage job of a gate: `<gate>.gate`.
 
     A gate is usually called `dag_id.task_id`, which is the job of the Airflow task itself, so it
-    needs a suffix of its own. The suite's name is none: a START event is sent before the suite is
-    read, all events of a run must name the same job, and a gate keeps its history when its suite
-    is renamed. The suite is named in the parameters of the assertions.
+    needs a suffix. The suite's name is not suitable: a START event is sent before the suite is
+    read, all events of a run must name the same job, and a gate keeps its history when its suite is
+    renamed. The suite is named in the parameters of the assertions.
     """
     return sanitize.text(f"{gate}.gate", sanitize.NAME)
 
@@ -61,10 +61,10 @@ def start_event(
     *,
     spark_version: str | None = None,
 ) -> RunEvent:
-    """The gate begins. Its inputs are named, but nothing is said about them yet.
+    """The event when the gate begins. It names the inputs without any facts about them.
 
     A catalog table is not named before the terminal event: only then is its location known, which
-    is its name (see `inputs`), and a run must not name one dataset twice.
+    is its name (see `inputs`), and a run must not use two names for one dataset.
 
     :raises ValueError: `run_id` is not a UUID.
     """
@@ -89,12 +89,12 @@ def terminal_event(
     spark_version: str | None = None,
     catalog: str | None = None,
 ) -> RunEvent:
-    """The gate has an outcome: COMPLETE where it passed or warned, FAIL where it blocked or broke.
+    """The event when the gate ends: COMPLETE if it passed or warned, FAIL if it blocked or broke.
 
-    Its only outputs are the tables to which rows were promoted: the results store is that of all
-    gates, and would join tables in a catalog that have nothing to do with each other.
+    Its only outputs are the tables to which rows were promoted: the results store is shared by all
+    gates, and would join unrelated tables in a catalog.
 
-    `message` is the error message of a FAIL; without it one is made from the report. `catalog` is
+    `message` is the error message of a FAIL; by default it is made from the report. `catalog` is
     the namespace of catalog tables (see `inputs`).
 
     :raises ValueError: the run id of the report is not a UUID.
@@ -129,7 +129,7 @@ def crash_event(
 ) -> RunEvent:
     """The gate ended without a report: FAIL, with `message` and no verdicts.
 
-    It names no output: what a crashed run wrote is nothing that a reader believes.
+    It names no output: readers must not trust what a crashed run wrote.
 
     :raises ValueError: `run_id` is not a UUID.
     """
@@ -151,15 +151,15 @@ def crash_event(
 def inputs(
     request: GateRequest, report: GateReport, *, catalog: str = DEFAULT_NAMESPACE
 ) -> list[InputDataset]:
-    """The datasets of a report with all that is known about them, verdicts included.
+    """The datasets of a report with all known facts about them, including verdicts.
 
-    A dataset is named by its location, as the Spark listener does it, and a catalog table has its
-    table name as a symlink. A table whose location is unknown is named in the namespace `catalog`.
+    A dataset is named by its location, as by the Spark listener, and a catalog table has its table
+    name as a symlink. A table with an unknown location is named in the namespace `catalog`.
 
     A verdict about several datasets belongs to the first of them, the one under test: the others
-    are what it is compared with, and a failure must not turn a sound reference table red. All of
-    them are named in the parameters of the assertion. A verdict whose dataset is unknown stands
-    in the run's test facet only.
+    are what it is compared with, and a failure must not mark a correct reference table. All of them
+    are named in the parameters of the assertion. A verdict whose dataset is unknown is only in the
+    run's test facet.
     """
     input_datasets: dict[tuple[str, str], InputDataset] = {}
     for each in _subjects(request, report, catalog):
@@ -177,7 +177,7 @@ def inputs(
         )
         if assertions.assertions and dataset.facets is not None and dataset.inputFacets is not None:
             # By its schema this is a facet of inputs; in practice consumers read it from the
-            # dataset (Marquez) or from the input (the standard), so it stands in both.
+            # dataset (Marquez) or from the input (the standard), so it is in both.
             dataset.facets["dataQualityAssertions"] = assertions  # type: ignore[assignment]
             dataset.inputFacets["dataQualityAssertions"] = assertions
         input_datasets[(dataset.namespace, dataset.name)] = dataset
@@ -185,9 +185,9 @@ def inputs(
 
 
 def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[OutputDataset]:
-    """The tables into which rows went that had passed, in their new version.
+    """The tables to which rows were promoted, in their new version.
 
-    A run that blocked or broke has written none, whatever its report holds.
+    A run that blocked or broke has written none, whatever its report contains.
     """
     if report.outcome not in _COMPLETED:
         return []
@@ -213,7 +213,7 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
 
 
 def failure_message(report: GateReport) -> str:
-    """One line: how many assertions did not hold, and the worst of them."""
+    """One line: the number of assertions that did not hold, and the worst of them."""
     failed, errors = report.count(Status.FAILED), report.count(Status.ERROR)
     line = f"{report.outcome.value}: {failed} of {len(report.verdicts)} assertions failed"
     if errors:
@@ -232,7 +232,7 @@ def failure_message(report: GateReport) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """One dataset of lineage. `aliases` are its names in the suite: sometimes two for one."""
+    """One dataset in lineage. `aliases` are its names in the suite: sometimes two for one."""
 
     name: DatasetName
     symlink: DatasetName | None
@@ -250,8 +250,8 @@ def _subjects(request: GateRequest, report: GateReport, catalog: str) -> list[_S
     for snapshot in snapshots.values():
         name, symlink = _names(refs.get(snapshot.name), snapshot.location, catalog)
         known = subjects.get(name)
-        # The same table under two names (with two filters, say) is one dataset: its metrics are
-        # those of the first name, its assertions those of all.
+        # The same table under two names (for example with two filters) is one dataset: its metrics
+        # are those of the first name, its assertions those of all.
         subjects[name] = _Subject(
             name,
             known.symlink if known else symlink,
@@ -282,7 +282,7 @@ def _name_of(place: str, catalog: str) -> DatasetName:
 
 
 def bare_inputs(refs: Sequence[DatasetRef]) -> list[InputDataset]:
-    """The datasets whose names are known before anything is read, with nothing said about them."""
+    """The datasets whose names are known before anything is read, without any facts about them."""
     named = (ref.lineage_name if ref.lineage_name is not None else ref.path for ref in refs)
     names = {name_of_data(place): None for place in named if place is not None and is_path(place)}
     return [
@@ -335,7 +335,7 @@ def _run_facets(request: GateRequest, spark_version: str | None) -> dict[str, Ru
 
 
 def _nominal_time(day: date) -> nominal_time_run.NominalTimeRunFacet:
-    # The last day that Python knows has no next one.
+    # Python's last day has no next one.
     end = None if day == date.max else f"{day + timedelta(days=1)}T00:00:00Z"
     return nominal_time_run.NominalTimeRunFacet(
         nominalStartTime=f"{day}T00:00:00Z", nominalEndTime=end, producer=PRODUCER
@@ -343,7 +343,7 @@ def _nominal_time(day: date) -> nominal_time_run.NominalTimeRunFacet:
 
 
 def _parent(parent: ParentRun) -> parent_run.ParentRunFacet | None:
-    """None where the parent's run id is no UUID: an event with it would be refused as a whole."""
+    """None if the parent's run id is not a UUID: an event with it would be rejected as a whole."""
     if not _is_uuid(parent.run_id):
         return None
     root = None
@@ -373,7 +373,7 @@ def _is_uuid(value: str) -> bool:
 
 
 def error_message(message: str) -> error_message_run.ErrorMessageRunFacet:
-    """The facet of a run that failed, with as much of the message as an event may hold."""
+    """The facet of a failed run, with as much of the message as an event may contain."""
     return error_message_run.ErrorMessageRunFacet(
         message=sanitize.text(message, sanitize.MESSAGE),
         programmingLanguage="PYTHON",
@@ -382,7 +382,7 @@ def error_message(message: str) -> error_message_run.ErrorMessageRunFacet:
 
 
 def timestamp(when: datetime) -> str:
-    """The moment as events have it, in UTC."""
+    """The timestamp in the format of events, in UTC."""
     if when.tzinfo is None:  # all times of our values are in UTC
         when = when.replace(tzinfo=timezone.utc)
     return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")

@@ -47,8 +47,8 @@ ColumnMetrics = TypeVar(
     data_quality_metrics_input_dataset.ColumnMetrics,
 )
 
-# Our metric, the standard's field for it, and the numbers which that field takes. What is not
-# here (averages, percentiles) has no field in the standard: it is found in the assertions.
+# Our metric, the standard's field for it, and the values of that field. What is missing here
+# (averages, percentiles) has no field in the standard, and is only in the assertions.
 _COLUMN_FIELDS = {
     "null_count": ("nullCount", sanitize.integer),
     "unique_count": ("distinctCount", sanitize.integer),
@@ -61,7 +61,7 @@ _TEST_STATUS = {
     Status.PASSED: "pass",
     Status.FAILED: "fail",
     Status.SKIPPED: "skip",
-    # "Could not be evaluated" has no status of its own; it must not look like a pass or a choice.
+    # "Could not be evaluated" has no status; it must not look like a pass or a choice.
     Status.ERROR: "fail",
 }
 
@@ -71,8 +71,8 @@ def data_assertions(
 ) -> data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet:
     """The verdicts as assertions about one dataset.
 
-    A skipped verdict is left out: an assertion has no third state, and neither would be true. It
-    is in the test facet of the run.
+    A skipped verdict is left out: an assertion has no third state, and neither would be true. It is
+    in the test facet of the run.
     """
     assertions = [
         data_quality_assertions_dataset.Assertion(
@@ -90,7 +90,7 @@ def data_assertions(
 
 
 def tests(report: GateReport) -> test_run.TestRunFacet:
-    """All verdicts of a run, the skipped ones and those about no dataset too."""
+    """All verdicts of a run, including skipped ones and those about no dataset."""
     return test_run.TestRunFacet(
         tests=[
             test_run.TestExecution(
@@ -105,11 +105,11 @@ def tests(report: GateReport) -> test_run.TestRunFacet:
 
 
 def tags(report: GateReport) -> tags_run.TagsRunFacet | None:
-    """Tags of a run: what it selected, where it left assertions out, and where rows of a dataset
-    went that it put into quarantine. None where there is neither.
+    """Tags of a run: its selection if assertions were left out, and where it quarantined the rows
+    of a dataset. None if there is neither.
 
-    A quarantine is no output: readers of the data of a gate do not read it, and a run that blocked
-    has none.
+    A quarantine is not an output: readers of the data of a gate do not read it, and a run that
+    blocked has no outputs.
     """
     values = {}
     if report.partial is not None:
@@ -134,7 +134,7 @@ def tags(report: GateReport) -> tags_run.TagsRunFacet | None:
 
 
 def origin(request: GateRequest) -> dict[str, JobFacet]:
-    """Who owns a gate, what it enforces and what is to be done in an incident, and its source.
+    """The owner of a gate, its contract and incident response, and its source.
 
     The owner of the contract comes before that of the task.
     """
@@ -176,7 +176,8 @@ def _documentation(request: GateRequest) -> str:
 def data_facets(
     name: DatasetName, snapshot: DatasetSnapshot, symlink: DatasetName | None = None
 ) -> dict[str, DatasetFacet]:
-    """What is known of the data itself: source, schema, version, metrics, and its other name."""
+    """The known facts about the data itself: source, schema, version, metrics, and its other
+    name."""
     facets: dict[str, DatasetFacet] = {"dataSource": data_source(name)}
     if symlink is not None:
         facets["symlinks"] = symlinks(symlink)
@@ -208,7 +209,7 @@ def data_facets(
 
 
 def input_metrics(snapshot: DatasetSnapshot) -> dict[str, InputDatasetFacet]:
-    """The metrics once more: the standard has one facet for a dataset and one for an input."""
+    """The metrics again: the standard has one facet for a dataset and one for an input."""
     if not _has_metrics(snapshot):
         return {}
     return {

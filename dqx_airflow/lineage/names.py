@@ -1,7 +1,6 @@
-"""How OpenLineage names a dataset: the same names that the Spark listener gives, so that they meet.
+"""The names of datasets in OpenLineage: the same as those of the Spark listener, so that both meet.
 
-The rules are those of the OpenLineage specification, "Naming" (`Naming.md`). Needs nothing but
-the standard library.
+The rules are those of the OpenLineage specification, "Naming" (`Naming.md`). Standard library only.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _CONTAINER_FIRST = {"abfs", "abfss", "wasb", "wasbs"}
 
 @dataclass(frozen=True, slots=True)
 class DatasetName:
-    """A dataset as lineage knows it. `uri` is None where the name is that of a catalog table."""
+    """A dataset in lineage. `uri` is None if the name is that of a catalog table."""
 
     namespace: str
     name: str
@@ -49,7 +48,7 @@ def is_path(location: str) -> bool:
 def name_of_data(location: str) -> DatasetName:
     """The name of the data that is delivered below a path or URI, day after day.
 
-    Dates, partitions and globs at its end are left out, as the Spark listener does it.
+    Trailing dates, partitions and globs are dropped, as by the Spark listener.
 
     >>> name_of_data("s3a://lake/landing/orders/2026-11-23/*.csv").name
     'landing/orders'
@@ -65,7 +64,7 @@ def name_of_data(location: str) -> DatasetName:
 
 
 def name_of_path(location: str) -> DatasetName:
-    """The name of the data at a path or URI. Credentials in the URI are left out.
+    """The name of the data at a path or URI, without credentials.
 
     >>> name_of_path("s3a://lake/warehouse/orders/")
     DatasetName(namespace='s3://lake', name='warehouse/orders', uri='s3://lake/warehouse/orders')

@@ -1,7 +1,8 @@
-"""How long a gate waits for lineage, in total, whatever the other side does. Standard library only.
+"""The total time that a gate waits for lineage, whatever the other side does. Standard library
+only.
 
-What is waited for runs in a thread that ends with the process: no timeout of a socket bounds a host
-name that is never found, an answer that comes byte by byte, or a broker that is not there.
+Calls run in a thread that ends with the process: no socket timeout limits the lookup of a host
+name, a response that arrives byte by byte, or an absent broker.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _LEAST_S = 0.01
 
 
 class UnfinishedError(Exception):
-    """No answer in time."""
+    """No response in time."""
 
 
 class ExhaustedError(Exception):
@@ -27,7 +28,7 @@ class ExhaustedError(Exception):
 
 @dataclass(slots=True)
 class Patience:
-    """`total_s` is the time in seconds for all calls together, `each_s` the longest for one."""
+    """`total_s` is the time in seconds for all calls together, `each_s` the maximum for one."""
 
     total_s: float
     each_s: float = float("inf")
@@ -44,9 +45,9 @@ class Patience:
     def wait_for(self, call: Callable[[], T], *, share: float = 1.0) -> T:
         """What `call` returns or raises.
 
-        :param share: the part of the time left that it may take.
+        :param share: the maximum share of the remaining time.
         :raises ExhaustedError: there is no time left.
-        :raises UnfinishedError: it takes longer. It goes on in its thread: what it sends may
+        :raises UnfinishedError: it takes longer. It continues in its thread: what it sends may
             arrive after all, and once more from the spool.
         """
         if self.is_over:

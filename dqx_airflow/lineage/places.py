@@ -1,7 +1,7 @@
-"""Where the data of a dataset is, day after day: what pages and catalogs tell datasets apart by.
+"""The location of a dataset over time, by which pages and catalogs identify it.
 
-Many suites call a dataset `orders`, and each means another table. Its place is one, whatever it is
-called.
+Many suites call a dataset `orders`, and mean different tables. Its location is unique, whatever its
+name is.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _LONGEST_BYTES = 1000
 
 
 def place_of(snapshot: DatasetSnapshot) -> str | None:
-    """The place of a dataset; None for a query, which has none, and where an address of a page
-    could not hold it.
+    """The location of a dataset; None for a query, which has none, and if a page address could not
+    contain it.
 
     >>> place_of(DatasetSnapshot("orders", "s3a://lake/orders/2026-11-23/", "csv"))
     's3://lake/orders'
@@ -33,9 +33,9 @@ def place_of(snapshot: DatasetSnapshot) -> str | None:
 
 @lru_cache(maxsize=10_000)
 def place_at(location: str) -> str:
-    """The place of a path, a URI or a table, without dates, partitions and globs at its end.
+    """The location of a path, a URI or a table, without trailing dates, partitions and globs.
 
-    A path that is relative stays so: where it leads depends on who reads it.
+    A relative path stays relative: its meaning depends on the reader.
 
     >>> place_at("file:///landing/*/2026-11-23/*.csv")
     '/landing'

@@ -1,4 +1,5 @@
-"""Values as OpenLineage wants them: texts that any consumer can store, numbers that are JSON."""
+"""Values in the form that OpenLineage requires: strings that every consumer can store, numbers that
+are valid JSON."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ DESCRIPTION = 1_000
 CONTENT = 2_000
 MESSAGE = 4_000
 
-# Beyond this, a reader that holds numbers as doubles (JavaScript) changes them silently.
+# Above this, a reader that holds numbers as doubles (JavaScript) changes them silently.
 _LARGEST_SAFE_INT = 2**53
 
 
 def text(value: str, limit: int) -> str:
-    """`value` in at most `limit` characters, cut off with an ellipsis.
+    """`value` in at most `limit` characters, truncated with an ellipsis.
 
-    NUL characters (PostgreSQL, which many consumers use, refuses them) and lone surrogates (not
+    NUL characters (rejected by PostgreSQL, which many consumers use) and lone surrogates (not
     Unicode) are replaced.
     """
     value = value[: limit + 1].replace("\0", "\ufffd")
@@ -34,12 +35,12 @@ def optional_text(value: str | None, limit: int) -> str | None:
 
 
 def optional_uri(uri: str | None) -> str | None:
-    """`uri`, which is plain ASCII; None where it is too long, since half a URI is a wrong one."""
+    """`uri`, which is plain ASCII; None if it is too long, since a truncated URI is wrong."""
     return uri if uri is None or len(uri) <= CONTENT else None
 
 
 def value_text(value: Any) -> str | None:
-    """A metric value as text, in full precision. None for no value, NaN and infinity."""
+    """A metric value as a string, in full precision. None for no value, NaN and infinity."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     if isinstance(value, Fraction):
@@ -48,7 +49,7 @@ def value_text(value: Any) -> str | None:
 
 
 def number(value: Any) -> int | float | None:
-    """`value` where it is a finite number, else None; the nearest float of a fraction."""
+    """`value` if it is a finite number, else None; the nearest float of a fraction."""
     if isinstance(value, Fraction):
         value = nearest_float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -57,13 +58,13 @@ def number(value: Any) -> int | float | None:
 
 
 def integer(value: Any) -> int | None:
-    """`value` where it is a whole number, else None."""
+    """`value` if it is an integer, else None."""
     finite = number(value)
     return int(finite) if finite is not None and finite == int(finite) else None
 
 
 def param(value: Any) -> int | float | str | None:
-    """A metric value for free-form parameters: a number where every reader keeps it, else text."""
+    """A metric value for free-form parameters: a number if every reader keeps it, else a string."""
     finite = number(value)
     if finite is not None and abs(finite) <= _LARGEST_SAFE_INT and _is_exact(finite, value):
         return finite
@@ -71,7 +72,7 @@ def param(value: Any) -> int | float | str | None:
 
 
 def _is_exact(shown: float, value: Any) -> bool:
-    """False for a decimal of which a float shows other digits."""
+    """False for a decimal that a float would show with other digits."""
     return (
         not isinstance(value, Fraction) or not is_decimal(value) or exact_as_written(shown) == value
     )

@@ -1,7 +1,7 @@
-"""The spool: a local folder that keeps the events which could not be sent, one file for each.
+"""The spool: a local folder with the events that could not be sent, one file for each.
 
-A file holds one event as one line of JSON, so that it can be read, or sent by other means, as it
-is. The file names sort in the order of the events. Standard library only.
+A file contains one event as one line of JSON, so that it can be read, or sent by other means. The
+file names sort in the order of the events. Standard library only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "DQX_LINEAGE_SPOOL"
-"""The environment variable that names the folder."""
+"""The environment variable with the path of the folder."""
 
 _NAME = re.compile(r"\d{20}-[\w.@-]*\.json")
 _last_time_ns = 0
@@ -26,9 +26,9 @@ def beside(results_root: str) -> Path:
 
 
 def keep(spool: Path, event: str, label: str) -> Path:
-    """Write `event` (JSON) into the spool; it is there as a whole or not at all.
+    """Writes `event` (JSON) into the spool atomically.
 
-    :raises OSError: the folder cannot be made or written.
+    :raises OSError: the folder cannot be created or written.
     """
     spool.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", label)[:100]
@@ -54,7 +54,7 @@ def has_some(spool: Path) -> bool:
 
 
 def kept(spool: Path) -> list[Path]:
-    """The files of the spool, oldest first. A folder that does not exist holds nothing.
+    """The files of the spool, oldest first. A missing folder counts as empty.
 
     :raises OSError: the folder cannot be read.
     """
@@ -67,7 +67,7 @@ def read(path: Path) -> dict[str, Any]:
     """The event of a spooled file.
 
     :raises OSError: the file cannot be read.
-    :raises ValueError: it does not hold one JSON object.
+    :raises ValueError: it does not contain exactly one JSON object.
     """
     event = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(event, dict):

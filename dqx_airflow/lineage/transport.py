@@ -1,7 +1,7 @@
-"""The OpenLineage transports as a gate needs them: patient for two seconds, honest about failures.
+"""OpenLineage transports with the limits of a gate: two seconds of patience, and reported failures.
 
-Which transport is used is OpenLineage's own configuration. What is added here: limits where the
-user set none, and a wrapper that notes what was not sent. Imports the OpenLineage client.
+OpenLineage's own configuration selects the transport. This module adds limits that the user did not
+set, and a wrapper that records what was not sent. Imports the OpenLineage client.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dqx_airflow.lineage.answers import bounded
 from dqx_airflow.lineage.patience import Patience
 
 PATIENCE_S = 2.0
-"""How long a gate waits for all its events together, whatever is configured, in seconds."""
+"""The total time that a gate waits for all its events, for any configuration, in seconds."""
 
-# One event more than the other tries of the client would take all of that time.
+# One event more than the client's other attempts would take all of that time.
 _TIMEOUT_S = 2.0
 _RETRY = {"total": 1, "connect": 1, "read": 0, "status": 0, "backoff_factor": 0.1}
-# A server that says "come back in an hour" would be obeyed, and before another try all of an answer
-# is read, which may have no end.
+# A server that says "come back in an hour" would be obeyed, and before another attempt all of a
+# response is read, which may be endless.
 _NO_NAPS = {"respect_retry_after_header": False, "status_forcelist": []}
 
 
@@ -35,10 +35,10 @@ class SkippedError(Exception):
 
 
 class Watched(Transport):
-    """A transport that gives up in time, stays down after a failure, and notes why.
+    """A transport that gives up in time, stays down after a failure, and records why.
 
-    The others of a composite that come after it, `later`, are left their share of the time.
-    `missed` is the last event if it was not sent, as JSON, with the reason; None if it was.
+    The `later` transports of a composite get their share of the time. `missed` is the last event if
+    it was not sent, as JSON, with the reason; None if it was.
     """
 
     def __init__(self, inner: Transport, patience: Patience) -> None:
@@ -68,7 +68,7 @@ class Watched(Transport):
 
 
 def settings(client: OpenLineageClient) -> dict[str, Any] | None:
-    """The transport that OpenLineage's configuration asks for; None where it asks for none.
+    """The transport in OpenLineage's configuration; None if there is none.
 
     :raises Exception: the configuration is not of the right shape; any kind.
     """
@@ -77,7 +77,7 @@ def settings(client: OpenLineageClient) -> dict[str, Any] | None:
         raise TypeError("the transport must be a mapping")
     if configured and configured.get("type"):
         return dict(configured)
-    # What OpenLineageClient does itself where nothing but a URL is given.
+    # What OpenLineageClient does itself if only a URL is given.
     if url := os.environ.get("OPENLINEAGE_URL"):
         found: dict[str, Any] = {"type": "http", "url": url}
         if endpoint := os.environ.get("OPENLINEAGE_ENDPOINT"):
@@ -89,13 +89,13 @@ def settings(client: OpenLineageClient) -> dict[str, Any] | None:
 
 
 def limited(config: dict[str, Any]) -> dict[str, Any]:
-    """`config` with limits where it sets none that are narrower, also inside composite and
-    transform transports."""
+    """`config` with limits where it has none that are narrower, also inside composite and transform
+    transports."""
     config = dict(config)
     kind = config.get("type")
     if kind in {"http", "async_http", "datadog"}:
-        # The asynchronous transport never tells that an event is lost. Two events a run are
-        # nothing to be asynchronous about.
+        # The asynchronous transport never reports a lost event. Two events for each run need no
+        # asynchrony.
         config["type"] = "http" if kind == "async_http" else kind
         given = config.get("timeout")
         is_shorter = isinstance(given, int | float) and given < _TIMEOUT_S
@@ -117,7 +117,7 @@ def limited(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def watched(config: dict[str, Any], patience: Patience) -> tuple[Transport, tuple[Watched, ...]]:
-    """The transport of `config`, and those of its parts that can fail on their own.
+    """The transport of `config`, and its parts that can fail separately.
 
     :param patience: for all of them together.
     :raises Exception: it cannot be built; any kind, transports are plugins.
@@ -135,17 +135,17 @@ def watched(config: dict[str, Any], patience: Patience) -> tuple[Transport, tupl
 
 
 def needs_all(transport: Transport) -> bool:
-    """True where every part of a transport is to get every event: a fallback list needs one."""
+    """True if every part of a transport must get every event: a fallback list needs only one."""
     return not isinstance(transport, CompositeTransport) or transport.config.continue_on_success
 
 
 def quiet_client() -> OpenLineageClient:
-    """A client that holds OpenLineage's configuration but no transport of it yet."""
+    """A client with OpenLineage's configuration but without a transport yet."""
     return OpenLineageClient(transport=NoopTransport(NoopConfig()))
 
 
 def rebuilt(event: dict[str, Any]) -> RunEvent:
-    """A run event from its JSON form, so that transports which look into it (Kafka) find theirs.
+    """A run event from its JSON form, for transports that inspect it (Kafka).
 
     :raises Exception: it is not the JSON form of a run event; KeyError, TypeError or ValueError.
     """

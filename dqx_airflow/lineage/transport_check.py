@@ -1,4 +1,4 @@
-"""Says which transport is configured and whether it can be reached, for `dql doctor`."""
+"""Reports which transport is configured and whether it can be reached, for `dql doctor`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _PROBE_TIMEOUT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LineageCheck:
-    """`ok` is False where events would not get out. `line` says it in one line, without secrets."""
+    """`ok` is False if events would not be sent. `line` describes it in one line, without
+    secrets."""
 
     ok: bool
     line: str
 
 
 def check_transport(transport: Transport) -> LineageCheck:
-    """Try to reach a transport, for two seconds at most. Nothing is sent, nothing is written."""
+    """Tries to reach a transport, for two seconds at most. Nothing is sent, nothing is written."""
     if isinstance(transport, Watched):
         transport = transport.inner
     if isinstance(transport, CompositeTransport):
@@ -65,7 +66,7 @@ def _check_http(transport: HttpTransport) -> LineageCheck:
     if transport.cert is not None:
         options["cert"] = transport.cert
     try:
-        # Any answer will do, also that there is no such page. HEAD asks for nothing to be done.
+        # Any response is enough, even that there is no such page. HEAD has no effects.
         answer = requests.head(
             _without_user(transport.url),
             timeout=_PROBE_TIMEOUT_S,

@@ -1,8 +1,8 @@
-"""Names of data without what tells one delivery from the next: dates, partitions, globs.
+"""Names of data without the parts that vary between deliveries: dates, partitions, globs.
 
 The rules are those of the trimmers that OpenLineage's Spark listener applies by default
-(`io.openlineage.client.dataset.partition.trimmer`), so that the names of both agree. A glob is
-ours: the listener sees the files, and a gate the pattern. Needs nothing but the standard library.
+(`io.openlineage.client.dataset.partition.trimmer`), so that the names of both agree. The rule for
+globs is ours: the listener sees the files, and a gate the pattern. Standard library only.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _DATES = (
     (re.compile(r"\d{2}\.\d{2}\.\d{4}"), "%d.%m.%Y"),
     (re.compile(r"\d{8}"), "%Y%m%d"),
 )
-# What may stand beside a date in the name of a folder: a time.
+# A time may accompany a date in the name of a folder.
 _TIME = re.compile(r"[\d\s:.TZ-]*")
 
 
 def trimmed(name: str) -> str:
-    """The name without dates, partitions and globs at its end; its first part always stays.
+    """The name without trailing dates, partitions and globs; its first part always stays.
 
     >>> trimmed("/landing/orders/2026/11/23")
     '/landing/orders'
@@ -39,13 +39,13 @@ def trimmed(name: str) -> str:
 def _before_glob(parts: Sequence[str]) -> Sequence[str]:
     for number, part in enumerate(parts):
         if _GLOB.search(part):
-            # Without any part before it, a glob is all that there is to name.
+            # Without a part before it, the glob is the only name.
             return parts[: max(number, 1)]
     return parts
 
 
 def _surplus(parts: Sequence[str]) -> int:
-    """How many parts at the end tell one delivery from the next."""
+    """The number of trailing parts that vary between deliveries."""
     last = parts[-1]
     if last.count("=") == 1 or _is_date(last) or _is(last, "%Y%m", 6) or _is(last, "%Y-%m", 7):
         return 1

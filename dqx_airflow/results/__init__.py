@@ -1,4 +1,4 @@
-"""The results store: Delta tables under one root, written by gates and read by everyone else.
+"""The results store: Delta tables under one root, written by gates and read by everything else.
 
-It relies on deltalake and pyarrow, never on Spark: an Airflow worker reads reports without a JVM.
+It uses deltalake and pyarrow, never Spark: an Airflow worker reads reports without a JVM.
 """

@@ -1,4 +1,4 @@
-"""The failures of past days, and what people say about them."""
+"""The failures of past days, and their labels."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from dqx_airflow.values import Status, Verdict
 OF_VERDICTS = tuple(
     name for name in RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
 )
-"""The columns of `results` that make a verdict."""
+"""The columns of `results` that form a verdict."""
 
 
 class Said(str, Enum):
-    """What a person can say of a verdict."""
+    """What a label can say about a verdict."""
 
     FALSE_POSITIVE = "false positive"
     TRUE_POSITIVE = "true positive"
@@ -41,7 +41,7 @@ class Said(str, Enum):
 
     @classmethod
     def of(cls, *, failed: bool, ground_truth: bool) -> Said:
-        """What a label says of a verdict."""
+        """The meaning of a label for a verdict."""
         if failed:
             return cls.TRUE_POSITIVE if ground_truth else cls.FALSE_POSITIVE
         return cls.MISSED if ground_truth else cls.TRUE_NEGATIVE
@@ -49,7 +49,7 @@ class Said(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A verdict of a past day, and the label that it has, if it has one."""
+    """A verdict of a past day, with its label if it has one."""
 
     gate: str
     date: date
@@ -60,7 +60,7 @@ class Alert:
 
     @property
     def said(self) -> Said | None:
-        """What its label says of the verdict; None without a label."""
+        """What its label says about the verdict; None without a label."""
         if self.label is None:
             return None
         failed = self.verdict.status is Status.FAILED
@@ -77,12 +77,12 @@ def alerts(
     unlabelled: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[Alert, ...]:
-    """The failures of a suite about the data of some days, oldest day first, and the passes of
-    which a person said that they missed something.
+    """The failures of a suite on data of given days, oldest day first, and the passes labelled as
+    missed issues.
 
-    :param suite: the name of the suite, as its file says it.
+    :param suite: the name of the suite, as in its file.
     :param unlabelled: only those without a label.
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     runs = past_runs(
         root, suite, since, until, OF_VERDICTS, gate=gate, storage_options=storage_options
@@ -99,7 +99,7 @@ def alerts(
 
 
 def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Alert, ...]:
-    """The failures of these runs, and the passes of which a label says that they missed something.
+    """The failures of these runs, and the passes labelled as missed issues.
 
     :param runs: with the columns `OF_VERDICTS` of their rows.
     """
@@ -118,7 +118,7 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """What a person says of one verdict."""
+    """A user's judgement on one verdict."""
 
     date: date
     assertion: str
@@ -136,10 +136,10 @@ def labels_for(
     gate: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[tuple[Label, ...], tuple[str, ...]]:
-    """The labels that are meant, and what is wrong with the sayings for which there is none.
+    """The labels for judgements, and the errors of those without one.
 
     :raises RequestError: several gates run the suite, and none is named.
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     if not sayings:
         return (), ()
@@ -159,7 +159,7 @@ def labels_for(
 
 
 def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> Label:
-    """:raises RequestError: no verdict is meant, or several, or one of another status."""
+    """:raises RequestError: no verdict matches, or several, or one with another status."""
     if not runs:
         raise RequestError(f"suite '{suite}' has no results for this date")
     matches = [

@@ -1,5 +1,5 @@
-"""One column of a table of the results store: its name, its type, what it holds, where its value
-comes from, and what it fills when it is read back."""
+"""A column of a table of the results store: its name, type, meaning, and source, and the field that
+it fills when it is read back."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TIME = DataType.timestamp("us", tz="UTC")
 
 
 class Source(NamedTuple):
-    """What a row is made of: a report, one of its verdicts, one of the failing rows of that; of a
+    """The source of a row: a report, one of its verdicts, one of the failing rows of that; for a
     verdict of its shadow, the name of the shadow."""
 
     report: GateReport
@@ -52,10 +52,10 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. `get` gives its value for a row of a report; None where others write it.
+    """A column. `get` returns its value for a row of a report; None if something else writes it.
 
-    `fills` is the field of `Verdict` that it becomes when it is read, `read` gives the value of
-    that field for a row: the value of the column itself where it is None.
+    `fills` is the field of `Verdict` that it fills when it is read, `read` returns the value of
+    that field for a row: the value of the column itself if it is None.
     """
 
     name: str
@@ -76,7 +76,7 @@ def written(columns: tuple[Column, ...], source: Source) -> dict[str, Any]:
 
 
 def at_path(path: str) -> Callable[[Source], Any]:
-    """What is at a path of attributes, `verdict.span.line`; None where one of them is None."""
+    """The value at a path of attributes, `verdict.span.line`; None if one of them is None."""
     names = path.split(".")
 
     def get(source: Source) -> Any:
@@ -98,10 +98,10 @@ def field_column(
     *,
     otherwise: Any = None,
 ) -> Column:
-    """A column for the field of `Verdict` of the same name.
+    """A column for the field of `Verdict` with the same name.
 
-    :param make: makes the field's value of the column's.
-    :param otherwise: the field's value where the column is NULL or missing.
+    :param make: converts the column's value to the field's.
+    :param otherwise: the field's value if the column is NULL or missing.
     """
 
     def read(row: Row) -> Any:
@@ -116,7 +116,7 @@ def field_column(
 
 
 def as_utc(at: datetime) -> datetime:
-    """The time with `timezone.utc` itself; one without a time zone is taken as UTC."""
+    """The time with `timezone.utc` itself; one without a time zone is in UTC."""
     if at.tzinfo is None:
         return at.replace(tzinfo=timezone.utc)
     return at.astimezone(timezone.utc)
@@ -145,7 +145,7 @@ def _split(value: MetricValue) -> tuple[float | None, str | None, str | None]:
 
 
 def value_from_row(row: Row, name: str) -> MetricValue:
-    """A value as it was, of its columns of text and kind."""
+    """The original value, from its columns of text and kind."""
     text, kind = row.get(f"{name}_text"), row.get(f"{name}_kind")
     if text is None or kind is None:
         return None
@@ -155,7 +155,7 @@ def value_from_row(row: Row, name: str) -> MetricValue:
 
 
 def value_columns(name: str, meaning: str) -> tuple[Column, ...]:
-    """A value takes three columns: a double to be charted, the exact value as text, and its kind.
+    """A value takes three columns: a double for charts, the exact value as text, and its kind.
 
     A double alone would lose the difference between 1 and 1.0, integers above 2**53, and dates.
     """

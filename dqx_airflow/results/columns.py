@@ -1,8 +1,8 @@
 """The columns of the tables of a results store: one row for each of them.
 
-A row has the name, the type, what the column holds, where its value comes from, and what it fills
-when it is read back. The schemas, the rows that are written, the reports that are read and the
-reference page are made of these tables.
+A row has the name, the type, the meaning and the source of a column, and the field that it fills
+when it is read back. The schemas, the written rows, the reports and the reference page are
+generated from these tables.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _count(status: Status) -> Callable[[Source], int]:
 
 
 def _disabled_by(row: Row) -> str | None:
-    """The profile that disabled an assertion, also of a row that was written without the column."""
+    """The profile that disabled an assertion, also for a row written without the column."""
     if name := row.get("disabled_by"):
         return str(name)
     match = re.fullmatch(r"disabled by profile '(.*)'", row.get("reason") or "", re.DOTALL)
@@ -84,13 +84,13 @@ def _shadow_run(report: GateReport) -> str | None:
 
 
 def _selection(report: GateReport) -> str | None:
-    """What a partial run selected; None for a whole one."""
+    """The selection of a partial run; None for a complete one."""
     return to_json(report.partial) if report.partial else None
 
 
 MONTH = Column("month", TEXT, "the month in which the row was written, as in `2024-02`")
-"""Every table is partitioned by it. Writers of older versions leave it NULL, so no reader relies on
-it: files are skipped by statistics."""
+"""Every table is partitioned by it. Writers of older versions leave it NULL, so no reader depends
+on it: files are skipped by statistics."""
 
 _KEYS = (
     Column(
@@ -313,7 +313,8 @@ SOURCES = (
     Column("stored_at", TIME, "when it was stored"),
     MONTH,
 )
-"""One row for each text of a suite, a library or a contract, however many runs went by it."""
+"""One row for each text of a suite, a library or a contract, for any number of runs that used
+it."""
 
 STATES = (
     Column("run_id", TEXT, "the run that computed it"),
@@ -331,7 +332,7 @@ STATES = (
     Column("stored_at", TIME, "when it was stored"),
     MONTH,
 )
-"""One row for each aggregate of each date that was computed."""
+"""One row for each computed aggregate of each date."""
 
 LABELS = (
     Column("run_id", TEXT, "the run whose verdict was labelled"),
@@ -347,8 +348,8 @@ LABELS = (
     Column("labelled_at", TIME, "when the label was set"),
     MONTH,
 )
-"""One row for each time that a person said what a verdict was worth. Of several about the same
-assertion, gate and date the last one counts."""
+"""One row for each label of a verdict. Of several for the same assertion, gate and date the last
+one counts."""
 
 INCIDENT_NOTES = (
     Column("event_id", TEXT, "a UUID of this note"),
@@ -361,7 +362,7 @@ INCIDENT_NOTES = (
     Column("event_at", TIME, "when it was written"),
     MONTH,
 )
-"""One row for each note of a person about a gate that is blocked or broken."""
+"""One row for each note of a user on a gate that is blocked or broken."""
 
 PROPOSALS = (
     Column("event_id", TEXT, "a UUID of this event"),
@@ -375,5 +376,4 @@ PROPOSALS = (
     Column("event_at", TIME, "when it happened"),
     MONTH,
 )
-"""One row for each thing that happened to a proposal: it was proposed, approved, rejected, applied.
-"""
+"""One row for each event of a proposal: proposed, approved, rejected, applied."""

@@ -1,4 +1,4 @@
-"""Commits to Delta tables that several processes write at a time."""
+"""Commits to Delta tables that several processes write concurrently."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from deltalake.exceptions import CommitFailedError
 T = TypeVar("T")
 
 WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds between two tries of a commit, each of them varied by half."""
+"""Seconds between two attempts at a commit, each varied by half."""
 
 
 def committed(commit: Callable[[], T], waits_s: Sequence[float] = WAITS_S) -> T:
-    """What `commit` gives, which is tried again where another process was quicker.
+    """The result of `commit`, which is repeated if another process was first.
 
-    Delta decides between writers by the number of a version: who comes second is refused and has
-    to look at the table anew (Delta protocol, "Optimistic concurrency control").
+    Delta orders writers by the number of a version: a writer that comes second is refused and has
+    to read the table again (Delta protocol, "Optimistic concurrency control").
 
-    :raises CommitFailedError: another process was quicker every time.
+    :raises CommitFailedError: another process was first every time.
     """
     for wait_s in waits_s:
         try:

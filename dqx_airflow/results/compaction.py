@@ -1,7 +1,7 @@
-"""Many small files become few that are sorted: a little by the gates as they write, and all of it
-by `dql results optimize`.
+"""Merges many small files into few sorted ones: a little while gates write, and completely in `dql
+results optimize`.
 
-Every gate appends a file to each table. What reading costs, and opening, is the number of files.
+Every gate appends a file to each table. The cost of opening and reading is the number of files.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _log = logging.getLogger("dqx.gate")
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """How much is merged at once, which bounds the time and the memory that it takes.
+    """How much is merged at once, which limits the time and memory of a merge.
 
-    Files with less than half of the rows and the bytes count as small. They are merged where there
-    are at least `fewest_files` of them in a month.
+    Files with less than half of the rows and the bytes count as small. They are merged if there are
+    at least `fewest_files` of them in a month.
     """
 
     rows: int
@@ -53,10 +53,10 @@ _MOST_FILES_LOOKED_AT = 2_000
 
 
 def compact_a_little(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
-    """Merges small files of one month where many have gathered, in well below a second.
+    """Merges small files of one month if there are many, in well below a second.
 
-    :param table: as it was when a gate had appended to it.
-    :raises CommitFailedError: another process rewrote files of the table meanwhile.
+    :param table: its state after a gate has appended to it.
+    :raises CommitFailedError: another process rewrote files of the table concurrently.
     """
     if len(table.file_uris()) > _MOST_FILES_LOOKED_AT:
         _log.info("%s: many small files; run `dql results optimize`", definition.name)
@@ -69,9 +69,9 @@ def compact_a_little(location: ResultsRoot, definition: TableDefinition, table: 
 
 
 def next_portion(files: Iterable[LiveFile], most: Portion, *, by_month: bool) -> list[LiveFile]:
-    """The files to be merged next, the oldest first; none where all is well.
+    """The files to merge next, oldest first; empty if there are few small ones.
 
-    :param by_month: the table is partitioned, so that what is in no month has to be put into one.
+    :param by_month: the table is partitioned, so that rows without a month have to get one.
     """
     small: dict[str | None, list[LiveFile]] = defaultdict(list)
     for file in files:
@@ -87,9 +87,9 @@ def next_portion(files: Iterable[LiveFile], most: Portion, *, by_month: bool) ->
 def merge(
     location: ResultsRoot, definition: TableDefinition, table: DeltaTable, files: list[LiveFile]
 ) -> None:
-    """Puts one sorted file for each month in the place of some files.
+    """Replaces some files by one sorted file for each month.
 
-    :raises CommitFailedError: another process rewrote files of the table meanwhile.
+    :raises CommitFailedError: another process rewrote files of the table concurrently.
     """
     rows = read_files(location, table, files)
     kept = _newest(rows, definition)

@@ -1,4 +1,4 @@
-"""Which gates have enforced a contract lately, which version of it, and with what outcome."""
+"""The gates that have recently enforced a contract, with its version and their outcome."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dqx_airflow.values import EnforcedContract, Outcome, from_json
 
 @dataclass(frozen=True, slots=True)
 class ContractUse:
-    """The runs of a gate that enforced a version of a contract; None where it names no version.
+    """The runs of a gate that enforced a version of a contract; None for a run without a version.
 
-    `pin` is the version that the gate relied on in the last of them, if on any.
+    `pin` is the version that the gate pinned in the last of them, if any.
     """
 
     gate: str
@@ -28,7 +28,7 @@ class ContractUse:
 
 @dataclass(frozen=True, slots=True)
 class ContractRun:
-    """A run of a gate, about the data of a date, that enforced a contract."""
+    """A run of a gate, on data of a date, that enforced a contract."""
 
     gate: str
     date: date
@@ -43,9 +43,9 @@ def contract_uses(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[ContractUse, ...]:
-    """The gates whose runs since a day enforced a contract, by name and version.
+    """The gates whose runs since a date enforced a contract, by name and version.
 
-    :raises StoreError: the results store is there and cannot be read.
+    :raises StoreError: the results store exists and cannot be read.
     """
     location = locate(root, storage_options)
     runs = open_table(location, RUNS)

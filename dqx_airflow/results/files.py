@@ -1,8 +1,8 @@
-"""The data files that a table consists of, and the commit that puts others in their place.
+"""The data files of a table, and the commit that replaces them.
 
-deltalake can compact too, but two of its compactions at the same time double the rows (1.6.6: what
-only moves rows conflicts with nothing). Here every such commit carries the same transaction
-identifier, so that of two at a time Delta refuses one. Appends conflict with neither.
+deltalake can compact too, but two of its compactions at the same time double the rows (1.6.6:
+moving rows conflicts with nothing). Here every such commit carries the same transaction identifier,
+so that Delta refuses one of two concurrent ones. Appends do not conflict with them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
-    """A file of the newest version. `month` is None for rows that were put into no month.
+    """A file of the newest version. `month` is None for rows without a month.
 
-    `oldest` and `newest` bound the clock of its rows; None where the log does not say.
+    `oldest` and `newest` bound the clock of its rows; None if the log does not have them.
     """
 
     path: str
@@ -50,7 +50,7 @@ class LiveFile:
 
 
 def is_partitioned(table: DeltaTable) -> bool:
-    """False for a table that a version before the partitions made, until it is migrated."""
+    """False for a table written before partitioning, until it is migrated."""
     return MONTH in table.metadata().partition_columns
 
 
@@ -69,7 +69,7 @@ def require_plain(table: DeltaTable) -> None:
 
 
 def live_files(definition: TableDefinition, table: DeltaTable) -> list[LiveFile]:
-    """The files that the table consists of, in no order."""
+    """The files of the table, in no particular order."""
     actions = pa.table(table.get_add_actions(flatten=True))
     clock, month = definition.clock, f"partition.{MONTH}"
     columns = ["path", "size_bytes", "num_records", month, f"min.{clock}", f"max.{clock}"]
@@ -106,14 +106,14 @@ def replace_files(
     *,
     deletes: bool = False,
 ) -> int:
-    """Puts `rows` in the place of some files, sorted, one file for each month, in one commit.
+    """Replaces some files by `rows`, sorted, one file for each month, in one commit.
 
-    Until it returns, nothing has changed for readers; whoever is killed leaves at most files that
+    Until it returns, readers see no change; if the process is killed, it leaves at most files that
     no version refers to.
 
-    :param table: where the files are live. It may be behind: appends meanwhile are kept.
-    :param deletes: rows that count are left out, rather than only moved.
-    :raises CommitFailedError: another process rewrote files of the table meanwhile.
+    :param table: in which the files are live. It may be behind: concurrent appends are kept.
+    :param deletes: rows that count are dropped, rather than only moved.
+    :raises CommitFailedError: another process rewrote files of the table concurrently.
     """
     now = int(time.time() * 1000)
     is_split = is_partitioned(table)
@@ -138,7 +138,7 @@ def replace_files(
 
 
 def layout_commit(table: DeltaTable) -> CommitProperties:
-    """For commits that change which files there are: of two at the same time one fails."""
+    """For commits that change the set of files: one of two concurrent ones fails."""
     return CommitProperties(app_transactions=[Transaction(_LAYOUT, table.version())])
 
 
@@ -180,8 +180,8 @@ def _write(
     folder = f"{MONTH}={month}/" if month else ""
     path = f"{folder}part-{uuid.uuid4()}.zstd.parquet"
     output = DeltaStorageHandler(table.table_uri, location.options).open_output_stream(path, {})
-    # deltalake's stream takes bytes only, and pyarrow hands its own buffers through. What is
-    # buffered as a whole arrives as bytes.
+    # deltalake's stream only takes bytes, and pyarrow passes its own buffers through. What is fully
+    # buffered arrives as bytes.
     with pa.BufferedOutputStream(output, len(content) + 1) as stream:
         stream.write(content)
     partition = {MONTH: month} if month else {}
@@ -214,5 +214,5 @@ def _as_json(value: Any, *, is_upper: bool = False) -> Any:
 
 
 def filesystem_of(location: ResultsRoot, table: DeltaTable) -> PyFileSystem:
-    """The files of a table, those of its log too, by their path below it."""
+    """The file system of a table, including its log, with paths relative to it."""
     return PyFileSystem(DeltaStorageHandler(table.table_uri, location.options))

@@ -1,7 +1,7 @@
-"""A results store that stays open: what a server asks of it, again and again.
+"""A results store that stays open, for repeated queries of a server.
 
-Opening a table reads its whole log, which takes a third of a second where 100,000 runs were
-appended one by one. A store that stays open reads only what was appended since it was last asked.
+Opening a table reads its whole log, which takes a third of a second after 100,000 appended runs. An
+open store only reads what was appended since the last query.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MOST_REPORTS = 2_000
 
 @dataclass(slots=True)
 class OpenStore:
-    """The results below a root. Threads may share it; no store (yet) is an empty one."""
+    """The results below a root. Threads may share it; a missing store counts as empty."""
 
     root: str
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
@@ -58,7 +58,7 @@ class OpenStore:
     def reports_of(self, attempt_ids: Collection[str]) -> tuple[GateReport, ...]:
         """The reports of these attempts, with their failing rows, the one started last first.
 
-        :raises StoreError: the store is there and cannot be read.
+        :raises StoreError: the store exists and cannot be read.
         """
         attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
         if not attempts:
@@ -68,7 +68,7 @@ class OpenStore:
     def gates_of(self, attempt_ids: Collection[str]) -> tuple[str, ...]:
         """The names of the gates that these attempts reported on.
 
-        :raises StoreError: the store is there and cannot be read.
+        :raises StoreError: the store exists and cannot be read.
         """
         attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
         if not attempts:
@@ -79,7 +79,7 @@ class OpenStore:
     def runs_of_attempts(self, attempt_ids: Collection[str]) -> tuple[RunLine, ...]:
         """The runs that these attempts reported on, newest data first.
 
-        :raises StoreError: the store is there and cannot be read.
+        :raises StoreError: the store exists and cannot be read.
         """
         attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
         if not attempts:
@@ -90,7 +90,7 @@ class OpenStore:
         """The runs of some gates that no later attempt supersedes, newest data first: `most` of
         them after the first `skip`.
 
-        :raises StoreError: the store is there and cannot be read.
+        :raises StoreError: the store exists and cannot be read.
         """
         if not wanted.gates:
             return ()
@@ -98,9 +98,9 @@ class OpenStore:
         return lines_of(self.select(RUNS, COLUMNS, wanted.conditions, order, standing=True))
 
     def count_runs(self, wanted: RunsWanted) -> tuple[tuple[str, int], ...]:
-        """How many runs of some gates have each outcome, whatever outcome is wanted.
+        """The number of runs of some gates with each outcome, ignoring a filter on outcomes.
 
-        :raises StoreError: the store is there and cannot be read.
+        :raises StoreError: the store exists and cannot be read.
         """
         if not wanted.gates:
             return ()
@@ -120,11 +120,11 @@ class OpenStore:
     ) -> tuple[GateReport, ...]:
         """The reports of some gates up to a date of their data, newest date first.
 
-        Only those that no later attempt supersedes, without failing rows, `most` of each gate at
-        most. Two months are looked at; where these hold too few runs for a trend, a year.
+        Only those that no later attempt supersedes, without failing rows, at most `most` for each
+        gate. The last two months are read, or a year if these have too few runs for a trend.
 
-        :param map_index: of an instance of a mapped task only its own; -1 asks for all.
-        :raises StoreError: the store is there and cannot be read.
+        :param map_index: for an instance of a mapped task only its own; -1 for all.
+        :raises StoreError: the store exists and cannot be read.
         """
         if not gates:
             return ()
@@ -149,9 +149,9 @@ class OpenStore:
         return tuple(kept)
 
     def sources_of(self, report: GateReport) -> tuple[SourceFile, ...]:
-        """The texts that the gate of a report went by, as far as they are kept.
+        """The source texts of the gate of a report, as far as they are stored.
 
-        :raises StoreError: the store is there and cannot be read.
+        :raises StoreError: the store exists and cannot be read.
         """
         digests = ", ".join(sorted({text_literal(source.digest) for source in report.sources}))
         if not digests:
@@ -171,7 +171,7 @@ class OpenStore:
 
         Only those that no later attempt supersedes, of the year up to `until`.
 
-        :raises StoreError: the store is there and cannot be read.
+        :raises StoreError: the store exists and cannot be read.
         """
         table = self._table(locate(self.root, self.storage_options), RUNS)
         if not gates or table is None:
@@ -192,7 +192,7 @@ class OpenStore:
                 contract = from_json(EnforcedContract, row.get("contract") or "")
                 outcome = Outcome(row["outcome"])
             except ValueError:
-                continue  # of a newer version: a gap in a history, no error
+                continue  # of a newer version: a gap in a history, not an error
             runs.append(ContractRun(row["gate"], row["dataset_date"], outcome, contract))
         return tuple(runs)
 
@@ -206,11 +206,11 @@ class OpenStore:
         standing: bool = False,
         shadows: bool = False,
     ) -> Sequence[Row]:
-        """The rows of a table for which conditions hold, as SQL says them.
+        """The rows of a table that satisfy conditions in SQL.
 
         :param standing: only the runs that no later attempt supersedes.
-        :param shadows: only verdicts of shadow suites; without it, none of them.
-        :raises StoreError: the store is there and cannot be read.
+        :param shadows: only verdicts of shadow suites; by default none of them.
+        :raises StoreError: the store exists and cannot be read.
         """
         location = locate(self.root, self.storage_options)
         for is_last_try in (False, True):
@@ -222,7 +222,7 @@ class OpenStore:
                     location, table, columns, where, order, standing=standing, shadows=shadows
                 )
             except StoreError:
-                # Files of a store that was compacted, or removed and made again, are gone.
+                # Files of a store that was compacted, or removed and created again, are gone.
                 with self._lock:
                     self._tables.clear()
                 if is_last_try:
@@ -230,7 +230,7 @@ class OpenStore:
         return []
 
     def _columns(self) -> frozenset[str]:
-        """The columns of the table of runs; none where there is none."""
+        """The columns of the table of runs; empty if there is none."""
         table = self._table(locate(self.root, self.storage_options), RUNS)
         fields = table.schema().fields if table is not None else ()
         return frozenset(field.name for field in fields)
@@ -238,7 +238,7 @@ class OpenStore:
     def _reports(
         self, where: list[str], limit: int, *, standing: bool = False
     ) -> tuple[GateReport, ...]:
-        """The reports of the runs for which `where` holds, in the order of date and start.
+        """The reports of the runs that satisfy `where`, in the order of date and start.
 
         :param standing: only those that no later attempt supersedes, without their failing rows.
         """
@@ -268,11 +268,11 @@ class OpenStore:
             try:
                 reports.append(report_from_rows(run, rows, sample, shadows.get(key, [])))
             except (ValueError, KeyError, TypeError):
-                continue  # deleted in part, or of a newer version: a gap in a history, no error
+                continue  # partially deleted, or of a newer version: a gap in a history, not an error
         return tuple(reports)
 
     def _table(self, location: ResultsRoot, name: str) -> DeltaTable | None:
-        """The newest state of the table; None where there is no table yet."""
+        """The newest state of the table; None if there is no table yet."""
         with self._lock:
             table = self._tables.get(name)
             if table is not None:

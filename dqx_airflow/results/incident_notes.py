@@ -1,4 +1,4 @@
-"""What people said of incidents: who takes care of one, and comments. Appended only."""
+"""Users' notes on incidents: acknowledgements, and comments. Append-only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACKNOWLEDGED, COMMENT = "acknowledged", "comment"
 
 @dataclass(frozen=True, slots=True)
 class IncidentNote:
-    """A note about a gate that is blocked or broken, on a date of its data.
+    """A note on a gate that is blocked or broken, on a date of its data.
 
     `kind` is `acknowledged` (the author takes care of it) or `comment`. `map_index` is that of an
     instance of a mapped gate, -1 for others. `at` is in UTC.
@@ -42,7 +42,7 @@ def write_note(
     :raises StoreError: the store cannot be written.
     """
     location = locate(root, storage_options)
-    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do without
+    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do not need
 
     with store_errors(location, "write"):
         appended = append_once(location, INCIDENT_NOTES, {note.id: [_row(note)]})
@@ -53,9 +53,9 @@ def write_note(
 def notes_from(
     select: Select, gate: str, since: date, until: date, map_index: int = -1
 ) -> tuple[IncidentNote, ...]:
-    """The notes about a gate and the data of some days, oldest first.
+    """The notes on a gate and the data of some days, oldest first.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     where = [
         f'"gate" = {text_literal(gate)}',

@@ -1,4 +1,4 @@
-"""Incidents: the runs of a gate, one after the other, that were blocked or broken."""
+"""Incidents: consecutive runs of a gate that were blocked or broken."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dqx_airflow.results.run_lines import RunLine
 from dqx_airflow.values import Outcome
 
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)
-"""The outcomes that make an incident."""
+"""The outcomes that form an incident."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """The runs of an incident, newest data first. `before` is the last good run before it, None
-    where none is known; `recovery` the first good run after it, None while it lasts."""
+    """The runs of an incident, newest data first. `before` is the last good run before it, None if
+    none is known; `recovery` the first good run after it, None while it lasts."""
 
     runs: tuple[RunLine, ...]
     before: RunLine | None
@@ -24,7 +24,7 @@ class Incident:
 
     @property
     def first(self) -> RunLine:
-        """The run with the oldest data, by which the incident began."""
+        """The run with the oldest data, which began the incident."""
         return self.runs[-1]
 
     @property
@@ -39,7 +39,8 @@ class Incident:
 
     @property
     def recovery_time(self) -> timedelta | None:
-        """From the first verdict against the data to the first good one; None while it lasts."""
+        """The time from the first verdict against the data to the first good one; None while it
+        lasts."""
         if self.recovery is None:
             return None
         return abs(self.recovery.finished_at - self.first.finished_at)
@@ -48,8 +49,8 @@ class Incident:
 def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
     """The incidents among the runs of a gate, newest first.
 
-    What a partial run did not judge is not good again because of it: a whole run ends the incident,
-    or one with the selection of those that were bad.
+    A partial run does not resolve what it did not judge: the incident ends with a complete run, or
+    with one that has the same selection as the bad runs.
 
     :param runs: newest data first, none of them superseded by a later attempt.
     """
@@ -76,7 +77,7 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
 
 
 def _settles(good: RunLine, bad: RunLine) -> bool:
-    """True where a good run has judged all that a bad one has."""
+    """True if a good run has judged everything that a bad one has."""
     if good.partial is None:
         return True
     return bad.partial is not None and bad.partial.selection == good.partial.selection

@@ -1,6 +1,7 @@
-"""What people said of verdicts: whether there was a real issue. Appended only; the last one counts.
+"""Users' labels of verdicts: whether there was a real issue. Append-only; the last one counts.
 
-Any number of processes may write at once, and be killed: a label is stored once, or not at all.
+Any number of processes may write concurrently, and be killed: a label is stored once, or not at
+all.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LabelKey: TypeAlias = tuple[str, date, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Whether there was a real issue with what an assertion of a gate looked at on a date.
+    """Whether there was a real issue in what an assertion of a gate checked on a date.
 
     With `ground_truth` False, a failure was a false alarm; with True, a pass missed an issue.
     `run_id` is the run whose verdict the author saw, `at` is in UTC.
@@ -43,22 +44,22 @@ class Label:
 
     @property
     def key(self) -> LabelKey:
-        """What it is a label of: the gate, the date, the check and the assertion."""
+        """The labelled verdict: the gate, the date, the check and the assertion."""
         return self.gate, self.date, self.check, self.name
 
     @property
     def says(self) -> tuple[bool, str, str | None]:
-        """What is said, by whom, and why."""
+        """The content of the label, its author, and the reason."""
         return self.ground_truth, self.author, self.reason
 
 
 def write_labels(
     root: str, labels: Iterable[Label], *, storage_options: Mapping[str, str] | None = None
 ) -> tuple[Label, ...]:
-    """Appends labels in one commit; those that were appended.
+    """Appends labels in one commit, and returns those that were appended.
 
-    What the last label about the same thing says already is not said again. So it is safe to
-    repeat a call of which nobody knows whether it was finished.
+    A label that repeats the last one for the same verdict is not appended. So it is safe to repeat
+    a call of which it is unknown whether it was finished.
 
     :raises StoreError: the store cannot be written.
     """
@@ -79,7 +80,7 @@ def write_labels(
             there[label.key] = label.says
     if not new:
         return ()
-    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do without
+    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do not need
 
     with store_errors(location, "write"):
         appended = append_once(location, LABELS, {label.id: [_row(label)] for label in new})
@@ -97,10 +98,10 @@ def read_labels(
     all_versions: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[Label, ...]:
-    """The labels of some gates about the data of some days, oldest label first.
+    """The labels of some gates on data of some days, oldest label first.
 
     :param all_versions: also those that a later one replaces.
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     return labels_from(
         selecting(root, storage_options), gates, since, until, all_versions=all_versions
@@ -115,9 +116,9 @@ def labels_from(
     *,
     all_versions: bool = False,
 ) -> tuple[Label, ...]:
-    """The labels of `read_labels`, from tables that are open.
+    """The labels of `read_labels`, from open tables.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     where = []
     if gates is not None:

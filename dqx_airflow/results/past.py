@@ -1,4 +1,4 @@
-"""The verdicts of past days, one run a day: what alerts, labels and backtests look at."""
+"""The verdicts of past days, one run for each day: the input of alerts, labels and backtests."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class PastRun:
 
 
 class Select(Protocol):
-    """Reads rows of a table of the store, by its name: none where there is no such table."""
+    """Reads rows of a table of the store, by its name: none if there is no such table."""
 
     def __call__(
         self,
@@ -88,14 +88,13 @@ def past_runs(
     gate: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[PastRun, ...]:
-    """The runs of a suite about the data of some days, oldest first, with these columns of their
-    rows.
+    """The runs of a suite on data of some days, oldest first, with these columns of their rows.
 
-    Attempts that a later one supersedes do not count. Where several scheduler runs were about one
-    date, the one that was started last counts. No store (yet) has no runs.
+    Attempts that a later one supersedes do not count. If several scheduler runs were about one
+    date, the one that was started last counts. A missing store has no runs.
 
-    :param suite: the name of the suite, as its file says it.
-    :raises StoreError: the store is there and cannot be read.
+    :param suite: the name of the suite, as in its file.
+    :raises StoreError: the store exists and cannot be read.
     """
     which = [f'"suite" = {text_literal(suite)}']
     if gate is not None:
@@ -113,11 +112,11 @@ def runs_that_count(
     which_rows: Sequence[str] = (),
 ) -> tuple[PastRun, ...]:
     """The last run of each gate and date, oldest first, among those that conditions select. A
-    partial run counts where there is no other, or where it was blocked or broken.
+    partial run counts if there is no other, or if it was blocked or broken.
 
     :param which: conditions on runs, as SQL.
     :param which_rows: conditions on the rows of their assertions.
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     days = [
         f'"dataset_date" >= {date_literal(since)}',
@@ -153,14 +152,14 @@ def runs_that_count(
 
 
 def _is_weak(row: Row) -> bool:
-    """True for a partial run that stopped nothing: any other of the same date counts more."""
+    """True for a partial run that stopped nothing: any other of the same date takes precedence."""
     return bool(row.get(PARTIAL)) and row["outcome"] not in ("blocked", "broken")
 
 
 def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Select:
-    """Reads the tables below a root, each as it is when it is asked for.
+    """Reads the tables below a root, each in its state at the time of the query.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     location = locate(root, storage_options)
 
@@ -184,7 +183,7 @@ def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Se
 
 
 def one_gate(runs: Sequence[PastRun]) -> str | None:
-    """The gate of all runs; None where there are no runs.
+    """The single gate of all runs; None if there are no runs.
 
     :raises RequestError: there are several.
     """
@@ -218,9 +217,9 @@ def query_results(
     root: str, sql: str, *, storage_options: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
     """The rows of a SELECT over `dql_results`, the verdicts of the last run for each gate and date;
-    none where there is no store yet.
+    none if there is no store yet.
 
-    :raises StoreError: the store cannot be read, or the SQL makes no sense.
+    :raises StoreError: the store cannot be read, or the SQL is invalid.
     """
     location = locate(root, storage_options)
     runs, results = open_table(location, RUNS), open_table(location, RESULTS)

@@ -1,4 +1,4 @@
-"""The past days of a suite as a backtest takes them: stored metric values, verdicts, labels."""
+"""The past days of a suite as the input of a backtest: stored metric values, verdicts, labels."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def past_days(
     gate: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[PastDay, ...]:
-    """The days of which a gate left results, oldest first, with the labels that they have.
+    """The days for which a gate left results, oldest first, with their labels.
 
-    :param suite: the name of the suite, as its file says it.
+    :param suite: the name of the suite, as in its file.
     :raises RequestError: several gates run the suite, and none is named.
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     runs = past_runs(
         root,

@@ -1,6 +1,6 @@
-"""Proposed changes of suites in the results store: what was proposed, and what became of it.
+"""Proposed changes of suites in the results store, and the decisions on them.
 
-Appended only. The last decision counts; what was applied is done with.
+Append-only. The last decision counts; an applied proposal is final.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_ATTEMPTS = 1000
 
 
 class ProposalStage(str, Enum):
-    """How far a proposal came. `APPROVED` waits to be applied to the file of the suite."""
+    """The stage of a proposal. `APPROVED` waits to be applied to the file of the suite."""
 
     PENDING = "proposed"
     APPROVED = "approved"
@@ -35,7 +35,7 @@ class ProposalStage(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredProposal:
-    """A proposal, and how far it came: who decided last, when and why."""
+    """A proposal, and its stage: who decided last, when and why."""
 
     proposal: Proposal
     stage: ProposalStage
@@ -49,7 +49,7 @@ def propose(
 ) -> None:
     """Puts a proposal into the review queue.
 
-    Whether it may be made is for `tuning.protection` to say, and is asked again when it is applied.
+    `tuning.protection` decides whether it is allowed, and checks again when it is applied.
 
     :raises StoreError: the store cannot be written.
     """
@@ -66,7 +66,7 @@ def decide(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Records what became of a proposal.
+    """Records a decision on a proposal.
 
     :raises StoreError: the store cannot be written.
     """
@@ -83,8 +83,8 @@ def read_proposals(
 ) -> tuple[StoredProposal, ...]:
     """The proposals for a suite, or for all, oldest first.
 
-    :param suite: the name of the suite, as its file says it.
-    :raises StoreError: the store is there and cannot be read.
+    :param suite: the name of the suite, as in its file.
+    :raises StoreError: the store exists and cannot be read.
     """
     return proposals_from(selecting(root, storage_options), suite, stage=stage)
 
@@ -92,9 +92,9 @@ def read_proposals(
 def proposals_from(
     select: Select, suite: str | None = None, *, stage: ProposalStage | None = None
 ) -> tuple[StoredProposal, ...]:
-    """The proposals of `read_proposals`, from tables that are open.
+    """The proposals of `read_proposals`, from open tables.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     where = [] if suite is None else [f'"suite" = {text_literal(suite)}']
     order = 'ORDER BY "event_at", "event_id"'
@@ -117,10 +117,10 @@ def proposals_from(
 def attempts_behind(
     select: Select, proposals: Iterable[StoredProposal]
 ) -> Mapping[str, Sequence[frozenset[str]]]:
-    """For each proposal the newest attempts of each gate that it is about: of its own gate, or of
-    all that run the suite. A proposal is known by its id.
+    """For each proposal, by its id, the newest attempts of its gate, or of all gates that run the
+    suite.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     attempts: dict[str, Sequence[frozenset[str]]] = {}
     for proposal in (one.proposal for one in proposals):
@@ -136,7 +136,7 @@ def attempts_behind(
 
 
 def _counts(before: Row | None, row: Row) -> bool:
-    """What was applied stays so, and what was proposed is decided by what follows."""
+    """An applied proposal stays applied, and an open one is decided by the next decision."""
     return before is None or (
         before["event"] != ProposalStage.APPLIED and row["event"] != ProposalStage.PENDING
     )
@@ -169,7 +169,7 @@ def _event(
 def _append(
     root: str, row: Mapping[str, object], storage_options: Mapping[str, str] | None
 ) -> None:
-    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do without
+    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do not need
 
     location = locate(root, storage_options)
     with store_errors(location, "write"):

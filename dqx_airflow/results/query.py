@@ -1,7 +1,7 @@
-"""Questions to the tables of a results store, as SQL for the query engine inside deltalake.
+"""Queries to the tables of a results store, in SQL for the query engine inside deltalake.
 
-It skips files by the statistics of the log, and needs neither pyarrow nor pandas: their import
-takes longer than the answer, and more memory.
+It skips files by the statistics of the log, and needs neither pyarrow nor pandas, whose import
+takes longer than the query, and more memory.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from deltalake import DeltaTable, QueryBuilder
 from dqx_airflow.results.tables import ResultsRoot, store_errors
 
 PARTIAL = "partial"
-"""The column that tells runs that judged some assertions alone."""
+"""The column that marks runs that judged only some assertions."""
 SHADOW = "shadow"
-"""The column that names the shadow suite of a verdict: rows that count for nothing have it."""
+"""The column with the name of the shadow suite of a verdict: such rows count for nothing."""
 
 
 def select_rows(
@@ -31,10 +31,10 @@ def select_rows(
     standing: bool = False,
     shadows: bool = False,
 ) -> list[dict[str, Any]]:
-    """The rows; columns that the table does not have (an older writer) are not in them.
+    """The rows, without the columns that the table does not have (an older writer).
 
     :param standing: only the runs that no later attempt supersedes.
-    :param shadows: only verdicts of shadow suites; without it, none of them.
+    :param shadows: only verdicts of shadow suites; by default none of them.
     """
     there = {column.name for column in table.schema().fields}
     if SHADOW in there:
@@ -42,7 +42,7 @@ def select_rows(
     elif shadows:
         return []
     selected = ", ".join(_column(name) for name in columns if name in there)
-    # Every text in `where` went through text_literal.
+    # Every string in `where` was escaped by text_literal.
     rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608
     if standing:
         rows = _STANDING.format(rows=rows, last=last_first(there))
@@ -73,10 +73,10 @@ SELECT * FROM (
 
 
 def last_first(columns: Container[str]) -> str:
-    """The order in which the run that counts comes first: the last one that was started, but a
-    partial run that did not stop anything counts less than any other.
+    """The order in which the run that counts comes first: the last one that was started, but after
+    all others a partial run that stopped nothing.
 
-    :param columns: those of the table: an older one knows of no partial runs.
+    :param columns: those of the table: an older one has no partial runs.
     """
     last = '"started_at" DESC'
     if PARTIAL not in columns:
@@ -86,17 +86,18 @@ def last_first(columns: Container[str]) -> str:
 
 
 def _column(name: str) -> str:
-    # Moments come without their zone, which is UTC: a zoned one needs the zones of the machine.
+    # Timestamps come without their time zone, which is UTC: a zoned one needs the zones of the
+    # machine.
     if name in {"started_at", "finished_at", "stored_at", "labelled_at", "event_at"}:
         return f'arrow_cast("{name}", \'Timestamp(Microsecond, None)\') AS "{name}"'
     return f'"{name}"'
 
 
 def text_literal(value: str) -> str:
-    """The text as a literal of SQL, whatever is in it."""
+    """A string as an SQL literal, whatever it contains."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def date_literal(value: date) -> str:
-    """The date as a literal of SQL."""
+    """The date as an SQL literal."""
     return f"DATE '{value.isoformat()}'"

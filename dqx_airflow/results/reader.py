@@ -1,4 +1,4 @@
-"""Reads reports and lists of runs. Only runs with their row in `runs` exist here."""
+"""Reads reports and lists of runs. Only runs with a row in `runs` exist here."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def read_report(
 ) -> GateReport | None:
     """The complete report of exactly this attempt; None if there is none (yet), or no store yet.
 
-    Should two jobs have reported for one attempt, the one that finished first counts.
+    If two jobs have reported for one attempt, the one that finished first counts.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     location = locate(root, storage_options)
     runs = open_table(location, RUNS)
@@ -68,10 +68,10 @@ def read_reports(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[GateReport, ...] | None:
-    """The complete reports of exactly this attempt, one for each run key; None where one of them is
-    not there (yet).
+    """The complete reports of exactly this attempt, one for each run key; None if one of them does
+    not exist (yet).
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     if len(run_keys) == 1:
         report = read_report(root, run_keys[0], attempt_id, storage_options=storage_options)
@@ -110,12 +110,12 @@ def find_report(
         raise RequestError("the run id is empty", "give the first characters of a run id")
     location = locate(root, storage_options)
     runs = _existing_runs(location)
-    # A range, not LIKE: files are skipped by it, and nothing in the prefix has to be escaped.
+    # A range, not LIKE: it skips files, and nothing in the prefix has to be escaped.
     where = [
         f'"run_id" >= {text_literal(run_id_prefix)}',
         f'"run_id" <= {text_literal(run_id_prefix + _LAST_CHARACTER)}',
     ]
-    # The few columns first: the others would be read of every run.
+    # First only a few columns, because this reads every run.
     keys = ["run_id", "gate", "dataset_date"]
     known = select_rows(location, runs, keys, where, 'ORDER BY "run_id"')
     by_id = {row["run_id"]: row for row in known}
@@ -143,9 +143,9 @@ def list_runs(
 ) -> tuple[RunRow, ...]:
     """Runs, the one that finished last first.
 
-    Of each run key only the last attempt, unless `all_attempts`: the last that was started, since
-    attempt numbers may begin again at 1. Of two reports for one attempt, the first to finish, as
-    in `read_report`.
+    For each run key only the last attempt, unless `all_attempts`: the one that was started last,
+    since attempt numbers may begin again at 1. Of two reports for one attempt, the first to finish,
+    as in `read_report`.
 
     :raises StoreError: there is no store, or it cannot be read.
     """
@@ -171,8 +171,9 @@ def _standing(
 ) -> Sequence[Row]:
     """The newest runs that no later attempt supersedes.
 
-    Whether one stands depends on the runs of its key alone. So the newest few are taken first, of
-    which some may not stand, and then all runs of their keys: not those of the whole store.
+    Whether one is superseded depends only on the runs of its key. So the newest few are read first,
+    some of which may be superseded, and then all runs of their keys, rather than those of the whole
+    store.
     """
     looked_at = 2 * limit + _SHOWN_RUNS
     while looked_at <= _MOST_LOOKED_AT:
@@ -202,7 +203,8 @@ def _standing(
 def _newest(
     location: ResultsRoot, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
 ) -> list[dict[str, Any]]:
-    """The newest runs, from the newest files that hold enough of them, or else from all files."""
+    """The newest runs, from the newest files that contain enough of them, or else from all
+    files."""
     order = f"{_NEWEST_FIRST} LIMIT {limit}"
     since = _timestamp_before(runs, limit)
     if since is not None:
@@ -245,9 +247,9 @@ def _existing_runs(location: ResultsRoot) -> DeltaTable:
 def _reports(
     location: ResultsRoot, runs: Sequence[Row], of_gates: Sequence[str]
 ) -> tuple[GateReport, ...]:
-    """The reports of some runs, by one look at each table.
+    """The reports of some runs, with one query for each table.
 
-    :param of_gates: conditions that hold for all rows of the runs, to skip files by.
+    :param of_gates: conditions that all rows of the runs satisfy, to skip files.
     """
     ids = ", ".join(text_literal(run["run_id"]) for run in runs)
     where = [*of_gates, f'"run_id" IN ({ids})']
@@ -316,7 +318,7 @@ def _report_from(
 def _rows_of(
     location: ResultsRoot, run: Row, name: str, columns: Sequence[str], *, shadows: bool = False
 ) -> Sequence[Row]:
-    """The rows of a run in a table; none where there is no such table."""
+    """The rows of a run in a table; none if there is no such table."""
     table = open_table(location, name)
     if table is None:
         return ()
@@ -324,7 +326,7 @@ def _rows_of(
 
 
 def _of_run(run: Row) -> list[str]:
-    """What holds for the rows of a run alone. The gate and the date are there to skip files by."""
+    """A condition on the rows of a run. It includes the gate and the date to skip files."""
     return [
         f'"run_id" = {text_literal(run["run_id"])}',
         f'"gate" = {text_literal(run["gate"])}',

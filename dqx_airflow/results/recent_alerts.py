@@ -1,4 +1,4 @@
-"""The alerts of the last weeks by gate, from a store that stays open: what pages show of them."""
+"""The alerts of the last weeks by gate, from an open store, for pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RUNS
 from dqx_airflow.values import FailingRow, Status, Verdict
 
 DAYS = 30
-"""An alert is recent if it is about one of the last days of which its gate saw data."""
+"""An alert is recent if it is about one of the last days of its gate's data."""
 
 _FAILED = f"\"status\" = '{Status.FAILED.value}'"
 _KEYS = ("name", "check")
@@ -27,7 +27,7 @@ AssertionKey: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class GateOfAttempt:
-    """Under which name an attempt of a task reported, and in which run."""
+    """The name under which an attempt of a task reported, and its run."""
 
     attempt_id: str
     gate: str
@@ -49,17 +49,17 @@ class RecentAlert:
 
 
 def gates_of_attempts(select: Select, attempt_ids: Collection[str]) -> tuple[GateOfAttempt, ...]:
-    """The names under which these attempts reported, as far as they did.
+    """The names under which these attempts reported, if they did.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     return _gates(select, "attempt_id", attempt_ids)
 
 
 def gate_of_run(select: Select, run_id: str) -> tuple[GateOfAttempt, ...]:
-    """The attempt that made a run; none where there is no such run.
+    """The attempt of a run; None if there is no such run.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     return _gates(select, "run_id", [run_id])
 
@@ -69,8 +69,8 @@ def recent_alerts(
 ) -> tuple[RecentAlert, ...]:
     """The failures of some gates in the last 30 days of data, oldest day first.
 
-    :param until: the last day; where it is not given, the newest of which a gate saw data.
-    :raises StoreError: the store is there and cannot be read.
+    :param until: the last day; by default the newest day of a gate's data.
+    :raises StoreError: the store exists and cannot be read.
     """
     recent = []
     for run, labels in _runs(select, gates, until, OF_VERDICTS):
@@ -79,9 +79,9 @@ def recent_alerts(
 
 
 def unlabelled_counts(select: Select, gates: Collection[str]) -> tuple[tuple[str, int], ...]:
-    """How many recent failures of each gate have no label; gates without any are left out.
+    """The number of recent failures without a label for each gate that has any.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     counts: dict[str, int] = {}
     for run, labels in _runs(select, gates, None, _KEYS):
@@ -93,9 +93,9 @@ def unlabelled_counts(select: Select, gates: Collection[str]) -> tuple[tuple[str
 
 
 def alert_of(select: Select, run: GateOfAttempt, check: str, name: str) -> tuple[RecentAlert, ...]:
-    """The failure of an assertion in a run; none where it did not fail, or another run counts.
+    """The failure of an assertion in a run; None if it did not fail, or another run counts.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     which = [f'"gate" = {text_literal(run.gate)}']
     rows = [_FAILED, f'"check" = {text_literal(check)}', f'"name" = {text_literal(name)}']
@@ -111,9 +111,9 @@ def alert_of(select: Select, run: GateOfAttempt, check: str, name: str) -> tuple
 
 
 def labels_of_day(select: Select, gate: str, day: date) -> tuple[Label, ...]:
-    """What people say of the verdicts of a gate about the data of a day.
+    """The labels of the verdicts of a gate on the data of a day.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     return labels_from(select, [gate], day, day)
 
@@ -123,7 +123,7 @@ def histories(
 ) -> Mapping[AssertionKey, Sequence[tuple[date, Verdict]]]:
     """The verdicts of some assertions in 30 days, oldest first, with the dates of their data.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     if not assertions:
         return {}
@@ -149,7 +149,7 @@ def histories(
 def with_failing_rows(select: Select, alerts: Sequence[RecentAlert]) -> tuple[RecentAlert, ...]:
     """The alerts with the sampled rows that failed.
 
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     if not alerts:
         return ()
@@ -194,7 +194,7 @@ def _runs(
 
 
 def _newest_date(select: Select, gates: Collection[str]) -> date | None:
-    """The newest day of which one of the gates saw data, tomorrow at the latest."""
+    """The newest day of a gate's data, tomorrow at the latest."""
     if not gates:
         return None
     tomorrow = datetime.now(timezone.utc).date() + timedelta(days=1)

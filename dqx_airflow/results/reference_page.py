@@ -1,4 +1,5 @@
-"""The reference of the tables of a results store as a Markdown page, written from their schemas."""
+"""The reference of the tables of a results store as a Markdown page, generated from their
+schemas."""
 
 from __future__ import annotations
 
@@ -133,14 +134,14 @@ _TABLES: Mapping[str, str] = {
 
 
 def reference_page() -> str:
-    """The page, tables in the order in which people read them."""
+    """The page, with tables in reading order."""
     tables = (_table(name, opening) for name, opening in _TABLES.items())
     return "\n\n".join([_OPENING, *tables, _OPERATING])
 
 
 def _table(name: str, opening: str) -> str:
     table = TABLES[name]
-    # Arrow of Python spells types as people know them.
+    # pyarrow spells types in the usual way.
     types = pa.schema(table.schema).types
     listed = "\n".join(
         f"| `{column.name}` | `{type_}` | {column.meaning} |"

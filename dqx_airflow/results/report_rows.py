@@ -1,4 +1,4 @@
-"""The way of a report into rows of the results store and back, losing nothing."""
+"""Converts a report to rows of the results store and back, losing nothing."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from dqx_airflow.values import (
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as a list of runs shows it. `assertions` counts all of them, `errors` those that
-    could not be evaluated; `worst` is None where everything passed or was skipped. `partial` tells
-    what was selected, None where nothing was left out."""
+    """A run in a list of runs. `assertions` counts all of them, `errors` those that could not be
+    evaluated; `worst` is None if everything passed or was skipped. `partial` describes the
+    selection, None if nothing was left out."""
 
     run_id: str
     run_key: RunKey
@@ -91,11 +91,11 @@ def report_from_rows(
 ) -> GateReport:
     """The report whose row in `runs` is `run`. The others are its rows, in any order.
 
-    A row that is there twice counts once.
+    A repeated row counts once.
 
-    :param shadow: the rows of its shadow, as far as they are asked for.
+    :param shadow: the rows of its shadow, if requested.
 
-    :raises ValueError: rows are missing, or hold what no report holds.
+    :raises ValueError: rows are missing, or contain what no report contains.
     """
     by_position = {row["position"]: row for row in results}
     expected = run["assertions"]
@@ -150,7 +150,7 @@ def _shadow(run: Row, rows: Iterable[Row]) -> ShadowReport | None:
 def run_from_row(run: Row) -> RunRow:
     """The row of a list of runs.
 
-    :raises ValueError: the row holds what no report holds.
+    :raises ValueError: the row contains what no report contains.
     """
     severity = run.get("worst_severity")
     return RunRow(

@@ -1,4 +1,4 @@
-"""The runs of gates as a list, one line each: what a page of thousands of runs is made of."""
+"""The runs of gates as a list, one line each: the source of a page of thousands of runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ORDER = 'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id"'
 @dataclass(frozen=True, slots=True)
 class RunLine:
     """A run of a gate without its verdicts. `locations` are those of its datasets, times are in
-    UTC. `partial` tells what was selected, None where nothing was left out."""
+    UTC. `partial` describes the selection, None if nothing was left out."""
 
     run_id: str
     run_key: RunKey
@@ -55,8 +55,8 @@ class RunLine:
 
 @dataclass(frozen=True, slots=True)
 class RunsWanted:
-    """Which runs of some gates are asked for: of an outcome, about the data of some days, of the
-    instances of a mapped task, and only partial ones, or none of them. None asks for all."""
+    """A filter on the runs of some gates: by outcome, by days of data, by instances of a mapped
+    task, and only partial ones, or none of them. None means all."""
 
     gates: Collection[str]
     outcome: Outcome | None = None
@@ -67,7 +67,7 @@ class RunsWanted:
 
     @property
     def conditions(self) -> list[str]:
-        """What holds of all attempts of such a run, as SQL: without the outcome."""
+        """SQL conditions on all attempts of such a run: without the outcome."""
         where = [f'"gate" IN ({", ".join(map(text_literal, sorted(self.gates)))})']
         if self.since is not None:
             where.append(f'"dataset_date" >= {date_literal(self.since)}')
@@ -78,9 +78,9 @@ class RunsWanted:
         return where
 
     def of_attempt(self, columns: Container[str], *, with_outcome: bool = True) -> str:
-        """What holds of the attempt that counts, as SQL.
+        """SQL conditions on the attempt that counts.
 
-        :param columns: those of the table: an older one knows of no partial runs.
+        :param columns: those of the table: an older one has no partial runs.
         """
         conditions = []
         if self.outcome and with_outcome:
@@ -92,13 +92,13 @@ class RunsWanted:
 
 
 def instance_condition(map_index: int) -> str:
-    """What holds of the runs of an instance of a mapped task, as SQL."""
+    """SQL conditions on the runs of an instance of a mapped task."""
     ending = f"[{map_index}]"
     return f'right("scheduler_run", {len(ending)}) = {text_literal(ending)}'
 
 
 def lines_of(rows: Sequence[Row]) -> tuple[RunLine, ...]:
-    """The runs of their rows; one of a newer version that nobody here understands is left out."""
+    """The runs of their rows; one of an incompatible newer version is left out."""
     run_lines = []
     for row in rows:
         try:

@@ -1,11 +1,11 @@
-"""The tables of the results store: their columns, and how their rows are laid out in files.
+"""The tables of the results store: their columns, and the layout of their rows in files.
 
-A table may have fewer columns than these (an older writer) or more (a newer one): what is
-missing reads as absent, what is unknown is ignored. Every column is therefore nullable. The keys
-come first, since Delta keeps statistics for the first 32 columns, and readers skip files by them.
+A table may have fewer columns than these (an older writer) or more (a newer one): missing ones are
+absent, unknown ones are ignored. Every column is therefore nullable. The keys come first, since
+Delta keeps statistics for the first 32 columns, which readers use to skip files.
 
-They are said in the Arrow that deltalake brings: whoever reads a report, as the process of a task
-does, need not load pyarrow, which is 40 MB.
+The schemas use the Arrow of deltalake: a reader of a report, such as the process of a task, need
+not load pyarrow, which takes 40 MB.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ INCIDENT_NOTES_SCHEMA = _schema(columns.INCIDENT_NOTES)
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table of the store, and how its rows lie in files.
+    """A table of the store, and the layout of its rows in files.
 
-    `clock` is the column with the moment of a row: it decides the month that the row belongs to,
-    and when it is old. The rows of a file are sorted by `order`. `keys` are the columns with
-    statistics, by which readers skip files. Of the rows that are equal in `newest_of`, only the
-    newest counts, so the others may be dropped; where it is empty, every row counts. What
-    `is_of_people` is never pruned, and no gate writes it.
+    `clock` is the column with the time of a row: it decides the month of the row, and its age. The
+    rows of a file are sorted by `order`. `keys` are the columns with statistics, by which readers
+    skip files. Of the rows that are equal in `newest_of`, only the newest counts, so the others may
+    be dropped; if it is empty, every row counts. A table that `is_of_people` is never pruned, and
+    no gate writes it.
     """
 
     name: str
@@ -72,10 +72,10 @@ class TableDefinition:
         """The properties of the Delta table."""
         return {
             "delta.checkpointInterval": "50",
-            # Opening a table lists its log. Nobody travels back in time here.
+            # Opening a table lists its log, and old versions are not needed.
             "delta.logRetentionDuration": "interval 1 days",
             "delta.deletedFileRetentionDuration": "interval 7 days",
-            # Every run leaves a transaction identifier; nobody writes a run again after a month.
+            # Every run leaves a transaction identifier; no run is written again after a month.
             "delta.setTransactionRetentionDuration": "interval 30 days",
             "delta.dataSkippingStatsColumns": ",".join(self.keys),
         }
@@ -135,5 +135,5 @@ TABLES: Mapping[str, TableDefinition] = {
         ),
     )
 }
-"""All tables, by name. `runs` comes first: whoever deletes rows begins with those that say that a
-run is complete."""
+"""All tables, by name. `runs` comes first: a deletion begins with the rows that mark a run as
+complete."""

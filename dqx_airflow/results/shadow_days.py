@@ -1,4 +1,4 @@
-"""What shadow suites said on past days, beside the verdicts of their gates."""
+"""The verdicts of shadow suites on past days, beside those of their gates."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _COLUMNS = ("name", "check", "status")
 
 @dataclass(frozen=True, slots=True)
 class ShadowDay:
-    """A day on which a gate had a shadow. Statuses and labels go by check and name; a label is True
-    where there was a real issue. `problem` says why the shadow was not judged."""
+    """A day on which a gate had a shadow. Statuses and labels are by check and name; a label is
+    True if there was a real issue. `problem` says why the shadow was not judged."""
 
     date: date
     shadow: str
@@ -41,9 +41,9 @@ def shadow_days(
 ) -> tuple[ShadowDay, ...]:
     """The days on which a gate had a shadow, oldest first.
 
-    :param suite: the name of the suite of the gate, as its file says it.
+    :param suite: the name of the suite of the gate, as in its file.
     :raises RequestError: several gates run the suite, and none is named.
-    :raises StoreError: the store is there and cannot be read.
+    :raises StoreError: the store exists and cannot be read.
     """
     select = selecting(root, storage_options)
     which = [f'"suite" = {text_literal(suite)}']

@@ -1,4 +1,4 @@
-"""The texts of suites and contracts: each is kept once, however many runs went by it."""
+"""The texts of suites and contracts: each is stored once for any number of runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def digest_of(text: str) -> str:
 
 
 def digests_of(sources: Iterable[SourceFile]) -> tuple[SourceDigest, ...]:
-    """What a report says of the texts that its gate went by."""
+    """The digests of a gate's source texts in its report."""
     return tuple(SourceDigest(source.name, digest_of(source.text)) for source in sources)
 
 
 def source_rows(report: GateReport, sources: Iterable[SourceFile]) -> dict[str, Row]:
-    """A row of the table `sources` for each distinct text that is kept, by its digest."""
+    """A row of the table `sources` for each distinct text to store, by its digest."""
     texts = {digest_of(source.text): source.text for source in sources}
     return {
         digest: {

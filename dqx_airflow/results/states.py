@@ -1,7 +1,7 @@
-"""Stored states: what aggregates yielded for the files of a date, kept for the next run.
+"""Stored states: the results of aggregates over the files of a date, for later runs.
 
-A state counts only for the fingerprint that it was stored with. The newest one of a scope, date
-and aggregate is the state of it; older ones are dead.
+A state counts only for the fingerprint that it was stored with. The newest one of a scope, date and
+aggregate is its state; older ones are obsolete.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _EXACT = "exact"
 class State:
     """The results of aggregates, by their SQL, over the rows of a date.
 
-    `results` is None where the date had no rows at all. `fingerprints` hold for one aggregate
-    each: those that look into other datasets depend on the files of these as well.
+    `results` is None if the date had no rows at all. `fingerprints` are per aggregate: those that
+    look into other datasets also depend on the files of these.
     """
 
     date: date | None
@@ -50,7 +50,7 @@ class StateStore:
     def recall(self, scope: str, dates: Sequence[date | None]) -> tuple[State, ...]:
         """The newest states of a scope for some dates.
 
-        :raises StoreError: the store is there and cannot be read.
+        :raises StoreError: the store exists and cannot be read.
         """
         table = open_table(self.location, STATES)
         if table is None:
@@ -103,20 +103,20 @@ class StateStore:
 
 
 def result_as_json(result: MetricValue) -> str:
-    """A result as JSON, in which an exact number that is not whole is `{"exact": "0.1"}`."""
+    """A result as JSON, in which an exact number that is not an integer is `{"exact": "0.1"}`."""
     plain = {_EXACT: exact_text(result)} if isinstance(result, Fraction) else result
     return json.dumps(plain)
 
 
 def result_from_json(text: str) -> MetricValue:
-    """The result of the JSON text that `result_as_json` made."""
+    """The result from the output of `result_as_json`."""
     plain = json.loads(text)
     value: MetricValue = parse_exact(plain[_EXACT]) if isinstance(plain, dict) else plain
     return value
 
 
 def _states(rows: Iterable[Mapping[str, object]]) -> Iterable[State]:
-    """One state for each date; of an aggregate the row that comes last counts."""
+    """One state for each date; of the rows of an aggregate the last one counts."""
     newest: dict[object, dict[str, Mapping[str, object]]] = {}
     for row in rows:
         newest.setdefault(row["dataset_date"], {})[str(row["aggregate"])] = row

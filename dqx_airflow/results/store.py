@@ -1,4 +1,4 @@
-"""Writes reports. Appends only, each of them once, whoever else is writing."""
+"""Writes reports. Append-only, each of them once, with any number of concurrent writers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TIDY_EVERY = 32
 OF_GATES = tuple(name for name, table in TABLES.items() if not table.is_of_people)
 """The names of the tables that gates write."""
 OF_PEOPLE = tuple(name for name, table in TABLES.items() if table.is_of_people)
-"""The names of the tables that people write."""
+"""The names of the tables that users write."""
 _log = logging.getLogger("dqx.gate")
 
 
@@ -50,33 +50,37 @@ _log = logging.getLogger("dqx.gate")
 class ResultsStore:
     """The results under `root`: a local path (`~` and relative ones are resolved), or a URI.
 
-    Nothing is touched before the first call. The tables are made by the first `write`.
+    Nothing is accessed before the first call. The first `write` creates the tables.
     """
 
     root: str
-    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+    storage_options: Mapping[str, str] | None = field(
+        default=None, repr=False
+    )  # may contain secrets
 
     @property
     def location(self) -> ResultsRoot:
-        """The root as it is read and written.
+        """The resolved root.
 
         :raises StoreError: the root cannot be used.
         """
         return locate(self.root, self.storage_options)
 
     def write(self, report: GateReport, sources: Iterable[SourceFile] = ()) -> None:
-        """Appends the report: the rows of its assertions, those that fail, then that of the run.
+        """Appends the report: the rows of its assertions, failing rows, and finally that of the
+        run.
 
-        :param sources: the texts whose digests the report holds.
+        :param sources: the texts whose digests the report contains.
         :raises StoreError: the store cannot be written.
         """
         self.write_all([(report, sources)])
 
     def write_all(self, reports: Sequence[tuple[GateReport, Iterable[SourceFile]]]) -> None:
-        """Appends reports, each with the texts whose digests it holds: one commit for each table.
+        """Appends reports, each with the texts whose digests it contains: one commit for each
+        table.
 
-        Killed in between, the runs are invisible to readers. Writing a `run_id` again appends only
-        what is not there yet, so it is safe to repeat. A text that is there is not kept twice.
+        If the process is killed in between, the runs are invisible to readers. Writing a `run_id`
+        again appends only what is missing, so it is safe to repeat. No text is stored twice.
 
         :raises StoreError: the store cannot be written.
         """
@@ -108,7 +112,7 @@ class ResultsStore:
     def check_writable(self, names: Collection[str] = OF_GATES) -> None:
         """Returns if this process can read and write the store; leaves nothing behind.
 
-        A local root that does not exist is fine where it can be made.
+        A local root that does not exist is accepted if it can be created.
 
         :param names: those of the tables.
 
@@ -129,10 +133,10 @@ def probe_objects(location: ResultsRoot) -> None:
     from deltalake.fs import DeltaStorageHandler
 
     handler = DeltaStorageHandler(location.root, location.options)
-    # Always the same name: where deleting is forbidden (appending does not need it), one object
-    # stays, not one for each gate. Two probes at once may delete each other's.
-    # deltalake's stream takes bytes only, and pyarrow hands its own buffers through. Buffered
-    # output arrives as bytes.
+    # Always the same name: if deletion is forbidden (appending does not need it), a single object
+    # stays, not one for each gate. Two concurrent probes may delete each other's. deltalake's
+    # stream only takes bytes, and pyarrow passes its own buffers through. Buffered output arrives
+    # as bytes.
     with pa.BufferedOutputStream(handler.open_output_stream("_dqx_probe", {}), 64) as stream:
         stream.write(b"dqx")
     with suppress(Exception):
@@ -151,18 +155,18 @@ def _probe_folders(location: ResultsRoot, names: Collection[str]) -> None:
             "give the path of a folder; the first gate that writes results creates it",
         )
     for folder in (base, *there):
-        # A permission says little (read-only mounts, quotas), so a file is really written.
+        # A permission proves little (read-only mounts, quotas), so a file is really written.
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"dqx")
 
 
 def arrow_table(rows: Iterable[Row], schema: Schema) -> pa.Table:
-    """The rows as they are written: the Arrow of deltalake makes no dates out of Python's."""
+    """The rows to write: the Arrow of deltalake does not convert Python's dates."""
     return pa.Table.from_pylist([*rows], schema=pa.schema(schema))
 
 
 def dated(rows: Iterable[Row], definition: TableDefinition) -> pa.Table:
-    """The rows as they are written to a table, each with its month."""
+    """The rows to write to a table, each with its month."""
     with_month = [{**row, MONTH: f"{row[definition.clock]:%Y-%m}"} for row in rows]
     return arrow_table(with_month, definition.schema)
 
@@ -170,11 +174,11 @@ def dated(rows: Iterable[Row], definition: TableDefinition) -> pa.Table:
 def append_once(
     location: ResultsRoot, name: str, rows: Mapping[str, Sequence[Row]]
 ) -> tuple[TableDefinition, DeltaTable] | None:
-    """Appends, in one commit, those of the rows whose key is not there. None where all are.
+    """Appends, in one commit, the rows whose key does not exist yet. None if all do.
 
-    A commit only records transaction identifiers, it does not look for them: so this does, and
-    appends on top of exactly the version it looked at. Delta then refuses the commit if another
-    writer recorded one of them meanwhile, or added columns; both are looked at again.
+    A commit only records transaction identifiers, it does not check them: so this does, and appends
+    to exactly the version that it checked. Delta then refuses the commit if another writer recorded
+    one of them meanwhile, or added columns; both are checked again.
     """
     definition = TABLES[name]
 
@@ -192,25 +196,26 @@ def append_once(
 
 
 def tidy(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
-    """Merges small files after every 32nd version of a table. It takes no second, and never fails.
+    """Merges small files after every 32nd version of a table, in less than a second. It never
+    fails.
 
-    :param table: as it was after the append.
+    :param table: its state after the append.
     """
     if table.version() % _TIDY_EVERY:
         return
     try:
-        # Imported late: the other 31 gates need nothing of it.
+        # Imported late: the other 31 gates do not need it.
         from dqx_airflow.results.compaction import compact_a_little
 
         compact_a_little(location, definition, table)
-    except Exception as error:  # the rows are written, and that is what counts
+    except Exception as error:  # the rows are written, which is what counts
         _log.info("%s is left to the next gate to compact: %s", definition.name, error)
 
 
 def append(table: DeltaTable, rows: pa.Table, properties: CommitProperties | None = None) -> None:
-    """Appends rows of `dated`, with the columns that the table does not have yet.
+    """Appends rows from `dated`, adding columns that the table does not have yet.
 
-    :raises CommitFailedError: another process changed the table in the way.
+    :raises CommitFailedError: a concurrent change of the table conflicts.
     """
     write_deltalake(
         table,
@@ -223,7 +228,7 @@ def append(table: DeltaTable, rows: pa.Table, properties: CommitProperties | Non
 
 
 def open_or_create(location: ResultsRoot, definition: TableDefinition) -> DeltaTable:
-    """The table, made where it is not there."""
+    """The table, created if it does not exist."""
     table = open_table(location, definition.name)
     if table is not None:
         return table
@@ -237,7 +242,7 @@ def open_or_create(location: ResultsRoot, definition: TableDefinition) -> DeltaT
             storage_options=location.options,
         )
     except DeltaError:
-        # Another writer made it a moment ago. If not, the error is the answer.
+        # Another writer has just created it. If not, the error is raised here.
         table = open_table(location, definition.name)
         if table is None:
             raise

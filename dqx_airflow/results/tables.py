@@ -1,4 +1,4 @@
-"""Where the Delta tables of a store are, how they are opened, and how their failures are told."""
+"""The locations of the Delta tables of a store, how they are opened, and their errors."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ _OURS = {"run_id", "event_id"}
 """Each of our tables has one of these columns."""
 
 NO_LOG_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-"""For commits: by default each of them lists the whole log to look for what expired."""
+"""For commits: by default each of them lists the whole log to find expired entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultsRoot:
-    """A results root: an absolute local path, or a URI with the options of its storage."""
+    """A results root: an absolute local path, or a URI with its storage options."""
 
     root: str
-    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+    storage_options: Mapping[str, str] | None = field(
+        default=None, repr=False
+    )  # may contain secrets
 
     @property
     def is_local(self) -> bool:
-        """True for a folder of this machine."""
+        """True for a folder on this machine."""
         return not _URI.match(self.root)
 
     @property
     def options(self) -> dict[str, str] | None:
-        """What deltalake needs to reach it, secrets included."""
+        """The options that deltalake needs for access, including secrets."""
         return dict(self.storage_options) if self.storage_options else None
 
     def table(self, name: str) -> str:
@@ -51,7 +53,7 @@ class ResultsRoot:
 
 
 def locate(root: str, storage_options: Mapping[str, str] | None = None) -> ResultsRoot:
-    """The location that `root` means: `~` and relative paths are resolved, URIs are kept.
+    """The resolved location of `root`: `~` and relative paths are resolved, URIs are kept.
 
     :raises StoreError: it is empty, or a path that cannot be used.
     """
@@ -63,7 +65,7 @@ def locate(root: str, storage_options: Mapping[str, str] | None = None) -> Resul
         return ResultsRoot(root, storage_options)
     path = os.path.abspath(os.path.expanduser(root))
     if _PERCENT_ENCODED.search(path):
-        # deltalake makes such a folder and then looks for the decoded name.
+        # deltalake would create such a folder and then search the decoded name.
         raise StoreError(
             f"the results root {path} has a percent sign followed by two hexadecimal digits",
             "choose a path without it",
@@ -72,9 +74,9 @@ def locate(root: str, storage_options: Mapping[str, str] | None = None) -> Resul
 
 
 def open_table(location: ResultsRoot, name: str) -> DeltaTable | None:
-    """The newest state of the table, or None where there is no table yet.
+    """The newest state of the table, or None if there is no table yet.
 
-    :raises StoreError: something is there, but it is not our table, or it cannot be read.
+    :raises StoreError: something exists, but it is not our table, or it cannot be read.
     """
     uri = location.table(name)
     with store_errors(location, "read"):
@@ -95,7 +97,7 @@ def open_table(location: ResultsRoot, name: str) -> DeltaTable | None:
 
 @contextmanager
 def store_errors(location: ResultsRoot, doing: str) -> Iterator[None]:
-    """Turns whatever the guests raise into one `StoreError`. `doing`: "read" or "write"."""
+    """Turns every exception of a library into one `StoreError`. `doing`: "read" or "write"."""
     try:
         yield
     except DqxError:
@@ -112,8 +114,8 @@ def store_errors(location: ResultsRoot, doing: str) -> Iterator[None]:
 
 
 def _has_local_log(location: ResultsRoot, name: str) -> bool:
-    """True where there is a Delta log to read. deltalake itself says "not found" to a file in
-    the way, to a missing permission and to a missing table alike."""
+    """True if there is a Delta log to read. deltalake itself says "not found" for a file in the
+    way, for a missing permission and for a missing table."""
     root, table = Path(location.root), Path(location.table(name))
     for path in (root, table, table / "_delta_log"):
         try:
@@ -145,7 +147,7 @@ def _hint(location: ResultsRoot) -> str:
 
 
 def _cause(error: Exception) -> str:
-    """The message on one line, without the colours and the backtrace that Rust adds."""
+    """The message on one line, without the colors and the backtrace that Rust adds."""
     lines = _COLOUR.sub("", str(error)).replace("\u21b3", "").splitlines()
     kept = " ".join(" ".join(line for line in lines if not _BACKTRACE.match(line)).split())
     return kept[:_LONGEST_CAUSE] or type(error).__name__

@@ -1,7 +1,7 @@
-"""What keeps a store quick and small: `optimize`, `vacuum` and `prune`.
+"""The upkeep of a store: `optimize`, `vacuum` and `prune`.
 
-Each may run beside gates and readers, be killed at any moment, and be run again: it goes on where
-it was, and does nothing where nothing is to be done.
+Each may run beside gates and readers, be killed at any time, and be repeated: it continues where it
+stopped, and does nothing if nothing is to be done.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dqx_airflow.results.tables import (
 from dqx_airflow.values import SourceDigest, from_json
 
 LEAST_KEPT = timedelta(days=1)
-"""Removed files stay at least so long: nobody reads a version of the store for longer."""
+"""The minimum age of files to remove: no reader uses a version of the store for longer."""
 
 _LONG_LOG = 1_000
 _MANY_FILES = 1_000
@@ -52,7 +52,7 @@ _SOURCES_REST = timedelta(days=40)
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What was done to a table. `deleted_rows` and `deleted_files` are gone for good."""
+    """What was done to a table. `deleted_rows` and `deleted_files` are permanently removed."""
 
     table: str
     files_before: int
@@ -62,9 +62,9 @@ class Upkeep:
 
 
 def optimize(root: str, *, storage_options: Mapping[str, str] | None = None) -> tuple[Upkeep, ...]:
-    """Merges the small files of all tables into sorted ones of a month each, and trims the logs.
+    """Merges the small files of all tables into sorted ones for each month, and trims the logs.
 
-    A store of a version before the partitions becomes partitioned by month.
+    A store from before partitioning becomes partitioned by month.
 
     :raises StoreError: there is no store, or it cannot be read or written.
     """
@@ -78,10 +78,10 @@ def prune(
     storage_options: Mapping[str, str] | None = None,
     now: datetime | None = None,
 ) -> tuple[Upkeep, ...]:
-    """Deletes the runs that finished longer ago than that, with all their rows.
+    """Deletes the runs that finished longer ago than the given age, with all their rows.
 
-    The same goes for states. A text of a suite or contract is deleted when no run is left that
-    went by it. What people said, labels and proposals, is kept. The files stay until `vacuum`.
+    The same applies to states. A text of a suite or contract is deleted with the last run that used
+    it. Labels, notes and proposals of users are kept. The files stay until `vacuum`.
 
     :raises RequestError: the age is not positive.
     :raises StoreError: there is no store, or it cannot be read or written.
@@ -106,10 +106,10 @@ def vacuum(
     storage_options: Mapping[str, str] | None = None,
     dry_run: bool = False,
 ) -> tuple[Upkeep, ...]:
-    """Deletes the files that have been in no version of a table for that long.
+    """Deletes files that have not been in a version of a table for the given time.
 
-    :param dry_run: they are counted, and stay.
-    :raises RequestError: they are to be kept for less than a day, which readers may need.
+    :param dry_run: only counts them.
+    :raises RequestError: the time is less than a day, and readers may need the files.
     :raises StoreError: there is no store, or it cannot be read or written.
     """
     if keep < LEAST_KEPT:
@@ -123,7 +123,7 @@ def vacuum(
             int(keep / timedelta(hours=1)),
             dry_run=dry_run,
             enforce_retention_duration=False,
-            full=True,  # also what gates left that were killed
+            full=True,  # including the leftovers of killed gates
         )
         files = len(table.file_uris())
         return Upkeep(definition.name, files, files, deleted_files=len(gone))
@@ -153,7 +153,7 @@ def _optimize(location: ResultsRoot, definition: TableDefinition, table: DeltaTa
     require_plain(table)
     before = len(table.file_uris())
     if before > _MANY_FILES:
-        # What was opened from a long log goes through all of it at each commit.
+        # Each commit of a table with a long log would traverse all of it.
         table.create_checkpoint()
         table = open_table(location, definition.name) or table
     _again(lambda: _set_properties(definition, table), table)
@@ -169,7 +169,7 @@ def _optimize(location: ResultsRoot, definition: TableDefinition, table: DeltaTa
 
 def _merge_all(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
     def merge_some() -> bool:
-        # Looked at anew each time: gates append and merge meanwhile.
+        # Read again each time: gates append and merge concurrently.
         by_month = is_partitioned(table)
         files = next_portion(live_files(definition, table), OF_UPKEEP, by_month=by_month)
         if files:
@@ -181,7 +181,7 @@ def _merge_all(location: ResultsRoot, definition: TableDefinition, table: DeltaT
 
 
 def _again(step: Callable[[], bool], table: DeltaTable) -> bool:
-    """Takes a step that others may get in the way of, a few times."""
+    """Repeats a step that concurrent writers may interrupt, a few times."""
 
     def updated_step() -> bool:
         table.update_incremental()
@@ -203,7 +203,7 @@ def _set_properties(definition: TableDefinition, table: DeltaTable) -> bool:
 
 
 def _migrate(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> bool:
-    """Partitions a table by month. What is appended meanwhile stays, in no month for now."""
+    """Partitions a table by month. Rows appended meanwhile stay without a month for now."""
     schema = pa.schema(table.schema().to_arrow())
     if MONTH not in schema.names:
         schema = schema.append(pa.field(MONTH, pa.string()))
@@ -216,7 +216,7 @@ def _migrate(location: ResultsRoot, definition: TableDefinition, table: DeltaTab
         return batches
 
     files = live_files(definition, table)
-    # deltalake asks for batches from a thread of its runtime, where nothing else may use that.
+    # deltalake requests batches from a thread of its runtime, in which nothing else may use it.
     with ThreadPoolExecutor(1) as pool:
         batches = (batch for file in files for batch in pool.submit(read, file).result())
         reader = pa.RecordBatchReader.from_batches(schema, batches)
@@ -238,9 +238,9 @@ def _overwrite(table: DeltaTable, rows: pa.RecordBatchReader) -> None:
 
 
 def _trim_log(location: ResultsRoot, table: DeltaTable) -> None:
-    """Deletes what a checkpoint replaces of a log that has grown long within a day.
+    """Deletes the entries before a checkpoint from a log that has grown long within a day.
 
-    Opening a table lists its log, however much of it is not read.
+    Opening a table lists its log, even the part that is not read.
     """
     filesystem = filesystem_of(location, table)
     entries = filesystem.get_file_info(FileSelector("_delta_log", allow_not_found=True))
@@ -318,7 +318,7 @@ def _is_old(
 
 
 def _used_digests(location: ResultsRoot) -> list[str]:
-    """The digests of the texts that some run in the store went by."""
+    """The digests of the texts that some run in the store used."""
     runs = open_table(location, RUNS)
     if runs is None or all(column.name != "sources" for column in runs.schema().fields):
         return []
