@@ -268,7 +268,7 @@ class OpenStore:
             try:
                 reports.append(report_from_rows(run, rows, sample, shadows.get(key, [])))
             except (ValueError, KeyError, TypeError):
-                continue  # partially deleted, or of a newer version: a gap in a history, not an error
+                continue  # partly deleted, or of a newer version: a gap
         return tuple(reports)
 
     def _table(self, location: ResultsRoot, name: str) -> DeltaTable | None:
