@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -35,6 +36,10 @@ _INTERPRETED = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Images of containers often ask for no bytecode. Then each process compiles all that it
+    # imports, and each run of pytest takes all of its assertions apart anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     judge_times("timing" in (config.option.markexpr or ""))
     if most := os.environ.get("DQX_TEST_COSTS"):
         config.pluginmanager.register(CpuCosts(int(most)))

@@ -1,4 +1,4 @@
-"""What one of the workers takes as a whole: a file, or all that is tried in one Airflow."""
+"""What one of the workers takes as a whole: a file, or all that shares what takes long to make."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ AIRFLOW = "airflow"
 IN_AIRFLOW = {"operators", "plugin"}
 """The folders whose tests import Airflow: it reads its home once, when it is first imported."""
 
+WHEEL = "wheel"
+FROM_THE_WHEEL = {"tests/e2e/test_demo.py", "tests/e2e/test_distribution.py"}
+"""The files whose tests share the environment into which the wheel is installed."""
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -24,6 +28,8 @@ class WorkUnits(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
+        if file in FROM_THE_WHEEL:
+            return WHEEL
         return AIRFLOW if Path(file).parent.name in IN_AIRFLOW else file
 
     def _assign_work_unit(self, node: WorkerController) -> None:
@@ -34,8 +40,8 @@ class WorkUnits(LoadScopeScheduling):
 
 @cache
 def _rank(unit: str) -> int:
-    """Airflow takes longest, then what starts Spark or uses it."""
-    if unit == AIRFLOW:
+    """Airflow and the wheel take longest, then what starts Spark or uses it."""
+    if unit in (AIRFLOW, WHEEL):
         return 0
     is_in_spark = "mark.spark" in (ROOT / unit).read_text(encoding="utf-8")
     return 1 if is_in_spark or "/e2e/" in unit else 2

@@ -51,14 +51,6 @@ def test_findings_are_in_source_order() -> None:
         assert places == sorted(places), case.title
 
 
-def test_colours_change_nothing_but_the_colours() -> None:
-    for case in CASES:
-        source = SourceFile("suite.dql", program(case.block("dql")))
-        found, sources = check_source(source).diagnostics, {source.name: source.text}
-        painted = draw(found, sources, colour=True)
-        assert re.sub(r"\033\[\d+m", "", painted) == draw(found, sources)
-
-
 def program(block: Block) -> str:
     """The suite of a case: a bare assertion is wrapped, what Markdown cannot hold is put in."""
     text = block.text
@@ -83,6 +75,8 @@ def program(block: Block) -> str:
 def drawing(case: Case) -> str:
     """All that is found. `names` keeps W001, `undated` gives the datasets no dates.
 
+    Colours change nothing but the colours.
+
     Blocks with the option `file=NAME` are files that may be imported.
     """
     block = next(item for item in case.blocks if item.kind == "dql" and not item.option("file"))
@@ -103,7 +97,9 @@ def drawing(case: Case) -> str:
         found += check_datasets(checked.suite, refs)
     if not block.has("names"):
         found = tuple(item for item in found if item.code != "W001")
-    return draw(found, checked.sources) or "nothing"
+    drawn = draw(found, checked.sources)
+    assert re.sub(r"\033\[\d+m", "", draw(found, checked.sources, colour=True)) == drawn
+    return drawn or "nothing"
 
 
 def _expected(case: Case) -> str:

@@ -1,4 +1,5 @@
-"""The three days of the demo; what becomes of the storm is looked at in `test_storm_day.py`."""
+"""The three days of the demo, from the wheel alone; what becomes of the storm is looked at in
+`test_storm_day.py`, from the checkout."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    return run_demo(tmp_path_factory.mktemp("demo"))
+def demo(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    return run_demo(tmp_path_factory.mktemp("demo"), program=programs / "dql")
 
 
 @pytest.fixture(scope="module")

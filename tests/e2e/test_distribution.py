@@ -1,59 +1,23 @@
-"""The archives that are published: they pass the checks of PyPI, and the wheel works by itself."""
+"""The archives that are published: they pass the checks of PyPI, and the wheel works by itself.
+
+The demo of `test_demo.py` is that of the wheel, too.
+"""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import venv
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from demo_runs import BLOCKED, STORM, run_demo
+from fresh_environment import run
 
 import dqx_airflow
 
 pytestmark = pytest.mark.e2e
 
-ROOT = Path(__file__).parents[2]
 SUITE = 'suite "S" { check "C" on t { assert sum(id) == 6 name "sum" } }'
-
-
-def run(command: Sequence[str | Path], folder: Path) -> str:
-    """What a program prints that sees nothing of this checkout and of its environment."""
-    hidden = ("PYTHON", "PYSPARK", "VIRTUAL_ENV", "SPARK")
-    done = subprocess.run(
-        [*map(str, command)],
-        cwd=folder,
-        env={name: text for name, text in os.environ.items() if not name.startswith(hidden)},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def archives(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("dist")
-    run([sys.executable, "-m", "build", "--outdir", folder, ROOT], folder)
-    return sorted(folder.iterdir())
-
-
-@pytest.fixture(scope="module")
-def programs(archives: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a fresh environment with the wheel in it, and what it requires."""
-    home = tmp_path_factory.mktemp("fresh")
-    venv.create(home, with_pip=True)
-    (wheel,) = (path for path in archives if path.suffix == ".whl")
-    pip = [home / "bin" / "pip", "install", "-q", "-c", ROOT / "requirements.lock"]
-    run([*pip, f"{wheel}[demo]"], home)
-    return home / "bin"
 
 
 def test_the_archives_pass_the_checks_of_the_index(archives: list[Path]) -> None:
@@ -76,8 +40,3 @@ def test_a_suite_runs_from_the_wheel(programs: Path, tmp_path: Path) -> None:
         [programs / "dql", *call, "--connection", "local[2]", "--output", "summary"], tmp_path
     )
     assert printed.startswith("passed S, 2024-03-02: ")
-
-
-def test_the_storm_day_of_the_demo_runs_from_the_wheel(programs: Path, tmp_path: Path) -> None:
-    demo = run_demo(tmp_path, "--day", STORM.isoformat(), program=programs / "dql")
-    assert {task: state for task, (state, _) in demo.tasks(STORM).items()} == BLOCKED

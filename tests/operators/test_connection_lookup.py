@@ -75,15 +75,12 @@ def test_a_secrets_backend_that_is_down_is_no_unknown_connection(tmp_path: Path)
     )
 
 
-def test_an_api_server_that_is_down_is_no_unknown_connection() -> None:
-    unknown, far = look_up("unknown", "far", code=API_SERVER)
+def test_an_api_server_that_is_down_is_no_unknown_connection_nor_a_variable_that_is_none() -> None:
+    names = ("unknown", "far", "broken")
+    unknown, far, broken = look_up(*names, code=API_SERVER, AIRFLOW_CONN_BROKEN="{broken")
     assert unknown.startswith("GateMisconfigured: there is no Spark connection 'unknown'")
     assert far.startswith("GateInfrastructureError: the Spark connection 'far' cannot be looked up")
     assert far.endswith("the API server of Airflow does not respond")
-
-
-def test_a_variable_that_is_no_connection_is_told_and_not_retried() -> None:
-    (told,) = look_up("broken", AIRFLOW_CONN_BROKEN="{broken")
-    assert told == (
+    assert broken == (
         "GateMisconfigured: AIRFLOW_CONN_BROKEN cannot be read: write a URI, or a JSON object"
     )

@@ -1,0 +1,31 @@
+"""The archives that are published, and what they install, made once for all tests of a worker."""
+
+from __future__ import annotations
+
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+from fresh_environment import run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("dist")
+    run([sys.executable, "-m", "build", "--outdir", folder, ROOT], folder)
+    return sorted(folder.iterdir())
+
+
+@pytest.fixture(scope="session")
+def programs(archives: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel in it, and what it requires."""
+    home = tmp_path_factory.mktemp("fresh")
+    venv.create(home, with_pip=True)
+    (wheel,) = (path for path in archives if path.suffix == ".whl")
+    # What is imported is compiled then: a third of what is installed.
+    pip = [home / "bin" / "pip", "install", "-q", "--no-compile"]
+    run([*pip, "-c", ROOT / "requirements.lock", f"{wheel}[demo]"], home)
+    return home / "bin"

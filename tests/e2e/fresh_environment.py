@@ -1,0 +1,24 @@
+"""Runs programs that see nothing of this checkout and of its environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def run(command: Sequence[str | Path], folder: Path) -> str:
+    """What a program prints that sees nothing of this checkout and of its environment."""
+    hidden = ("PYTHON", "PYSPARK", "VIRTUAL_ENV", "SPARK")
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd=folder,
+        env={name: text for name, text in os.environ.items() if not name.startswith(hidden)},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
