@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from dqx_airflow.api.database import Database, MemoryDatabase
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import run
-from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_run_keywords
+from dqx_airflow.api.run_keywords import (
+    SelectedRunKeywords,
+    options_of,
+    selection_in,
+    with_keywords_of,
+)
 from dqx_airflow.contracts.demands import Demand, OfType, OnlyColumns, Presence
 from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported, enforce
 from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
@@ -26,8 +31,7 @@ from dqx_airflow.plan.clauses import unenforced_verdicts, with_clauses
 from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.plan.selection import selected_clauses
 from dqx_airflow.reference.table import Table
-from dqx_airflow.selection import Words, selection_of
-from dqx_airflow.values import Field, Severity, SourceFile, Status, Verdict
+from dqx_airflow.values import Field, SourceFile, Status, Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -123,7 +127,7 @@ class Contract:
         """The DQL suite to which the contract is compiled."""
         return self._enforcement.over(()).suite.text
 
-    @with_run_keywords
+    @with_keywords_of(SelectedRunKeywords)
     def run(
         self,
         db: Database,
@@ -131,12 +135,7 @@ class Contract:
         *,
         now: datetime | None = None,
         unsupported: Unsupported = "error",
-        only: Words = None,
-        tags: Words = None,
-        exclude_tags: Words = None,
-        severity: Severity | str | None = None,
-        dimensions: Words = None,
-        **options: Unpack[RunKeywords],
+        **options: Unpack[SelectedRunKeywords],
     ) -> Results:
         """The results for a date, each verdict with its clause; arguments as of `Suite.run`.
 
@@ -155,7 +154,7 @@ class Contract:
         if enforced.objections:
             raise RequestError("; ".join(enforced.objections))
         checked = check_source(enforced.suite, needs_suite=True)
-        selection = selection_of(only, tags, exclude_tags, severity, dimensions)
+        selection = selection_in(options)
         results = run(
             checked,
             db,

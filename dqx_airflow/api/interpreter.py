@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.dated_results import DatedResults
 from dqx_airflow.api.results import Results
-from dqx_airflow.api.run_keywords import RunKeywords, with_run_keywords
+from dqx_airflow.api.run_keywords import RunKeywords, with_keywords_of
 from dqx_airflow.api.suite import Suite
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Interpreter:
     :param now: the time from which ages such as `freshness` are measured; by default the clock's.
     """
 
-    @with_run_keywords
+    @with_keywords_of(RunKeywords)
     def __init__(
         self,
         db: Database,

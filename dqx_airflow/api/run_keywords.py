@@ -1,4 +1,5 @@
-"""The options of a run as keywords: one list for all functions that run from Python."""
+"""The options and the selection of a run as keywords: one list for all functions that run from
+Python."""
 
 from __future__ import annotations
 
@@ -6,10 +7,11 @@ import inspect
 from collections.abc import Callable, Collection
 from dataclasses import fields
 from datetime import date
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, TypeVar
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import RunOptions, Severity
+from dqx_airflow.selection import Words, selection_of
+from dqx_airflow.values import RunOptions, Selection, Severity
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -23,13 +25,28 @@ class RunKeywords(TypedDict, total=False):
     skip_dates: Collection[date]
 
 
+class SelectionKeywords(TypedDict, total=False):
+    """What `Selection` has, as `selection_of` takes it."""
+
+    only: Words
+    tags: Words
+    exclude_tags: Words
+    severity: Severity | str | None
+    dimensions: Words
+
+
+class SelectedRunKeywords(RunKeywords, SelectionKeywords, total=False):
+    """The keywords of a run that may be one of some assertions alone."""
+
+
 def options_of(given: RunKeywords) -> RunOptions:
-    """The options that are given, the others by default.
+    """The options that are given, the others by default; a selection is left aside.
 
     :raises RequestError: a value makes no sense.
     :raises TypeError: there is no such option.
     """
-    keywords = cast("dict[str, Any]", {**given})
+    selecting = SelectionKeywords.__annotations__
+    keywords: dict[str, Any] = {name: it for name, it in given.items() if name not in selecting}
     if "fail_on" in keywords:
         keywords["fail_on"] = _severity(keywords["fail_on"])
     if "skip_dates" in keywords:
@@ -37,22 +54,38 @@ def options_of(given: RunKeywords) -> RunOptions:
     return RunOptions(**keywords)
 
 
-def with_run_keywords(function: Function) -> Function:
+def selection_in(given: SelectionKeywords) -> Selection | None:
+    """The selection that is given; None where all is selected.
+
+    :raises RequestError: a value makes no sense.
+    """
+    selecting = SelectionKeywords.__annotations__
+    keywords: dict[str, Any] = {name: it for name, it in given.items() if name in selecting}
+    return selection_of(**keywords)
+
+
+def with_keywords_of(keywords: type) -> Callable[[Function], Function]:
     """The function, its `**options` shown as keywords of their own: in `help` and in notebooks."""
-    signature = inspect.signature(function)
-    *own, _ = signature.parameters.values()
-    options = (
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=RunKeywords.__annotations__[field.name].__forward_arg__,
+    defaults = {field.name: field.default for field in fields(RunOptions)}
+
+    def shown(function: Function) -> Function:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        options = (
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults.get(name),
+                annotation=annotation.__forward_arg__,
+            )
+            for name, annotation in keywords.__annotations__.items()
         )
-        for field in fields(RunOptions)
-    )
-    shown = signature.replace(parameters=(*own, *options))
-    function.__signature__ = shown  # type: ignore[attr-defined]
-    return function
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=(*own, *options)
+        )
+        return function
+
+    return shown
 
 
 def _severity(given: Severity | str) -> Severity:

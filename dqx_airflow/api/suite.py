@@ -14,7 +14,13 @@ from dqx_airflow.api.database import Database
 from dqx_airflow.api.dated_results import DatedResults
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import plan_of, raise_errors, run, run_dates
-from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_run_keywords
+from dqx_airflow.api.run_keywords import (
+    SelectedRunKeywords,
+    SelectionKeywords,
+    options_of,
+    selection_in,
+    with_keywords_of,
+)
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
@@ -23,12 +29,12 @@ from dqx_airflow.dql.printer import show_claim, show_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.profiles import active_profiles
-from dqx_airflow.selection import Words, selection_of
+from dqx_airflow.selection import selection_of
 from dqx_airflow.tuning.history import TunableChange
 from dqx_airflow.tuning.protection import DEFAULT_AGENT, judge_values
 from dqx_airflow.tuning.suite_file import ParamChange, Saved, SuiteFile, refuse
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
-from dqx_airflow.values import RunOptions, Severity, SourceFile
+from dqx_airflow.values import RunOptions, SourceFile
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -218,19 +224,14 @@ class Suite:
             self._set[name] = change
         return saved
 
-    @with_run_keywords
+    @with_keywords_of(SelectedRunKeywords)
     def run(
         self,
         db: Database,
         date: date,
         *,
         now: datetime | None = None,
-        only: Words = None,
-        tags: Words = None,
-        exclude_tags: Words = None,
-        severity: Severity | str | None = None,
-        dimensions: Words = None,
-        **options: Unpack[RunKeywords],
+        **options: Unpack[SelectedRunKeywords],
     ) -> Results:
         """The results for a date.
 
@@ -256,22 +257,17 @@ class Suite:
             date,
             options_of(options),
             now=now,
-            selection=selection_of(only, tags, exclude_tags, severity, dimensions),
+            selection=selection_in(options),
         )
 
-    @with_run_keywords
+    @with_keywords_of(SelectedRunKeywords)
     def run_dates(
         self,
         db: Database,
         dates: str | Iterable[date],
         *,
         now: datetime | None = None,
-        only: Words = None,
-        tags: Words = None,
-        exclude_tags: Words = None,
-        severity: Severity | str | None = None,
-        dimensions: Words = None,
-        **options: Unpack[RunKeywords],
+        **options: Unpack[SelectedRunKeywords],
     ) -> DatedResults:
         """The results for each of several dates, as of a `run` for that date alone; over Spark all
         dates are measured in one scan.
@@ -288,29 +284,25 @@ class Suite:
             dates,
             options_of(options),
             now=now,
-            selection=selection_of(only, tags, exclude_tags, severity, dimensions),
+            selection=selection_in(options),
         )
 
+    @with_keywords_of(SelectionKeywords)
     def plan(
         self,
         db: Database,
         date: date,
         *,
         allow_empty: bool = False,
-        only: Words = None,
-        tags: Words = None,
-        exclude_tags: Words = None,
-        severity: Severity | str | None = None,
-        dimensions: Words = None,
+        **selected: Unpack[SelectionKeywords],
     ) -> Plan:
         """What `run` would measure and decide; arguments as there.
 
         :raises SourceError: the suite asks for a dataset or for dates that the database has not.
         """
         checked = replace(self._checked, suite=self._tuned())
-        selection = selection_of(only, tags, exclude_tags, severity, dimensions)
         options = RunOptions(allow_empty=allow_empty)
-        return plan_of(checked, db, date, options, selection=selection)
+        return plan_of(checked, db, date, options, selection=selection_of(**selected))
 
     def _tuned(self) -> nodes.Suite:
         """The suite with the values that were set; constants computed from them follow."""

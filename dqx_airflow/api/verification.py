@@ -16,7 +16,7 @@ from dqx_airflow.api.fragments import filter_of, parse_profiles
 from dqx_airflow.api.metric_provider import MetricProvider
 from dqx_airflow.api.results import Results
 from dqx_airflow.api.run import plan_of, raise_errors, run, run_dates
-from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_run_keywords
+from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_keywords_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked
@@ -159,7 +159,7 @@ class VerificationSuite:
         assert after.suite is not None
         refuse(weakened(before.suite, after.suite, agent), after.sources)
 
-    @with_run_keywords
+    @with_keywords_of(RunKeywords)
     def run(
         self,
         date: date,
@@ -185,7 +185,7 @@ class VerificationSuite:
             now=now,
         )
 
-    @with_run_keywords
+    @with_keywords_of(RunKeywords)
     def run_dates(
         self,
         dates: str | Iterable[date],

@@ -20,6 +20,17 @@ class DemandBase:
     is_service_level: ClassVar[bool] = False
     """Whether it is about the time and volume of deliveries."""
 
+    column_fields: ClassVar[tuple[str, ...]] = ()
+    """Its fields that hold a column of the model, several, or None."""
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """The columns of the model that it names."""
+        held = (getattr(self, name) for name in self.column_fields)
+        return tuple(
+            name for one in held for name in ((one,) if isinstance(one, str) else one or ())
+        )
+
     @property
     def text(self) -> str:
         """The demand in a few words: `>= 1`, `one of A, B`, `unique by (a, b)`."""

@@ -64,6 +64,7 @@ class Unique(DemandBase):
     """
 
     dimension: ClassVar[str | None] = "uniqueness"
+    column_fields: ClassVar[tuple[str, ...]] = ("columns",)
 
     columns: tuple[str, ...]
 
@@ -80,6 +81,7 @@ class Refers(DemandBase):
     """
 
     dimension: ClassVar[str | None] = "consistency"
+    column_fields: ClassVar[tuple[str, ...]] = ("columns",)
 
     columns: tuple[str, ...]
     dataset: str
@@ -95,6 +97,7 @@ class Complete(DemandBase):
     """At least this share of the values is not NULL."""
 
     dimension: ClassVar[str | None] = "completeness"
+    column_fields: ClassVar[tuple[str, ...]] = ("column",)
 
     column: str
     share: float
@@ -122,6 +125,7 @@ class Distinct(DemandBase):
     """At most this share of the rows repeats another row in these columns."""
 
     dimension: ClassVar[str | None] = "uniqueness"
+    column_fields: ClassVar[tuple[str, ...]] = ("columns",)
 
     columns: tuple[str, ...]
     duplicates: float

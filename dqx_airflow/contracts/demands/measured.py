@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dqx_airflow.contracts.demands.base import DemandBase
 from dqx_airflow.contracts.demands.wording import (
@@ -51,6 +52,8 @@ class MetricRule(DemandBase):
     those that a metric such as `invalid_count` accepts or counts; for `most_common`, those allowed
     as the most common value.
     """
+
+    column_fields: ClassVar[tuple[str, ...]] = ("arguments",)
 
     metric: str
     arguments: tuple[str, ...]

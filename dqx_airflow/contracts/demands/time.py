@@ -14,16 +14,36 @@ from dqx_airflow.contracts.demands.wording import (
 )
 
 
+class DemandOnPeriod(DemandBase):
+    """A demand on the time between the values of a column and something else."""
+
+    __slots__ = ()
+
+    odcs_property: ClassVar[str]
+    """What `slaProperties` of ODCS call it."""
+    column: str | None
+
+    @property
+    def seconds(self) -> float:
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
-class Fresh(DemandBase):
+class Fresh(DemandOnPeriod):
     """The latest value of the column is at most this many seconds old. Without a column it is the
     only timestamp of the model, or the date column of its dataset."""
 
     dimension: ClassVar[str | None] = "timeliness"
     is_service_level: ClassVar[bool] = True
+    odcs_property: ClassVar[str] = "freshness"
+    column_fields: ClassVar[tuple[str, ...]] = ("column",)
 
     column: str | None
     age_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.age_s
 
     @property
     def text(self) -> str:
@@ -36,6 +56,7 @@ class Prompt(DemandBase):
 
     dimension: ClassVar[str | None] = "timeliness"
     is_service_level: ClassVar[bool] = True
+    column_fields: ClassVar[tuple[str, ...]] = ("source", "processed")
 
     source: str
     processed: str
@@ -50,7 +71,7 @@ class Prompt(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class Retained(DemandBase):
+class Retained(DemandOnPeriod):
     """The earliest value of the column is at most this many seconds old.
 
     Without a column it is found as that of `Fresh`.
@@ -58,9 +79,15 @@ class Retained(DemandBase):
 
     dimension: ClassVar[str | None] = "conformity"
     is_service_level: ClassVar[bool] = True
+    odcs_property: ClassVar[str] = "retention"
+    column_fields: ClassVar[tuple[str, ...]] = ("column",)
 
     column: str | None
     period_s: float
+
+    @property
+    def seconds(self) -> float:
+        return self.period_s
 
     @property
     def text(self) -> str:
@@ -98,6 +125,7 @@ class HourlyVolume(DemandBase):
 
     dimension: ClassVar[str | None] = "coverage"
     is_service_level: ClassVar[bool] = True
+    column_fields: ClassVar[tuple[str, ...]] = ("column",)
 
     column: str | None
     low: float | None
@@ -110,16 +138,22 @@ class HourlyVolume(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class Arrives(DemandBase):
+class Arrives(DemandOnPeriod):
     """Every interval of this many seconds has new rows, on any day of it; with a `schedule` since
     the last delivery day: `monthly`, or a cron expression."""
 
     dimension: ClassVar[str | None] = "timeliness"
     is_service_level: ClassVar[bool] = True
+    odcs_property: ClassVar[str] = "frequency"
+    column_fields: ClassVar[tuple[str, ...]] = ("column",)
 
     column: str | None
     interval_s: float
     schedule: str | None = None
+
+    @property
+    def seconds(self) -> float:
+        return self.interval_s
 
     @property
     def text(self) -> str:

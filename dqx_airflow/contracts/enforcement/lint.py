@@ -21,17 +21,14 @@ from dqx_airflow.contracts.compile.rule_context import RuleContext
 from dqx_airflow.contracts.demands import (
     AllComplete,
     AmongRows,
-    Arrives,
     Complete,
     Demand,
     Distinct,
     Fresh,
-    HourlyVolume,
     MetricRule,
     Prompt,
     QueryGives,
     Refers,
-    Retained,
     RowsSatisfy,
     Unique,
     Volume,
@@ -188,7 +185,7 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
             columns = missing_columns(RuleContext(contract, model, way, rule))
             named: Iterable[str] = dict.fromkeys(columns)
         else:
-            named = _columns_of(demand)
+            named = demand.named_columns
         for column in named:
             for diagnostic in _no_field(model, column, span):
                 # SQL may read columns of the table that are not in the contract.
@@ -210,25 +207,6 @@ def _no_field(model: Model, column: str, span: Span) -> Iterator[Diagnostic]:
     if paths and column not in paths:
         message = f"'{model.name}' has no field '{column}'"
         yield Diagnostic(message, span, "E420", help=did_you_mean(column, paths))
-
-
-def _columns_of(demand: Demand) -> tuple[str, ...]:
-    match demand:
-        case Unique(columns=columns) | Distinct(columns=columns) | Refers(columns=columns):
-            return columns
-        case MetricRule(arguments=columns):
-            return columns
-        case Fresh(column=None) | Retained(column=None):
-            return ()
-        case (
-            Complete(column=str(column)) | Fresh(column=str(column)) | Retained(column=str(column))
-        ):
-            return (column,)
-        case HourlyVolume(column=str(column)) | Arrives(column=str(column)):
-            return (column,)
-        case Prompt(source=source, processed=processed):
-            return source, processed
-    return ()
 
 
 def _examples(contract: Contract) -> Iterator[Diagnostic]:

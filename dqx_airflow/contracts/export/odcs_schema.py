@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dqx_airflow.contracts.demands import (
-    Arrives,
     Bound,
     Demand,
-    Fresh,
     HasFormat,
     Length,
     MultipleOf,
@@ -20,10 +18,10 @@ from dqx_airflow.contracts.demands import (
     Presence,
     Refers,
     Required,
-    Retained,
     Unique,
     UniqueItems,
 )
+from dqx_airflow.contracts.demands.time import DemandOnPeriod
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
@@ -50,11 +48,6 @@ _BOUNDS = {
     ">": "exclusiveMinimum",
     "<=": "maximum",
     "<": "exclusiveMaximum",
-}
-_SERVICE: dict[type[Demand], str] = {
-    Fresh: "freshness",
-    Retained: "retention",
-    Arrives: "frequency",
 }
 _UNITS = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "minutes"))
 _MARK = "sensitive"
@@ -198,17 +191,12 @@ class SchemaWriter:
 
     def _is_service(self, model: Model, rule: Rule) -> bool:
         """Adds the service level that is equivalent to a rule, if there is one."""
-        name = _SERVICE.get(type(rule.demand))
-        column = getattr(rule.demand, "column", None)
-        if name is None or column is None:
+        demand = rule.demand
+        if not isinstance(demand, DemandOnPeriod) or demand.column is None:
             return False
-        match rule.demand:
-            case Fresh(age_s=seconds) | Retained(period_s=seconds) | Arrives(interval_s=seconds):
-                value, unit = _duration(seconds)
-            case _:
-                return False
-        element = f"{model.name}.{plain_name(column)}"
-        level = {"property": name, "value": value, "unit": unit, "element": element}
+        value, unit = _duration(demand.seconds)
+        element = f"{model.name}.{plain_name(demand.column)}"
+        level = {"property": demand.odcs_property, "value": value, "unit": unit, "element": element}
         self.service.append(level)
         return True
 
