@@ -26,10 +26,10 @@ from dqx_airflow.results.store import arrow_table, open_or_create
 from dqx_airflow.results.tables import ResultsRoot, locate
 from dqx_airflow.values import (
     Attempt,
+    DatasetField,
     DatasetSnapshot,
     EnforcedContract,
     FailingRow,
-    Field,
     GateReport,
     MetricResult,
     Outcome,
@@ -104,7 +104,7 @@ def report_of(run: Run, assertions: int = 20) -> GateReport:
     sample = tuple(FailingRow("orders", "NULL", f'{{"id": {number}}}') for number in range(2))
     verdicts.append(replace(passed, name="last", status=Status.FAILED, failing_rows=sample))
     metrics = tuple(MetricResult("null_count", f"column_{n}", n) for n in range(20))
-    fields = tuple(Field(f"column_{n}", "decimal(18,2)") for n in range(20))
+    fields = tuple(DatasetField(f"column_{n}", "decimal(18,2)") for n in range(20))
     return GateReport(
         run_id=run.run_id,
         run_key=RunKey(run.gate, run.date, run.scheduler_run),

@@ -13,10 +13,10 @@ import pytest
 from dqx_airflow import values
 from dqx_airflow.values import (
     Attempt,
+    DatasetField,
     DatasetRef,
     DatasetSnapshot,
     FailingRow,
-    Field,
     GateReport,
     GateRequest,
     MetricResult,
@@ -83,7 +83,7 @@ SNAPSHOT = DatasetSnapshot(
     "delta",
     version=7,
     rows=0,
-    fields=(Field("price", "decimal(18,2)"), Field("a", "struct<b:array<int>>")),
+    fields=(DatasetField("price", "decimal(18,2)"), DatasetField("a", "struct<b:array<int>>")),
     metrics=(MetricResult("sum", "price", 0.1), MetricResult("num_rows", None, 0)),
     quarantined=0,
     condition="`ds` IN (DATE'2024-03-02')",

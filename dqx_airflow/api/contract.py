@@ -31,7 +31,7 @@ from dqx_airflow.plan.clauses import unenforced_verdicts, with_clauses
 from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.plan.selection import selected_clauses
 from dqx_airflow.reference.table import Table
-from dqx_airflow.values import Field, SourceFile, Status, Verdict
+from dqx_airflow.values import DatasetField, SourceFile, Status, Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -242,7 +242,7 @@ def assert_contract(
     columns: Any = getattr(frame, "dtypes", None)
     if columns is None:
         raise RequestError(f"{type(frame).__name__} is not a DataFrame", "pass a Spark DataFrame")
-    table = Table(tuple(Field(name, spark_type) for name, spark_type in columns), ())
+    table = Table(tuple(DatasetField(name, spark_type) for name, spark_type in columns), ())
     (name,) = narrowed.models
     results = narrowed.run(MemoryDatabase({name: table}), date.today(), allow_empty=True)
     if not results.report.verdicts:

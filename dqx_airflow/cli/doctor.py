@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TextFormat
+from dqx_airflow.cli.formats import TextOrJson
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
@@ -25,8 +25,8 @@ def doctor(
         ),
     ] = None,
     format: Annotated[
-        TextFormat, typer.Option(help="Output format: text or json.")
-    ] = TextFormat.TEXT,
+        TextOrJson, typer.Option(help="Output format: text or json.")
+    ] = TextOrJson.TEXT,
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
 
@@ -41,7 +41,7 @@ def doctor(
     # What the checked parts log is in the findings; here it would stand in between.
     logging.getLogger().addHandler(logging.NullHandler())
     checks = all_checks(connection, results_root, os.environ)
-    if format is TextFormat.JSON:
+    if format is TextOrJson.JSON:
         findings = examine(checks)
         typer.echo(as_json(findings))
     else:

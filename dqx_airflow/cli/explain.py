@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TextFormat
+from dqx_airflow.cli.formats import TextOrJson
 from dqx_airflow.cli.run.options import (
     DimensionOption,
     ExcludeTagOption,
@@ -61,8 +61,8 @@ def explain(
     severity: SeverityOption = None,
     dimension: DimensionOption = None,
     format: Annotated[
-        TextFormat, typer.Option(help="Output format: text or json.")
-    ] = TextFormat.TEXT,
+        TextOrJson, typer.Option(help="Output format: text or json.")
+    ] = TextOrJson.TEXT,
 ) -> None:
     """Show how a suite is processed: its tokens, its tree, the expanded suite, or the plan. Or
     explain the code of an error or a warning.
@@ -107,7 +107,7 @@ def explain(
     typer.echo(text)
 
 
-def _explain_code(code: str, format: TextFormat) -> None:
+def _explain_code(code: str, format: TextOrJson) -> None:
     """Prints the page of a code: drawn in a terminal, else as it is written."""
     from dqx_airflow.diagnostics.codes import CODES
     from dqx_airflow.diagnostics.nearest import did_you_mean
@@ -116,7 +116,7 @@ def _explain_code(code: str, format: TextFormat) -> None:
     if code not in CODES:
         typer.echo(f"error: unknown code {code}: {did_you_mean(code, CODES)}", err=True)
         raise typer.Exit(EXIT_ERRORS)
-    if format is TextFormat.JSON:
+    if format is TextOrJson.JSON:
         import json
 
         typer.echo(json.dumps({"code": code, "title": CODES[code], "page": page(code)}, indent=2))
@@ -130,13 +130,13 @@ def _explain_code(code: str, format: TextFormat) -> None:
         typer.echo(page(code).rstrip())
 
 
-def _tokens(source: SourceFile, format: TextFormat) -> str:
+def _tokens(source: SourceFile, format: TextOrJson) -> str:
     import json
 
     from dqx_airflow.dql.syntax.parser import tokens
 
     rows = [(token.type, str(token), token.line, token.column) for token in tokens(source)]
-    if format is TextFormat.JSON:
+    if format is TextOrJson.JSON:
         names = ("type", "text", "line", "column")
         return json.dumps([dict(zip(names, item, strict=True)) for item in rows], indent=2)
     return "\n".join(f"{line}:{column}\t{type}\t{text}" for type, text, line, column in rows)
@@ -147,7 +147,7 @@ def _shown(
     checked: Checked,
     stage: SuiteStage,
     day: date,
-    format: TextFormat,
+    format: TextOrJson,
     selection: Selection | None,
 ) -> str:
     from dqx_airflow.dql.printer import show_suite
@@ -155,13 +155,13 @@ def _shown(
 
     if stage is SuiteStage.TREE:
         file = parse(source).file
-        return _json(file) if format is TextFormat.JSON else _outline(file)
+        return _json(file) if format is TextOrJson.JSON else _outline(file)
     assert checked.suite is not None
     if stage is SuiteStage.SUITE:
         # What an alias names has been put in its place.
         own = tuple(item for item in checked.suite.constants if "." not in item.name.text)
         suite = replace(checked.suite, constants=own)
-        return _json(suite) if format is TextFormat.JSON else show_suite(suite).rstrip()
+        return _json(suite) if format is TextOrJson.JSON else show_suite(suite).rstrip()
     return _plan(source, checked, day, format, selection)
 
 
@@ -169,7 +169,7 @@ def _plan(
     source: SourceFile,
     checked: Checked,
     day: date,
-    format: TextFormat,
+    format: TextOrJson,
     selection: Selection | None,
 ) -> str:
     """:raises RequestError: nothing is selected, or what is not there."""
@@ -185,7 +185,7 @@ def _plan(
         chosen = choose(suite, source, datasets, day, selection)
         datasets = tuple(ref for ref in datasets if ref.name in chosen.datasets)
     plan = resolve(suite, source, datasets, day, chosen=chosen)
-    return _json(plan) if format is TextFormat.JSON else describe_plan(plan)
+    return _json(plan) if format is TextOrJson.JSON else describe_plan(plan)
 
 
 def _json(value: object) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from enum import Enum
 
 
-class TextFormat(str, Enum):
+class TextOrJson(str, Enum):
     """For people, or as JSON."""
 
     TEXT = "text"
     JSON = "json"
 
 
-class TableFormat(str, Enum):
+class TableOrJson(str, Enum):
     """A table for people, or JSON."""
 
     TABLE = "table"

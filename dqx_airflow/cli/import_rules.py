@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TableFormat
+from dqx_airflow.cli.formats import TableOrJson
 from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.migration.double_quotes import DoubleQuotes
 
@@ -59,9 +59,9 @@ def import_rules(
         typer.Option(help="Exit with 1 for rules that are: not-translated, different."),
     ] = FailOnUntranslated.NOT_TRANSLATED,
     format: Annotated[
-        TableFormat,
-        typer.Option(help="TableFormat of the account on standard error: table or json."),
-    ] = TableFormat.TABLE,
+        TableOrJson,
+        typer.Option(help="Format of the report on standard error: table or json."),
+    ] = TableOrJson.TABLE,
 ) -> None:
     """Translate rule files of other tools to a DQL suite, with an account of every rule.
 
@@ -97,7 +97,7 @@ def import_rules(
         raise typer.Exit(EXIT_WRONG)
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
     _write(suite.text, output)
-    if format is TableFormat.JSON:
+    if format is TableOrJson.JSON:
         typer.echo(_as_json(suite.rules), err=True)
     else:
         _print_table(suite.rules)

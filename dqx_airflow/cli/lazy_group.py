@@ -32,9 +32,9 @@ def group_of(verbs: Mapping[str, str], kind: type[TyperGroup] = TyperGroup) -> t
     Each is a function, or a `typer.Typer` that has verbs of its own.
     """
 
-    class Group(kind):  # type: ignore[valid-type,misc]
+    class LazyGroup(kind):  # type: ignore[valid-type,misc]
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
             self.commands = _Verbs(verbs)
 
-    return Group
+    return LazyGroup

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from dqx_airflow.cli.formats import TextFormat
+from dqx_airflow.cli.formats import TextOrJson
 from dqx_airflow.cli.results_root import ROOT_VARIABLES
 
 app = typer.Typer(help="Manage the lineage events of gates.", no_args_is_help=True)
@@ -43,8 +43,8 @@ def flush(
         float, typer.Option("--timeout", min=0.1, help="The maximum duration, in seconds.")
     ] = 60.0,
     output: Annotated[
-        TextFormat, typer.Option("--format", help="Output format: text or json.")
-    ] = TextFormat.TEXT,
+        TextOrJson, typer.Option("--format", help="Output format: text or json.")
+    ] = TextOrJson.TEXT,
 ) -> None:
     """Send the lineage events that gates could not send, with OpenLineage's own configuration.
 
@@ -72,7 +72,7 @@ def flush(
 
         with LineageEmitter(folder, patience=Patience(timeout, _EACH_S)) as emitter:
             sent, left = emitter.resend()
-    if output is TextFormat.JSON:
+    if output is TextOrJson.JSON:
         typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))
     else:
         typer.echo(f"{sent} sent, {left} left in {folder}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from dqx_airflow.cli.formats import TextFormat
+from dqx_airflow.cli.formats import TextOrJson
 from dqx_airflow.cli.results_root import ROOT_VARIABLES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _Root = Annotated[
         "--root", envvar=ROOT_VARIABLES, help="The root of the results store: a path or URI."
     ),
 ]
-_Format = Annotated[TextFormat, typer.Option("--format", help="Output format: table or json.")]
+_Format = Annotated[TextOrJson, typer.Option("--format", help="Output format: table or json.")]
 
 
 @app.command("list")
@@ -53,7 +53,7 @@ def list_(
     all_attempts: Annotated[
         bool, typer.Option("--all-attempts", help="Include attempts that a later one superseded.")
     ] = False,
-    output: _Format = TextFormat.TEXT,
+    output: _Format = TextOrJson.TEXT,
 ) -> None:
     """List the runs of gates, newest first."""
     from dqx_airflow.errors import DqxError
@@ -73,7 +73,7 @@ def list_(
         )
     except DqxError as error:
         _fail(error)
-    if output is TextFormat.JSON:
+    if output is TextOrJson.JSON:
         _print_json(runs)
     elif runs:
         from dqx_airflow.cli.reports import console_for
@@ -94,7 +94,7 @@ def show(
         bool,
         typer.Option("--rows", help="Show all sampled failing rows instead of the first three."),
     ] = False,
-    output: _Format = TextFormat.TEXT,
+    output: _Format = TextOrJson.TEXT,
 ) -> None:
     """Show one run: every assertion, with the reason if it did not pass."""
     from dqx_airflow.errors import DqxError
@@ -111,14 +111,14 @@ def show(
             err=True,
         )
         raise typer.Exit(_WRONG_CALL)
-    if output is TextFormat.JSON:
+    if output is TextOrJson.JSON:
         _print_json(report)
     else:
         _print_report(report, root, all_rows=rows)
 
 
 @app.command("optimize")
-def optimize(*, root: _Root = None, output: _Format = TextFormat.TEXT) -> None:
+def optimize(*, root: _Root = None, output: _Format = TextOrJson.TEXT) -> None:
     """Merge the small files of the store, and partition a store of an older version by month.
 
     Gates may run at the same time. If it is interrupted, run it again.
@@ -142,7 +142,7 @@ def prune(
         ),
     ],
     root: _Root = None,
-    output: _Format = TextFormat.TEXT,
+    output: _Format = TextOrJson.TEXT,
 ) -> None:
     """Delete old runs, with their results, failing rows and states.
 
@@ -171,7 +171,7 @@ def vacuum(
         bool, typer.Option("--dry-run", help="Only count the files that would be deleted.")
     ] = False,
     root: _Root = None,
-    output: _Format = TextFormat.TEXT,
+    output: _Format = TextOrJson.TEXT,
 ) -> None:
     """Delete the files that `optimize`, `prune` and the gates have replaced.
 
@@ -190,7 +190,7 @@ def vacuum(
 def _tend(
     root: str | None,
     work: Callable[[str, dict[str, str] | None], tuple[Upkeep, ...]],
-    output: TextFormat,
+    output: TextOrJson,
 ) -> None:
     """Works on the store, and prints what was done to each of its tables."""
     from dqx_airflow.errors import DqxError
@@ -200,7 +200,7 @@ def _tend(
         done = work(_given(root), storage_options_of(os.environ))
     except DqxError as error:
         _fail(error)
-    if output is TextFormat.JSON:
+    if output is TextOrJson.JSON:
         _print_json(done)
         return
     from dqx_airflow.cli.reports import console_for, table_of

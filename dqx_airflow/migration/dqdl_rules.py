@@ -11,7 +11,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dqx_airflow.migration.dqdl_syntax import DqdlCondition, DqdlRule, Duration, Keyword, Timestamp
+from dqx_airflow.migration.dqdl_syntax import (
+    DqdlCondition,
+    DqdlKeyword,
+    DqdlRule,
+    Duration,
+    Timestamp,
+)
 from dqx_airflow.migration.dql_text import (
     column_text,
     columns_text,
@@ -259,8 +265,8 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
 
 def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
     """A predicate that is never NULL: DQDL says what becomes of NULL, condition by condition."""
-    words = [one.text for one in condition.operands if isinstance(one, Keyword)]
-    plain = [one for one in condition.operands if not isinstance(one, Keyword)]
+    words = [one.text for one in condition.operands if isinstance(one, DqdlKeyword)]
+    plain = [one for one in condition.operands if not isinstance(one, DqdlKeyword)]
     if any(isinstance(one, Duration) for one in plain):
         raise UntranslatableError("a duration has no counterpart here")
     there, missing = f"{column} is not null", f"{column} is null"

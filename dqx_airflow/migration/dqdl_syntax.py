@@ -32,7 +32,7 @@ class DqdlCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class Keyword:
+class DqdlKeyword:
     """NULL, EMPTY or WHITESPACES_ONLY."""
 
     text: str
@@ -121,7 +121,7 @@ def _operand(tree: Any) -> Any:
         case "string":
             return _string(tree.children[0])
         case "keyword":
-            return Keyword(str(tree.children[0]).upper())
+            return DqdlKeyword(str(tree.children[0]).upper())
         case "duration":
             count, unit = map(str, tree.children)
             return Duration(f"{count} {unit}")

@@ -19,7 +19,6 @@ from dqx_airflow.patterns.characters import Characters
 from dqx_airflow.patterns.syntax import ExplodingError
 from dqx_airflow.patterns.tree import (
     Anything,
-    Assertion,
     Choice,
     Concatenation,
     End,
@@ -28,6 +27,7 @@ from dqx_airflow.patterns.tree import (
     One,
     Repeat,
     Start,
+    ZeroWidth,
 )
 
 _COPIES = 10
@@ -86,7 +86,7 @@ class _Automaton:
                 self._join(one.last, one.first)
                 empty = 1 if node.is_reference else 0
                 return _Part(one.first, one.last, empty, is_free=False, free_ends=one.free_ends)
-            case Assertion() | Start():
+            case ZeroWidth() | Start():
                 return _Part({}, {}, 1, is_free=False, free_ends=frozenset())
             case Group(body=body, kind="plain"):
                 return self.part(body, room)
@@ -205,7 +205,7 @@ def starts_anchored(node: Node) -> bool:
         case Start():
             return True
         case Concatenation(items=items):
-            ahead = (Assertion,)
+            ahead = (ZeroWidth,)
             first = next(
                 (
                     item

@@ -23,7 +23,6 @@ from dqx_airflow.patterns.characters import Characters
 from dqx_airflow.patterns.syntax import ExplodingError, read
 from dqx_airflow.patterns.tree import (
     Anything,
-    Assertion,
     Choice,
     Concatenation,
     End,
@@ -32,6 +31,7 @@ from dqx_airflow.patterns.tree import (
     One,
     Repeat,
     Start,
+    ZeroWidth,
     parts_of,
     shortest,
 )
@@ -303,7 +303,7 @@ def _is_decided(node: Node, follow: Characters) -> bool:
             return node.mode != "lazy" and _is_left_in_one_way(node, follow)
         case Group(body=body, kind="plain"):
             return _is_decided(body, follow)
-        case One() | End() | Start() | Assertion():
+        case One() | End() | Start() | ZeroWidth():
             return True
         case _:
             return False

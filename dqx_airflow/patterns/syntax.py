@@ -13,7 +13,6 @@ from dqx_airflow.patterns.characters import Characters
 from dqx_airflow.patterns.tree import (
     NOTHING,
     Anything,
-    Assertion,
     Choice,
     Concatenation,
     End,
@@ -24,6 +23,7 @@ from dqx_airflow.patterns.tree import (
     One,
     Repeat,
     Start,
+    ZeroWidth,
     longest,
     shortest,
 )
@@ -182,9 +182,9 @@ class _PatternReader:
                 ends = r"[^\n\r\u0085\u2028\u2029]"
                 return [One(chars.LINE_ENDS.inverted(), ends)]
             case "^":
-                return [Assertion("^") if "m" in self.flags else Start()]
+                return [ZeroWidth("^") if "m" in self.flags else Start()]
             case "$":
-                return [Assertion("$") if "m" in self.flags else End(start, 1)]
+                return [ZeroWidth("$") if "m" in self.flags else End(start, 1)]
             case "*" | "+" | "?":
                 raise PatternError("nothing to repeat")
             case "{":
@@ -251,7 +251,7 @@ class _PatternReader:
             case "b" | "B" | "G":
                 if self._sees("{"):
                     raise PatternError(r"\b{...} is not supported")
-                return [Assertion("\\" + character)]
+                return [ZeroWidth("\\" + character)]
             case "Q":
                 end = self.pattern.find(r"\E", self.position)
                 quoted = self.pattern[self.position : end if end >= 0 else None]

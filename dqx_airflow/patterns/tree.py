@@ -60,7 +60,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Assertion:
+class ZeroWidth:
     """A place without width: `^` or `$` of a line, `\\b`, `\\B` or `\\G`."""
 
     written: str
@@ -94,7 +94,7 @@ class Anything:
         return self.group is not None
 
 
-Node: TypeAlias = One | Concatenation | Choice | Repeat | Group | Assertion | Start | End | Anything
+Node: TypeAlias = One | Concatenation | Choice | Repeat | Group | ZeroWidth | Start | End | Anything
 
 
 NOTHING = Concatenation(())

@@ -20,12 +20,12 @@ from dqx_airflow.metrics.types import canonical_type
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
-    Condition,
-    Constant,
+    ConstantTerm,
     Measured,
     MetricRequest,
     Now,
     PlannedAssertion,
+    PlannedCondition,
     Term,
     requests_of,
 )
@@ -56,7 +56,7 @@ class ClaimCompiler:
 
     def compile(
         self, assertion: nodes.Assertion
-    ) -> tuple[Term, Condition, nodes.Expression | nodes.Claim]:
+    ) -> tuple[Term, PlannedCondition, nodes.Expression | nodes.Claim]:
         """The term, its condition, and the node that carets are drawn under."""
         claim = assertion.claim
         if isinstance(claim, nodes.Rows):
@@ -93,47 +93,47 @@ class ClaimCompiler:
                 planned = self._condition(condition, None if tolerance is None else tolerance.value)
                 return self.terms.term(expression), planned, expression
 
-    def _rows(self, claim: nodes.Rows) -> tuple[Term, Condition]:
+    def _rows(self, claim: nodes.Rows) -> tuple[Term, PlannedCondition]:
         if claim.share is None:
             return self._violating_rows(claim.predicate, None)
         predicate = settled(claim.predicate, self.terms.constants)
         share = self.terms.measured("satisfying_share", (predicate,))
-        bound = Constant(claim.share.value)
-        return share, Condition(">=", (bound,), f">= {show_number(claim.share)} of rows")
+        bound = ConstantTerm(claim.share.value)
+        return share, PlannedCondition(">=", (bound,), f">= {show_number(claim.share)} of rows")
 
     def _violating_rows(
         self, predicate: nodes.Expression, call: nodes.Call | None
-    ) -> tuple[Term, Condition]:
+    ) -> tuple[Term, PlannedCondition]:
         arguments = (settled(predicate, self.terms.constants),)
         term = self.terms.measured("violating_rows", arguments, call)
-        return term, Condition("==", (Constant(0),), "== 0 violating rows")
+        return term, PlannedCondition("==", (ConstantTerm(0),), "== 0 violating rows")
 
-    def _in_values(self, values: nodes.Call, choices: nodes.Call) -> tuple[Term, Condition]:
+    def _in_values(self, values: nodes.Call, choices: nodes.Call) -> tuple[Term, PlannedCondition]:
         member = nodes.Member(values.arguments[0], choices, values.span)
         return self._violating_rows(member, values)
 
-    def _in_list(self, call: nodes.Call, choices: nodes.Listing) -> tuple[Term, Condition]:
+    def _in_list(self, call: nodes.Call, choices: nodes.Listing) -> tuple[Term, PlannedCondition]:
         metric = METRICS["unlisted_common_values"]
         given = (*call.arguments, choices)
         arguments = tuple(map(self.terms.argument, metric.arguments, given))
         term = self.terms.measured(metric.name, arguments, call)
-        return term, Condition("==", (Constant(0),), f"in {show(choices)}")
+        return term, PlannedCondition("==", (ConstantTerm(0),), f"in {show(choices)}")
 
-    def _column(self, claim: nodes.HasColumn) -> tuple[Term, Condition]:
+    def _column(self, claim: nodes.HasColumn) -> tuple[Term, PlannedCondition]:
         term = self.terms.measured("column_type", (column_name(claim.column),))
         if claim.type is None:
-            return term, Condition("is not None", (), "exists")
+            return term, PlannedCondition("is not None", (), "exists")
         if not claim.is_exact:
             wanted = canonical_type(claim.type.value, TYPE_WORDS)
-            return term, Condition("fits", (Constant(wanted),), f"fits {wanted}")
+            return term, PlannedCondition("fits", (ConstantTerm(wanted),), f"fits {wanted}")
         wanted = canonical_type(claim.type.value)
-        return term, Condition("==", (Constant(wanted),), f"type {wanted}")
+        return term, PlannedCondition("==", (ConstantTerm(wanted),), f"type {wanted}")
 
-    def _composite(self, claim: nodes.Composite) -> tuple[Term, Condition]:
+    def _composite(self, claim: nodes.Composite) -> tuple[Term, PlannedCondition]:
         """The parts, each under the filters around it; profiles do not scale them."""
         parts = tuple(map(self._part, claim.parts))
         text = _HOLDING[claim.junctor].format(len(parts))
-        return Claimed(claim.junctor, parts), Condition("hold", (), text)
+        return Claimed(claim.junctor, parts), PlannedCondition("hold", (), text)
 
     def _part(self, part: nodes.Assertion) -> PlannedAssertion:
         terms = replace(self.terms, around=joined(self.terms.around, part.where))
@@ -148,7 +148,7 @@ class ClaimCompiler:
             nodes.DEFAULT_SEVERITY,
         )
 
-    def _rows_match(self, claim: nodes.RowsMatch) -> tuple[Term, Condition]:
+    def _rows_match(self, claim: nodes.RowsMatch) -> tuple[Term, PlannedCondition]:
         keys = tuple(map(column_name, claim.keys.items))
         items = claim.compared.items if claim.compared is not None else ()
         compared = None if claim.compares_all else tuple(map(column_name, items))
@@ -157,44 +157,44 @@ class ClaimCompiler:
         dataset, allowed = column_name(claim.dataset), claim.allowing
         if allowed is None:
             term = Measured(MetricRequest(dataset, "mismatch_count", arguments, None))
-            return term, Condition("==", (Constant(0),), "== 0 rows that differ")
+            return term, PlannedCondition("==", (ConstantTerm(0),), "== 0 rows that differ")
         text = f"<= {show_number(allowed)} of rows"
         term = Measured(MetricRequest(dataset, "mismatch_share", arguments, None))
-        return term, Condition("<=", (Constant(allowed.value),), text)
+        return term, PlannedCondition("<=", (ConstantTerm(allowed.value),), text)
 
-    def _columns_match(self, claim: nodes.ColumnsMatch) -> tuple[Term, Condition]:
+    def _columns_match(self, claim: nodes.ColumnsMatch) -> tuple[Term, PlannedCondition]:
         dataset, arguments = column_name(claim.dataset), (column_name(claim.reference),)
         term = Measured(MetricRequest(dataset, "column_mismatch_count", arguments, None))
-        return term, Condition("==", (Constant(0),), "== 0 columns that differ")
+        return term, PlannedCondition("==", (ConstantTerm(0),), "== 0 columns that differ")
 
-    def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> tuple[Term, Condition]:
+    def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> tuple[Term, PlannedCondition]:
         newest = self.terms.measured("newest", (column_name(call.arguments[0]),), call)
         clock, zone = clock_of(by), zone_of(by)
-        due = Applied("deadline", (newest, Constant(clock), Constant(zone)))
-        return Now(), Condition("<=", (due,), f"by {clock} {zone}")
+        due = Applied("deadline", (newest, ConstantTerm(clock), ConstantTerm(zone)))
+        return Now(), PlannedCondition("<=", (due,), f"by {clock} {zone}")
 
     def _matches(
         self, call: nodes.Call, matches: nodes.MatchesShares, tolerance: nodes.Number | None
-    ) -> tuple[Term, Condition]:
+    ) -> tuple[Term, PlannedCondition]:
         shares = tuple((_literal(value), plain(share.value)) for value, share in matches.shares)
         arguments = (column_name(call.arguments[0]), shares)
         term = self.terms.measured("share_difference", arguments, call)
         most = DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value
         text = f"{show_condition(matches)} tolerance {format_value(most)}"
-        return term, Condition("<=", (Constant(most),), text)
+        return term, PlannedCondition("<=", (ConstantTerm(most),), text)
 
-    def _within(self, metric: nodes.Expression, within: nodes.WithinStddev) -> Condition:
+    def _within(self, metric: nodes.Expression, within: nodes.WithinStddev) -> PlannedCondition:
         """Near the mean of the days before the target date, which is not one of them."""
         days = window_days(within)
         window = tuple(self.terms.term(metric, day) for day in range(1, days + 1))
         mean, count = Applied("mean", window), self.terms.term(within.count)
         reach = Applied("*", (count, Applied("sample_stddev", window)))
         low, high = Applied("-", (mean, reach)), Applied("+", (mean, reach))
-        return Condition(
+        return PlannedCondition(
             "between", (low, high), f"within {show(within.count)} stddev of {days} days"
         )
 
-    def _shortcut(self, call: nodes.Call) -> tuple[Term, Condition]:
+    def _shortcut(self, call: nodes.Call) -> tuple[Term, PlannedCondition]:
         if call.name.text == "in_set":
             column, choices = call.arguments
             return self._violating_rows(nodes.Member(column, choices, call.span), call)
@@ -209,49 +209,51 @@ class ClaimCompiler:
                 term = Applied(function, (term, other))
             return term
 
-        zero = (Constant(0),)
+        zero = (ConstantTerm(0),)
         match call.name.text:
             case "unique":
                 term: Term = self.terms.measured("duplicate_count", (one_or_more(columns),), call)
-                return term, Condition("==", zero, "== 0 duplicates")
+                return term, PlannedCondition("==", zero, "== 0 duplicates")
             case "is_sorted":
                 order = parameter_of(call, "order_by")
                 assert order is not None
                 term = self.terms.measured("decrease_count", (*columns, column_name(order)), call)
-                return term, Condition("==", zero, "== 0 decreases")
+                return term, PlannedCondition("==", zero, "== 0 decreases")
             case "not_null":
-                return over_all("+", each("null_count")), Condition("==", zero, "== 0 nulls")
+                return over_all("+", each("null_count")), PlannedCondition("==", zero, "== 0 nulls")
             case "positive":
-                return over_all("min", each("minimum")), Condition(">", zero, "minimum > 0")
+                return over_all("min", each("minimum")), PlannedCondition(">", zero, "minimum > 0")
             case "non_negative":
-                return over_all("min", each("minimum")), Condition(">=", zero, "minimum >= 0")
+                return over_all("min", each("minimum")), PlannedCondition(
+                    ">=", zero, "minimum >= 0"
+                )
             case _:
-                return self.terms.measured("num_rows", (), call), Condition(">", zero, "> 0")
+                return self.terms.measured("num_rows", (), call), PlannedCondition(">", zero, "> 0")
 
     def _condition(
         self, condition: nodes.Comparison | nodes.Between | nodes.Is, tolerance: Number | None
-    ) -> Condition:
+    ) -> PlannedCondition:
         match condition:
             case nodes.Comparison(op=op, bound=bound):
                 text = f"{op} {self._bound_text(bound)}"
                 if tolerance is not None:
                     text += f" +/- {format_value(tolerance)}"
-                return Condition(op, (self._bound(bound),), text, tolerance)
+                return PlannedCondition(op, (self._bound(bound),), text, tolerance)
             case nodes.Between(low=low, high=high):
                 text = f"between {self._bound_text(low)} and {self._bound_text(high)}"
-                return Condition("between", (self._bound(low), self._bound(high)), text)
+                return PlannedCondition("between", (self._bound(low), self._bound(high)), text)
             case nodes.Is(keyword=nodes.Keyword.POSITIVE):
-                return Condition(">", (Constant(0),), "> 0")
+                return PlannedCondition(">", (ConstantTerm(0),), "> 0")
             case nodes.Is(keyword=nodes.Keyword.NEGATIVE):
-                return Condition("<", (Constant(0),), "< 0")
+                return PlannedCondition("<", (ConstantTerm(0),), "< 0")
             case nodes.Is(keyword=keyword):
-                return Condition(f"is {keyword.value}", (), f"is {keyword.value}")
+                return PlannedCondition(f"is {keyword.value}", (), f"is {keyword.value}")
 
     def _bound(self, node: nodes.Expression) -> Term:
         if isinstance(node, nodes.Truth):
-            return Constant(int(node.value))  # a metric over a boolean column yields 0 or 1
+            return ConstantTerm(int(node.value))  # a metric over a boolean column yields 0 or 1
         if isinstance(node, nodes.Text | nodes.Day):
-            return Constant(fold(node, {}))
+            return ConstantTerm(fold(node, {}))
         return self.terms.term(node)
 
     def _bound_text(self, node: nodes.Expression) -> str:
@@ -272,7 +274,9 @@ def claim_text(marked: nodes.Expression | nodes.Claim) -> str:
     return show_claim(marked) if isinstance(marked, _CLAIMS) else show(marked)
 
 
-def datasets_measured(check: nodes.Check, term: Term, condition: Condition) -> tuple[str, ...]:
+def datasets_measured(
+    check: nodes.Check, term: Term, condition: PlannedCondition
+) -> tuple[str, ...]:
     """The datasets that a claim measures, in its order; if none, the first one of its check."""
     requests = (request for part in (term, *condition.bounds) for request in requests_of(part))
     names = dict.fromkeys(name for request in requests for name in request.datasets)

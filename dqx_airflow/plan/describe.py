@@ -12,7 +12,7 @@ from dqx_airflow.exact import exact_text
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
-    Constant,
+    ConstantTerm,
     Measured,
     MetricRequest,
     Now,
@@ -60,7 +60,7 @@ def _argument(item: object) -> str:
 def describe_term(term: Term) -> str:
     """The term with its requests written out."""
     match term:
-        case Constant(value=value):
+        case ConstantTerm(value=value):
             return repr(value)
         case Now():
             return "now"

@@ -30,12 +30,12 @@ from dqx_airflow.plan.matching import is_about_rows
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
-    Condition,
-    Constant,
+    ConstantTerm,
     Measured,
     MetricRequest,
     Plan,
     PlannedAssertion,
+    PlannedCondition,
     RowPredicate,
     Scanned,
     Term,
@@ -206,7 +206,7 @@ def _chosen(request: MetricRequest, condition: str | None, types: RowTypes) -> s
 
 
 def _excess(
-    condition: Condition, value: MetricValue, bounds: Sequence[MetricValue]
+    condition: PlannedCondition, value: MetricValue, bounds: Sequence[MetricValue]
 ) -> _Excess | None:
     """None if a value is neither too large nor too small, for example with `!=`."""
     limit = bounds[0]
@@ -236,7 +236,7 @@ def _is_above(value: MetricValue, limit: MetricValue) -> bool:
     return bool(value > limit)  # type: ignore[operator]  # they were compared already
 
 
-def _with_tolerance(limit: MetricValue, condition: Condition, is_above: bool) -> MetricValue:
+def _with_tolerance(limit: MetricValue, condition: PlannedCondition, is_above: bool) -> MetricValue:
     if isinstance(limit, str) or limit is None:
         return limit
     tolerance = condition.tolerance or 0
@@ -274,7 +274,7 @@ def _blamed(term: Term, is_above: bool, *, is_whole: bool) -> Iterator[_RequestP
 
 def _is_positive(term: Term) -> bool:
     match term:
-        case Constant(value=int() | float() | Fraction() as value):
+        case ConstantTerm(value=int() | float() | Fraction() as value):
             return value > 0
         case Measured(request=request):
             return request.definition.unit is MetricUnit.ROWS

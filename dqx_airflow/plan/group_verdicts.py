@@ -16,7 +16,6 @@ from dqx_airflow.metrics.comparison import timestamp_of
 from dqx_airflow.plan.groupings import show_group
 from dqx_airflow.plan.masks import is_masked, reveals_comparison
 from dqx_airflow.plan.model import (
-    Condition,
     Group,
     GroupValues,
     JudgedGroups,
@@ -24,6 +23,7 @@ from dqx_airflow.plan.model import (
     MetricRequest,
     Plan,
     PlannedAssertion,
+    PlannedCondition,
     Scanned,
     requests_of,
     row_count,
@@ -253,7 +253,7 @@ class _Words:
 
 
 def expected_text(
-    condition: Condition, bounds: tuple[MetricValue, ...], *, is_hidden: bool = False
+    condition: PlannedCondition, bounds: tuple[MetricValue, ...], *, is_hidden: bool = False
 ) -> str:
     """The condition as text, with the values of its metrics, if known."""
     if not bounds or not any(True for bound in condition.bounds for _ in requests_of(bound)):
@@ -263,12 +263,12 @@ def expected_text(
 
 
 def _worst_first(
-    condition: Condition, groups: Iterable[Group], judged: Mapping[Group, Judged]
+    condition: PlannedCondition, groups: Iterable[Group], judged: Mapping[Group, Judged]
 ) -> list[Group]:
     return sorted(groups, key=lambda group: -_excess(condition, judged[group]))
 
 
-def _excess(condition: Condition, judged: Judged) -> float:
+def _excess(condition: PlannedCondition, judged: Judged) -> float:
     """The distance of a value beyond its limit; negative within it, infinite without a value."""
     value = _number(judged.scaled)
     bounds = [_number(bound) for bound in judged.bounds]

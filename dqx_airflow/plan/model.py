@@ -107,7 +107,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantTerm:
     value: MetricValue
 
 
@@ -139,11 +139,11 @@ class Claimed:
     parts: tuple[PlannedAssertion, ...]
 
 
-Term: TypeAlias = Constant | Now | Measured | Applied | Claimed
+Term: TypeAlias = ConstantTerm | Now | Measured | Applied | Claimed
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PlannedCondition:
     """`kind` is a comparison operator, `between`, `is None`, `is not None`, `fits` for types, or
     `hold` for claims.
 
@@ -203,7 +203,7 @@ class PlannedAssertion:
     datasets: tuple[str, ...]
     expression: str
     term: Term
-    condition: Condition
+    condition: PlannedCondition
     severity: Severity
     tags: tuple[str, ...] = ()
     multiplier: Exact = 1

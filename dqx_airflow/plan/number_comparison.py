@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dqx_airflow.exact import Number, nearest_float
-from dqx_airflow.plan.model import Applied, Claimed, Constant, Measured, Now, Term, requests_of
+from dqx_airflow.plan.model import Applied, Claimed, ConstantTerm, Measured, Now, Term, requests_of
 
 FLOAT_TOLERANCE = Fraction(1, 10**9)
 """Floats that differ by at most this much, relative to the larger one, are equal."""
@@ -113,7 +113,7 @@ def _picks(term: Term) -> bool:
             return request.definition.is_picked
         case Applied(function=function, terms=terms):
             return function in _PICKS and all(map(_picks, terms))
-        case Constant() | Now():
+        case ConstantTerm() | Now():
             return True
         case Claimed():
             return False

@@ -20,13 +20,13 @@ from dqx_airflow.plan.groupings import columns_of, groupings_of, judged_groups
 from dqx_airflow.plan.measured import reading_of
 from dqx_airflow.plan.model import (
     Chosen,
-    Condition,
-    Constant,
+    ConstantTerm,
     Cost,
     Measured,
     MetricRequest,
     Plan,
     PlannedAssertion,
+    PlannedCondition,
     requests_of,
     row_count,
 )
@@ -136,7 +136,7 @@ def _not_empty(ref: DatasetRef, on: date | None) -> PlannedAssertion:
         (ref.name,),
         "num_rows()",
         Measured(row_count(ref.name, on)),
-        Condition(">", (Constant(0),), "> 0"),
+        PlannedCondition(">", (ConstantTerm(0),), "> 0"),
         Severity.P1,
         is_implicit=True,
     )
@@ -159,7 +159,7 @@ def _well_formed(
         (ref.name,),
         "malformed_rows()",
         Measured(MetricRequest(ref.name, "malformed_rows", (tuple(asked),), on)),
-        Condition("==", (Constant(0),), "== 0 malformed rows"),
+        PlannedCondition("==", (ConstantTerm(0),), "== 0 malformed rows"),
         Severity.P1,
         is_implicit=True,
     )

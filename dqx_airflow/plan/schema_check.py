@@ -17,7 +17,7 @@ from dqx_airflow.metrics.types import WHOLE_SIZES, family_of
 from dqx_airflow.plan.model import Grouping, Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.row_types import RowTypes, TypeObjection, objection_to_comparison
-from dqx_airflow.values import Field
+from dqx_airflow.values import DatasetField
 
 INFINITE = "its result is infinite"
 """Why there is no value if a floating-point result overflows, or the data contain an infinity."""
@@ -36,7 +36,7 @@ class Schema:
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, dataset: str, fields: Iterable[Field]) -> Schema:
+    def of(cls, dataset: str, fields: Iterable[DatasetField]) -> Schema:
         return cls(dataset, {field.name: field.type for field in fields})
 
     def find(self, name: str) -> ColumnPath | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dqx_airflow.metrics.registry import ArgumentKind
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
-from dqx_airflow.values import DatasetRef, DatasetSnapshot, Field, MetricResult
+from dqx_airflow.values import DatasetField, DatasetRef, DatasetSnapshot, MetricResult
 
 
 def snapshot_of(
@@ -15,7 +15,7 @@ def snapshot_of(
     *,
     location: str | None = None,
     version: int | None = None,
-    fields: tuple[Field, ...] = (),
+    fields: tuple[DatasetField, ...] = (),
 ) -> DatasetSnapshot:
     """The snapshot of a dataset on the date of the plan; for an unreadable one only its
     location."""

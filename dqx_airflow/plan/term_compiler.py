@@ -17,7 +17,7 @@ from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments
 from dqx_airflow.plan.model import (
     Applied,
-    Constant,
+    ConstantTerm,
     Grouping,
     Measured,
     MetricRequest,
@@ -48,9 +48,9 @@ class TermCompiler:
         """The term of an expression, `lag` days before the date."""
         match node:
             case nodes.Name():
-                return Constant(fold(node, self.constants))
+                return ConstantTerm(fold(node, self.constants))
             case nodes.Number(value=value):
-                return Constant(value)
+                return ConstantTerm(value)
             case nodes.Negative(operand=operand):
                 return Applied("negative", (self.term(operand, lag),))
             case nodes.Arithmetic(op=op, left=left, right=right):
@@ -58,7 +58,7 @@ class TermCompiler:
             case nodes.Call():
                 return self._call(node, lag)
             case _:
-                return Constant(None)
+                return ConstantTerm(None)
 
     def _call(self, call: nodes.Call, lag: int) -> Term:
         name = call.name.text

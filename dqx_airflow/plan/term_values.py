@@ -11,7 +11,7 @@ from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
-    Constant,
+    ConstantTerm,
     Measured,
     MetricRequest,
     Now,
@@ -84,7 +84,7 @@ class KnownValues:
 def value_of(term: Term, measured: KnownValues) -> MetricValue:
     """The value of a term, or None."""
     match term:
-        case Constant(value=value):
+        case ConstantTerm(value=value):
             return plain(value)
         case Now():
             return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None

@@ -14,7 +14,6 @@ from dqx_airflow.patterns.characters import Characters
 from dqx_airflow.patterns.syntax import PatternError, read
 from dqx_airflow.patterns.tree import (
     Anything,
-    Assertion,
     Choice,
     Concatenation,
     End,
@@ -23,6 +22,7 @@ from dqx_airflow.patterns.tree import (
     One,
     Repeat,
     Start,
+    ZeroWidth,
 )
 
 _CONDITIONS = {
@@ -76,7 +76,7 @@ def _written(node: Node) -> str:
             return r"\A"
         case End():
             return r"\Z"
-        case Assertion(written=written) if written in _CONDITIONS:
+        case ZeroWidth(written=written) if written in _CONDITIONS:
             return _CONDITIONS[written]
         case Anything(group=int(number)):
             return rf"(?:\{number})"

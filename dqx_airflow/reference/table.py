@@ -19,7 +19,7 @@ from dqx_airflow.metrics.types import (
 )
 from dqx_airflow.reference.arithmetic import has_bits_for, narrowed
 from dqx_airflow.reference.texts import value_of
-from dqx_airflow.values import Field
+from dqx_airflow.values import DatasetField
 
 _CLASSES: dict[str, type] = {
     "string": str,
@@ -45,7 +45,7 @@ class Table:
     row stands the set of its columns whose text is no value, with None where the line is broken.
     """
 
-    fields: tuple[Field, ...]
+    fields: tuple[DatasetField, ...]
     rows: tuple[tuple[Any, ...], ...]
     texts: tuple[str, ...] | None = None
 
@@ -61,7 +61,7 @@ class Table:
                 raise TableError(f"row {number} has {len(row)} values for {len(types)} columns")
             cells = zip(types.items(), row, strict=True)
             held.append(tuple(_fitted(cell, type_, number, name) for (name, type_), cell in cells))
-        return cls(tuple(Field(name, type_) for name, type_ in types.items()), tuple(held))
+        return cls(tuple(DatasetField(name, type_) for name, type_ in types.items()), tuple(held))
 
     @classmethod
     def cast(cls, types: Mapping[str, str], rows: Iterable[Sequence[str | None]]) -> Table:
@@ -69,7 +69,7 @@ class Table:
 
         A row that is too short or too long is a broken line.
         """
-        fields = tuple(Field(name, type_) for name, type_ in types.items())
+        fields = tuple(DatasetField(name, type_) for name, type_ in types.items())
         held = []
         for row in rows:
             cells = [*row, *[None] * len(types)][: len(types)]

@@ -28,7 +28,7 @@ from dqx_airflow.plan.measured import keys_of, requests_behind
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
-    Constant,
+    ConstantTerm,
     Cost,
     Measured,
     MetricRequest,
@@ -378,10 +378,10 @@ class Backtest:
         """The values of a term on the days of a group. What no constant is in is remembered."""
         days = self._groups[number].days
         match term:
-            case Constant(value=value):
+            case ConstantTerm(value=value):
                 return (plain(value),) * len(days)
             case Applied(function=function, terms=terms) if any(
-                isinstance(part, Constant) for part in terms
+                isinstance(part, ConstantTerm) for part in terms
             ):
                 parts = (self._series_of(number, part, keys) for part in terms)
                 return [apply(function, values) for values in zip(*parts, strict=True)]

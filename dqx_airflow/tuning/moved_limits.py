@@ -7,7 +7,7 @@ from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.model import (
     Applied,
-    Constant,
+    ConstantTerm,
     Measured,
     PlannedAssertion,
     Term,
@@ -55,7 +55,7 @@ def _is_number(term: Term) -> bool:
 def number_of(term: Term) -> MetricValue:
     """The value of a term without metrics; None where it has none, or has metrics."""
     match term:
-        case Constant(value=value):
+        case ConstantTerm(value=value):
             return plain(value)
         case Applied(function=function, terms=terms):
             return apply(function, tuple(map(number_of, terms)))

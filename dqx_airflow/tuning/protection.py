@@ -23,7 +23,7 @@ from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
-from dqx_airflow.plan.model import Applied, Constant, PlannedAssertion, Term
+from dqx_airflow.plan.model import Applied, ConstantTerm, PlannedAssertion, Term
 from dqx_airflow.plan.profiles import Adjustment, adjust
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.tuning.proposals import ProposedForm
@@ -247,7 +247,7 @@ def _orders(kind: str, limits: int) -> tuple[str, ...]:
 def _number(term: Term) -> MetricValue:
     """The value of a term without metrics; None where it has none."""
     match term:
-        case Constant(value=value):
+        case ConstantTerm(value=value):
             return plain(value)
         case Applied(function=function, terms=terms):
             return apply(function, tuple(map(_number, terms)))

@@ -17,7 +17,7 @@ from dqx_airflow.values.contracts import (
     Responsible,
     UnenforcedClause,
 )
-from dqx_airflow.values.datasets import FORMATS, JDBC, MASK, DatasetRef, Field, ValidatedRows
+from dqx_airflow.values.datasets import FORMATS, JDBC, MASK, DatasetField, DatasetRef, ValidatedRows
 from dqx_airflow.values.json_form import from_json, to_json
 from dqx_airflow.values.outcomes import Outcome, Severity, Status, worst_outcome
 from dqx_airflow.values.report import (
@@ -51,12 +51,12 @@ __all__ = [
     "MASK",
     "Attempt",
     "ContractDescription",
+    "DatasetField",
     "DatasetRef",
     "DatasetSnapshot",
     "EnforcedClause",
     "EnforcedContract",
     "FailingRow",
-    "Field",
     "FieldDescription",
     "FieldSource",
     "GateOrigin",

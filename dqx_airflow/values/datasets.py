@@ -77,7 +77,7 @@ class DatasetRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DatasetField:
     """A column of a dataset, with its type as Spark writes it (`decimal(18,2)`)."""
 
     name: str

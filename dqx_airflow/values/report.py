@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from dqx_airflow.values.contracts import EnforcedContract
-from dqx_airflow.values.datasets import Field, ValidatedRows
+from dqx_airflow.values.datasets import DatasetField, ValidatedRows
 from dqx_airflow.values.outcomes import Outcome, Severity, Status
 from dqx_airflow.values.request import Attempt, Origin, PartialRun, RunKey
 from dqx_airflow.values.sources import SourceDigest, Span
@@ -119,7 +119,7 @@ class DatasetSnapshot:
     format: str
     version: int | None = None
     rows: int | None = None
-    fields: tuple[Field, ...] = ()
+    fields: tuple[DatasetField, ...] = ()
     metrics: tuple[MetricResult, ...] = ()
     quarantined: int | None = None
     condition: str | None = None

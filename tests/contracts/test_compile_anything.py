@@ -88,7 +88,7 @@ DEMANDS = st.one_of(
     st.builds(demands.Unique, COLUMNS),
     st.builds(demands.Refers, COLUMNS, NAMES, COLUMNS),
     st.builds(demands.Pattern, PATTERNS),
-    st.builds(demands.HasFormat, st.sampled_from(["email", "date", "x y", ""])),
+    st.builds(demands.OfFormat, st.sampled_from(["email", "date", "x y", ""])),
     st.builds(demands.OneOf, VALUES),
     st.builds(demands.Bound, st.sampled_from([">", ">=", "<", "<="]), LITERALS),
     st.builds(demands.Length, st.sampled_from([">=", "<="]), st.integers()),

@@ -23,7 +23,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.reference.table import Table
-from dqx_airflow.values import DatasetRef, Field, RunOptions, SourceFile, Status
+from dqx_airflow.values import DatasetField, DatasetRef, RunOptions, SourceFile, Status
 
 HERE = Path(__file__).parent
 CASES = list(cases(*(HERE / "enforced").glob("*.md"), fewest_blocks=3))
@@ -61,7 +61,7 @@ def test_a_column_that_is_missing_or_of_another_type_breaks_its_clauses(case: Ca
         )
         assert of_column <= _failed(suite, MemoryDatabase(tables | {name: missing})), column
         is_struct = table.fields[place].type.startswith("struct")
-        other = Field(column, "map<binary,binary>" if is_struct else "struct<never:binary>")
+        other = DatasetField(column, "map<binary,binary>" if is_struct else "struct<never:binary>")
         changed = Table(
             (*table.fields[:place], other, *table.fields[place + 1 :]),
             tuple((*row[:place], None, *row[place + 1 :]) for row in table.rows),

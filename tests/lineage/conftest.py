@@ -18,9 +18,9 @@ import pytest
 
 from dqx_airflow.values import (
     Attempt,
+    DatasetField,
     DatasetRef,
     DatasetSnapshot,
-    Field,
     GateReport,
     GateRequest,
     MetricResult,
@@ -206,7 +206,11 @@ def passed() -> GateReport:
                 "delta",
                 version=12,
                 rows=1500,
-                fields=(Field("id", "bigint"), Field("email", "string"), Field("ds", "date")),
+                fields=(
+                    DatasetField("id", "bigint"),
+                    DatasetField("email", "string"),
+                    DatasetField("ds", "date"),
+                ),
                 metrics=(
                     MetricResult("num_rows", None, 1500),
                     MetricResult("null_count", "email", 60),

@@ -17,10 +17,10 @@ from dqx_airflow import __version__
 from dqx_airflow.lineage import events
 from dqx_airflow.plan.clauses import unenforced_verdicts
 from dqx_airflow.values import (
+    DatasetField,
     DatasetRef,
     DatasetSnapshot,
     EnforcedContract,
-    Field,
     GateOrigin,
     GateReport,
     GateRequest,
@@ -512,7 +512,7 @@ def test_any_text_anywhere_gives_a_valid_small_event(
         "orders",
         "/data/" + text[:200],
         text,
-        fields=(Field(text, text),),
+        fields=(DatasetField(text, text),),
         metrics=(MetricResult("null_count", text, 1),),
     )
     key = replace(passed.run_key, gate=text, scheduler_run=text)

@@ -8,10 +8,10 @@ from typing import Any
 
 from dqx_airflow.values import (
     Attempt,
+    DatasetField,
     DatasetSnapshot,
     EnforcedContract,
     FailingRow,
-    Field,
     GateReport,
     MetricResult,
     Outcome,
@@ -86,7 +86,7 @@ SNAPSHOT = DatasetSnapshot(
     format="delta",
     version=12,
     rows=5,
-    fields=(Field("amount", "decimal(18,2)"),),
+    fields=(DatasetField("amount", "decimal(18,2)"),),
     metrics=(MetricResult("num_rows", None, 5), MetricResult("average", "amount", 5.0)),
     quarantined=5,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TextFormat
+from dqx_airflow.cli.formats import TextOrJson
 from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def impact(
         typer.Option("--emit", help="Send an OpenLineage FAIL event for each block that breaks."),
     ] = False,
     format: Annotated[
-        TextFormat, typer.Option("--format", help="Output format: text or json.")
-    ] = TextFormat.TEXT,
+        TextOrJson, typer.Option("--format", help="Output format: text or json.")
+    ] = TextOrJson.TEXT,
 ) -> None:
     """List the blocks that a new DataLex manifest breaks.
 
@@ -84,8 +84,8 @@ def _manifest(path: Path) -> Manifest | None:
     return manifest
 
 
-def _written(impacts: list[Impact], format: TextFormat) -> str:
-    if format is TextFormat.JSON:
+def _written(impacts: list[Impact], format: TextOrJson) -> str:
+    if format is TextOrJson.JSON:
         return json_text(
             [
                 {

@@ -22,7 +22,7 @@ _TABLE_MARK = "table:"
 _NAME_OF_THREE_PARTS = re.compile(r"(?:[\w-]+|`[^`]+`)(?:\.(?:[\w-]+|`[^`]+`)){2,}")
 
 
-class TableFormat(str, Enum):
+class DataFormat(str, Enum):
     """How the table is written."""
 
     DELTA = "delta"
@@ -51,7 +51,7 @@ def init(
         ),
     ],
     format: Annotated[
-        TableFormat | None,
+        DataFormat | None,
         typer.Option(help="The format of files, if their names do not show it."),
     ] = None,
     dialect: Annotated[

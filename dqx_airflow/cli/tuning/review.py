@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TableFormat
+from dqx_airflow.cli.formats import TableOrJson
 from dqx_airflow.cli.tuning.call import (
     ResultsOption,
     SuiteArgument,
@@ -47,8 +47,8 @@ def review(
     ] = None,
     results: ResultsOption = None,
     output: Annotated[
-        TableFormat, typer.Option("--format", help="For people, for scripts.")
-    ] = TableFormat.TABLE,
+        TableOrJson, typer.Option("--format", help="For people, for scripts.")
+    ] = TableOrJson.TABLE,
 ) -> None:
     """List, approve and reject the changes that algorithms propose.
 
@@ -178,8 +178,8 @@ def _described(proposal: Proposal) -> str:
     return f"{', '.join(changes)} ({proposal.id} by {proposal.agent})"
 
 
-def _show(waiting: list[Proposal], output: TableFormat) -> None:
-    if output is TableFormat.JSON:
+def _show(waiting: list[Proposal], output: TableOrJson) -> None:
+    if output is TableOrJson.JSON:
         listed = [json.loads(one.to_json()) for one in waiting]
         typer.echo(json.dumps(listed, ensure_ascii=False, indent=2))
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TableFormat
+from dqx_airflow.cli.formats import TableOrJson
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     ResultsOption,
@@ -43,8 +43,8 @@ def shadow(
     gate: GateOption = None,
     results: ResultsOption = None,
     output: Annotated[
-        TableFormat, typer.Option("--format", help="For people, for scripts.")
-    ] = TableFormat.TABLE,
+        TableOrJson, typer.Option("--format", help="For people, for scripts.")
+    ] = TableOrJson.TABLE,
 ) -> None:
     """Compare the alarms of a suite with those of the shadow that ran beside it.
 
@@ -77,7 +77,7 @@ def shadow(
         days = [day for day in observed if day.shadow == chosen]
         judged = [day for day in days if day.problem is None]
         compared = compare_alarms(judged)
-    if output is TableFormat.JSON:
+    if output is TableOrJson.JSON:
         typer.echo(json.dumps(_plain(chosen, days, compared), ensure_ascii=False, indent=1))
         return
     _print(chosen, days, compared)

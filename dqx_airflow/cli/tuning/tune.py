@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TableFormat
+from dqx_airflow.cli.formats import TableOrJson
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     ResultsOption,
@@ -72,8 +72,8 @@ def tune(
     gate: GateOption = None,
     results: ResultsOption = None,
     output: Annotated[
-        TableFormat, typer.Option("--format", help="For people, for scripts.")
-    ] = TableFormat.TABLE,
+        TableOrJson, typer.Option("--format", help="For people, for scripts.")
+    ] = TableOrJson.TABLE,
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
 
@@ -92,7 +92,7 @@ def tune(
             _queue(root, file, proposals)
         if output_dir is not None:
             _write(output_dir, proposals)
-    if output is TableFormat.JSON:
+    if output is TableOrJson.JSON:
         typer.echo(json.dumps([_plain(one) for one in tuned], ensure_ascii=False, indent=1))
         return
     _print(tuned, days, first, last)

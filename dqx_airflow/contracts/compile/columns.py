@@ -25,7 +25,7 @@ from dqx_airflow.contracts.compile.rule_context import (
 from dqx_airflow.contracts.compile.spark_text import like_pattern
 from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
 from dqx_airflow.contracts.compile.values import PREDICATES
-from dqx_airflow.contracts.demands import HasFormat, OfType, Pattern
+from dqx_airflow.contracts.demands import OfFormat, OfType, Pattern
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_text
@@ -98,7 +98,7 @@ def value(place: RuleContext) -> CompiledClaim:
     """A demand on single values: on those of a column, or on those nested in it."""
     demand, share = place.rule.demand, place.rule.share
     tell, kind = PREDICATES[type(demand)], kind_of(place.item)
-    if isinstance(demand, Pattern | HasFormat) and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
+    if isinstance(demand, Pattern | OfFormat) and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
         return _matches_as_text(place, kind)
     if not is_sayable(place.way):
         values = nested(place.way)

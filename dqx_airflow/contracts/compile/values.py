@@ -15,10 +15,10 @@ from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, k
 from dqx_airflow.contracts.demands import (
     Bound,
     Digits,
-    HasFormat,
     Length,
     Literal,
     MultipleOf,
+    OfFormat,
     OneOf,
     Pattern,
 )
@@ -45,9 +45,7 @@ def matches(operand: nodes.Expression, demand: Pattern, item: Field | None) -> n
     return nodes.Matches(operand, terms.text(pattern), terms.NOWHERE)
 
 
-def has_format(
-    operand: nodes.Expression, demand: HasFormat, item: Field | None
-) -> nodes.Expression:
+def has_format(operand: nodes.Expression, demand: OfFormat, item: Field | None) -> nodes.Expression:
     if demand.name not in TEXT_FORMATS:
         hint = did_you_mean(demand.name, TEXT_FORMATS)
         raise UnenforceableError(f"unknown format '{demand.name}': {hint}")
@@ -125,7 +123,7 @@ def digits(operand: nodes.Expression, demand: Digits, item: Field | None) -> nod
 
 PREDICATES: dict[type, Callable[[nodes.Expression, Any, Field | None], nodes.Expression]] = {
     Pattern: matches,
-    HasFormat: has_format,
+    OfFormat: has_format,
     OneOf: one_of,
     Bound: bound,
     Length: length,

@@ -32,9 +32,9 @@ from dqx_airflow.contracts.demands.time import (
 from dqx_airflow.contracts.demands.values import (
     Bound,
     Digits,
-    HasFormat,
     Length,
     MultipleOf,
+    OfFormat,
     OneOf,
     Pattern,
     UniqueItems,
@@ -53,12 +53,12 @@ __all__ = [
     "Digits",
     "Distinct",
     "Fresh",
-    "HasFormat",
     "HourlyVolume",
     "Length",
     "Literal",
     "MetricRule",
     "MultipleOf",
+    "OfFormat",
     "OfType",
     "OneOf",
     "OnlyColumns",
@@ -101,7 +101,7 @@ Demand: TypeAlias = (
     | Unique
     | Refers
     | Pattern
-    | HasFormat
+    | OfFormat
     | OneOf
     | Bound
     | Length

@@ -28,7 +28,7 @@ class Pattern(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class HasFormat(DemandBase):
+class OfFormat(DemandBase):
     """The string has a format: `email`, or another of `metrics.text_formats`."""
 
     dimension: ClassVar[str | None] = "conformity"

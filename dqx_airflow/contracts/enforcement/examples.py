@@ -19,8 +19,8 @@ from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.reference.measure import measure
 from dqx_airflow.reference.table import Table
+from dqx_airflow.values import DatasetField as Column
 from dqx_airflow.values import DatasetRef, SourceFile, Span, Status
-from dqx_airflow.values import Field as Column
 
 _ANY_DAY = date(2000, 1, 1)
 _OF_ROWS = (*VALUE_DEMANDS, Required, RowsSatisfy, Unique)

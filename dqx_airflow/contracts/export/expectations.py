@@ -16,10 +16,10 @@ from dqx_airflow.contracts.demands import (
     Digits,
     Distinct,
     Fresh,
-    HasFormat,
     Length,
     MetricRule,
     MultipleOf,
+    OfFormat,
     OfType,
     OneOf,
     Pattern,
@@ -170,7 +170,7 @@ def _pattern(place: ExportedRule, demand: Pattern) -> ExpectationOrReason:
     return _matching(place, demand.expression)
 
 
-def _format(place: ExportedRule, demand: HasFormat) -> ExpectationOrReason:
+def _format(place: ExportedRule, demand: OfFormat) -> ExpectationOrReason:
     return _matching(place, whole(TEXT_FORMATS[demand.name].pattern))
 
 
@@ -352,7 +352,7 @@ _WRITERS: dict[type[Demand], Callable[[ExportedRule, Any], ExpectationOrReason]]
     OfType: _type,
     Bound: _bound,
     Pattern: _pattern,
-    HasFormat: _format,
+    OfFormat: _format,
     OneOf: _one_of,
     Length: _length,
     Complete: _complete,

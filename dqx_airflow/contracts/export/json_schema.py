@@ -10,9 +10,9 @@ from typing import Any
 from dqx_airflow.contracts.demands import (
     Bound,
     Demand,
-    HasFormat,
     Length,
     MultipleOf,
+    OfFormat,
     OfType,
     OneOf,
     OnlyColumns,
@@ -179,7 +179,7 @@ def _enum(item: Field, demand: OneOf) -> dict[str, Any]:
     return {"enum": [*values, None] if item.is_nullable and None not in values else values}
 
 
-def _format(_: Field, demand: HasFormat) -> dict[str, Any]:
+def _format(_: Field, demand: OfFormat) -> dict[str, Any]:
     # Most validators do not check `format`, but they check the pattern.
     named = {"format": _FORMATS[demand.name]} if demand.name in _FORMATS else {}
     return {**named, "pattern": whole(TEXT_FORMATS[demand.name].pattern)}
@@ -193,7 +193,7 @@ def _length(item: Field, demand: Length) -> dict[str, Any]:
 _TELLERS: dict[type[Demand], Callable[[Field, Any], dict[str, Any] | None]] = {
     Bound: _bound,
     OneOf: _enum,
-    HasFormat: _format,
+    OfFormat: _format,
     Length: _length,
     Pattern: lambda _, demand: {"pattern": demand.expression},
     MultipleOf: lambda _, demand: {"multipleOf": demand.divisor},

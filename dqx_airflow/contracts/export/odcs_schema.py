@@ -9,9 +9,9 @@ from typing import Any
 from dqx_airflow.contracts.demands import (
     Bound,
     Demand,
-    HasFormat,
     Length,
     MultipleOf,
+    OfFormat,
     OfType,
     OnlyColumns,
     Pattern,
@@ -297,7 +297,7 @@ def _pattern(logical: str | None, demand: Pattern) -> dict[str, Any] | None:
     return {"pattern": demand.expression} if logical == "string" else None
 
 
-def _format(logical: str | None, demand: HasFormat) -> dict[str, Any] | None:
+def _format(logical: str | None, demand: OfFormat) -> dict[str, Any] | None:
     return {"format": demand.name} if logical == "string" else None
 
 
@@ -313,7 +313,7 @@ _OPTIONS: dict[type[Demand], Callable[[str | None, Any], dict[str, Any] | None]]
     Bound: _bound,
     Length: _length,
     Pattern: _pattern,
-    HasFormat: _format,
+    OfFormat: _format,
     MultipleOf: _multiple_of,
     UniqueItems: _unique_items,
 }

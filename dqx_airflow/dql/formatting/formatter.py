@@ -24,7 +24,7 @@ from dqx_airflow.dql.formatting.layout import (
     Break,
     Comment,
     Content,
-    Group,
+    LineGroup,
     Part,
     Word,
     group,
@@ -88,7 +88,7 @@ class _Formatter:
         self.is_glued = False
         self.carried: tuple[Comment, ...] = ()
 
-    def file(self, tree: Tree[Token]) -> Group:
+    def file(self, tree: Tree[Token]) -> LineGroup:
         items = self._statements(tree.children, depth=0)
         end = Word("", self._gap(len(self.text))[0])
         return group([*items, Part(end, breaks=Break.ALWAYS, blank=Blank.KEPT)])
@@ -113,7 +113,7 @@ class _Formatter:
             parts.append(Part(self._content(item), breaks=Break.ALWAYS, depth=depth, blank=blank))
         return parts
 
-    def _block(self, tree: Tree[Token]) -> Group:
+    def _block(self, tree: Tree[Token]) -> LineGroup:
         """The head with its brace, each item on lines of its own, the closing brace."""
         brace = next(number for number, child in enumerate(tree.children) if child == "{")
         above = [child for child in tree.children[:brace] if _rule(child) == "annotation"]
@@ -128,7 +128,7 @@ class _Formatter:
             return group([*parts, Part(closing, blanks=0)])
         return group([*parts, Part(closing, breaks=Break.ALWAYS, closes=True, blank=Blank.KEPT)])
 
-    def _assertion(self, tree: Tree[Token]) -> Group:
+    def _assertion(self, tree: Tree[Token]) -> LineGroup:
         """Annotations above the claim, modifiers below it; a part of the claim follows it, a filter
         on a separate line if necessary."""
         above, claim, below = _lines_of(tree)
@@ -146,7 +146,7 @@ class _Formatter:
         parts += [Part(self._content(item), breaks=Break.ALWAYS, depth=1) for item in below]
         return group(parts)
 
-    def _chain(self, tree: Tree[Token]) -> Group:
+    def _chain(self, tree: Tree[Token]) -> LineGroup:
         """`a and b and c`, or a sum, or a product; if broken, each operator begins a line."""
         rung = _rung(tree)
         operands: list[tuple[Written, Written]] = []
@@ -161,7 +161,7 @@ class _Formatter:
             parts.append(Part(step, breaks=Break.FITTING, depth=1))
         return group(parts)
 
-    def _line(self, rule: str, children: Sequence[Written]) -> Group:
+    def _line(self, rule: str, children: Sequence[Written]) -> LineGroup:
         """Tokens separated by spaces; if broken, each item of a list begins a line."""
         asked = _ASKED_FOR.get(rule, Rung.SUM)
         parts: list[Part] = []

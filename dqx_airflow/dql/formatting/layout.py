@@ -83,7 +83,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class LineGroup:
     """Parts on one line if they fit; otherwise all optional breaks are taken.
 
     `width` is None if a forced break or a comment is between its parts. `head` is the width before
@@ -97,10 +97,10 @@ class Group:
     is_breakable: bool
 
 
-Content: TypeAlias = Word | Group
+Content: TypeAlias = Word | LineGroup
 
 
-def group(parts: Sequence[Part]) -> Group:
+def group(parts: Sequence[Part]) -> LineGroup:
     """The parts as a group; at least one is required."""
     content = parts[0].content
     width, head, is_breakable = content.width, content.head, content.is_breakable
@@ -113,7 +113,7 @@ def group(parts: Sequence[Part]) -> Group:
         if not is_breakable and part.breaks is Break.NEVER:
             head += part.blanks + content.head
         is_breakable = is_breakable or part.breaks is not Break.NEVER or content.is_breakable
-    return Group(tuple(parts), parts[0].content.first, width, head, is_breakable)
+    return LineGroup(tuple(parts), parts[0].content.first, width, head, is_breakable)
 
 
 def lay_out(content: Content) -> str:

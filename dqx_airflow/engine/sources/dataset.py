@@ -16,7 +16,7 @@ from dqx_airflow.engine.sources.delta.log import DeltaLog
 from dqx_airflow.engine.sources.listing import DataFile, changed_files, files_at
 from dqx_airflow.metrics.types import spelled_like
 from dqx_airflow.plan.schema_check import Schema
-from dqx_airflow.values import DatasetRef, Field
+from dqx_airflow.values import DatasetField, DatasetRef
 
 Reader: TypeAlias = Callable[[Collection[date | None]], DataFrame]
 """A frame with at least the rows of the given dates."""
@@ -53,9 +53,9 @@ class OpenDataset:
     last_commit: Callable[[], datetime | None] | None = None
 
     @property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[DatasetField, ...]:
         return tuple(
-            Field(field.name, field.dataType.simpleString()) for field in self.struct.fields
+            DatasetField(field.name, field.dataType.simpleString()) for field in self.struct.fields
         )
 
     @property

@@ -24,7 +24,7 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile, partition_names
 from dqx_airflow.engine.sources.parquet_schema import merges_schemas
 from dqx_airflow.plan.schema_check import Schema
-from dqx_airflow.values import Field
+from dqx_airflow.values import DatasetField
 
 MOST_FILES = 100
 """The maximum number of files to compare, newest first: columns change over time."""
@@ -47,7 +47,7 @@ class SchemaDrift:
     """
 
     missing: Mapping[str, str]
-    new: tuple[Field, ...]
+    new: tuple[DatasetField, ...]
 
     @property
     def unread(self) -> dict[str, str]:
@@ -57,7 +57,9 @@ class SchemaDrift:
     def in_schema(self, schema: Schema) -> Schema:
         """The columns that all files have, and those that only some have."""
         kept = [
-            Field(name, kind) for name, kind in schema.types.items() if name not in self.missing
+            DatasetField(name, kind)
+            for name, kind in schema.types.items()
+            if name not in self.missing
         ]
         return Schema.of(schema.dataset, [*kept, *self.new])
 
@@ -114,7 +116,7 @@ def _newest(files: Sequence[DataFile]) -> list[DataFile]:
 def _drift(
     dataset: OpenDataset,
     files: Sequence[DataFile],
-    there: Mapping[str, Mapping[str, Field]],
+    there: Mapping[str, Mapping[str, DatasetField]],
     *,
     merged: bool,
 ) -> SchemaDrift:
@@ -124,7 +126,7 @@ def _drift(
         name.casefold(): name for name in dataset.struct.names if name.casefold() not in folders
     }
     missing: dict[str, str] = {}
-    new: dict[str, Field] = {}
+    new: dict[str, DatasetField] = {}
     for key, name in read.items():
         without = [path for path, columns in there.items() if key not in columns]
         if without and (not merged or len(without) == len(files)):
@@ -152,17 +154,17 @@ _SCHEMA_IN = MappingProxyType({"parquet": _of_parquet, "orc": _of_orc})
 
 def columns_in(
     location: str, format: str, files: Sequence[DataFile]
-) -> dict[str, dict[str, Field]]:
+) -> dict[str, dict[str, DatasetField]]:
     """The columns of each file by its path, and by their names in lower case."""
     read = _SCHEMA_IN[format]
     system, _ = FileSystem.from_uri(location)
 
-    def columns(file: DataFile) -> dict[str, Field] | None:
+    def columns(file: DataFile) -> dict[str, DatasetField] | None:
         try:
             fields = read(system, file.path)
         except (OSError, ValueError, pa.ArrowException):
             return None
-        return {one.name.casefold(): Field(one.name, _type(one.type)) for one in fields}
+        return {one.name.casefold(): DatasetField(one.name, _type(one.type)) for one in fields}
 
     with ThreadPoolExecutor(_THREADS) as threads:
         schemas = zip(files, threads.map(columns, files), strict=True)

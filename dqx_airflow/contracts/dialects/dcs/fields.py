@@ -9,10 +9,10 @@ from dqx_airflow.contracts.demands import (
     Bound,
     Condition,
     Digits,
-    HasFormat,
     Length,
     Literal,
     MetricRule,
+    OfFormat,
     OfType,
     OneOf,
     Pattern,
@@ -247,7 +247,7 @@ def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[R
             reading.unsupported(said, "a text, a struct or a variant: no type can be checked")
         case "time":
             yield reading.rule("type", OfType(), said)
-            yield reading.rule("format", HasFormat("time"), said)
+            yield reading.rule("format", OfFormat("time"), said)
         case _ if item.type is None or said is None:
             reading.unsupported(said, "unknown type")
         case _:
@@ -321,7 +321,7 @@ def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> 
     elif family not in (None, Family.TEXT):
         _refuse_keys(reading, node, ("format",), "texts")
     elif name in TEXT_FORMATS:
-        yield reading.rule("format", HasFormat(name), said)
+        yield reading.rule("format", OfFormat(name), said)
     else:
         meant = slip_of(name, [*TEXT_FORMATS, *_FORMATS])
         code, hint = ("E422", f"did you mean '{meant}'?") if meant else (None, None)

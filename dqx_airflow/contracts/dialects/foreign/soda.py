@@ -12,9 +12,9 @@ from dqx_airflow.contracts.demands import (
     Condition,
     Demand,
     Fresh,
-    HasFormat,
     Length,
     MetricRule,
+    OfFormat,
     OneOf,
     Pattern,
     QueryGives,
@@ -245,7 +245,7 @@ def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
         name = _FORMATS.get(written.replace("_", " ").lower())
         if name is None:
             return f"Soda's format '{written}' has no counterpart"
-        demands.append(HasFormat(name))
+        demands.append(OfFormat(name))
     for key, op in (("valid_min", ">="), ("valid_max", "<=")):
         if key in keys:
             if not is_number(keys[key]):

@@ -13,10 +13,10 @@ from dqx_airflow.contracts.demands import (
     Bound,
     Condition,
     Demand,
-    HasFormat,
     Length,
     Literal,
     MetricRule,
+    OfFormat,
     OneOf,
     Pattern,
     QueryGives,
@@ -28,7 +28,7 @@ from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.patterns.bounds import ended
 from dqx_airflow.patterns.syntax import PatternError
 
-ValueDemand: TypeAlias = OneOf | Pattern | HasFormat | Bound | Length
+ValueDemand: TypeAlias = OneOf | Pattern | OfFormat | Bound | Length
 """A demand that each value of a column satisfies, or not."""
 
 
@@ -67,7 +67,7 @@ def predicate(column: str, demand: ValueDemand) -> str:
             return f"{name} IN ({literals(values)})"
         case Pattern(expression):
             return rlike(name, expression)
-        case HasFormat(format_name):
+        case OfFormat(format_name):
             return rlike(name, whole(TEXT_FORMATS[format_name].pattern))
         case Bound(op, value):
             return f"{name} {op} {literals((value,))}"

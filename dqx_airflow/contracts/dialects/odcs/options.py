@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from dqx_airflow.contracts.demands import (
     Bound,
-    HasFormat,
     Length,
     MultipleOf,
+    OfFormat,
     OneOf,
     Pattern,
     RowsSatisfy,
@@ -146,7 +146,7 @@ def _format(
 def _text_format(reading: ClauseReader, written: str, node: Node, _item: Field) -> Iterator[Rule]:
     name = written.strip().lower()
     if name in _FORMATS:
-        yield reading.rule("format", HasFormat(_FORMATS[name]), node)
+        yield reading.rule("format", OfFormat(_FORMATS[name]), node)
     elif name == "byte":
         yield reading.rule("format", Pattern(_BASE64), node)
     elif name in ("password", "binary"):
@@ -184,7 +184,7 @@ def _time_format(reading: ClauseReader, written: str, node: Node, item: Field) -
     if item.type != "string":
         reading.documented(node, "a date has no format once it is one")
     elif written == _ISO_DATE:
-        yield reading.rule("date_format", HasFormat("date"), node)
+        yield reading.rule("date_format", OfFormat("date"), node)
     else:
         can_be_read = f"{_meant(item, 'timestamp', written)} IS NOT NULL"
         demand = RowsSatisfy(f"{sql_name(item.path)} IS NULL OR {can_be_read}", "spark")

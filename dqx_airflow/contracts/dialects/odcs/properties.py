@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dqx_airflow.contracts.demands import (
-    HasFormat,
     Length,
+    OfFormat,
     OfType,
     Presence,
     Refers,
@@ -194,7 +194,7 @@ def _by_physical(
     if spark_type == "string" and logical in _TIMES and reading.text(options, "format"):
         reading.documented(logical_node, "its format is checked")
     elif spark_type == "string" and logical in _IN_TEXT:
-        rule = reading.rule("format", HasFormat(_IN_TEXT[logical]), logical_node)
+        rule = reading.rule("format", OfFormat(_IN_TEXT[logical]), logical_node)
         return _Declared(spark_type, marks, [rule])
     elif spark_type == "string" and logical in _DOCUMENTS and not _has_parts(node):
         reading.documented(logical_node, "JSON in a string: what is in it is not described")
