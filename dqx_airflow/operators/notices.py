@@ -38,10 +38,11 @@ class GateNotice:
 
     `text` is one line, for subjects. `markdown` is for chats, `html` for emails; names and values
     are escaped in both. `payload` is JSON-able: `outcome` ("passed", "warned", "blocked", "broken",
-    or "no report"), `gate`, `date`, `dag_id`, `task_id`, `dag_run_id`, `map_index`, `try_number`,
-    `text`, `url` (of the tab, where `base_url` in section `[api]` is set), `incident_url` (of the
-    incident, where the gate is blocked or broken), `error` (the exception,
-    where there is no report), and `report` (the summary in XCom, None without a report).
+    or "no report"), `recovered`, `gate`, `date`, `dag_id`, `task_id`, `dag_run_id`, `map_index`,
+    `try_number`, `text`, `url` (of the tab, where `base_url` in section `[api]` is set),
+    `incident_url` (of the incident, where the gate is blocked or broken, or has recovered), `error`
+    (the exception, where there is no report), and `report` (the summary in XCom, None without a
+    report).
     """
 
     text: str
@@ -59,8 +60,12 @@ class _Fault:
     detail: str
 
 
-def gate_notice(context: Any) -> GateNotice:
-    """The notice of the gate whose callback receives this context."""
+def gate_notice(context: Any, *, is_recovery: bool = False) -> GateNotice:
+    """The notice of the gate whose callback receives this context.
+
+    :param is_recovery: the gate was blocked or broken before, and passes again: the notice says so
+        first, and links to the incident that has ended.
+    """
     ti = context["ti"]
     report = pushed = summary_of(ti)
     if pushed.get("outcome") == NO_REPORT:
@@ -72,11 +77,17 @@ def gate_notice(context: Any) -> GateNotice:
     text = _cut(printable(" ".join(text.split())), _LONGEST_TEXT)
     link = GateReportLink().get_link(None, ti_key=ti)
     url = link if "://" in link else ""  # a path alone leads nowhere from a chat
-    incident = _incident_url(ti) if url and outcome in ("blocked", "broken") else ""
+    is_bad = outcome in ("blocked", "broken")
+    incident = _incident_url(ti, _first_bad_date(pushed) if is_bad else "") if url else ""
+    incident = incident if is_bad or is_recovery else ""
+    if is_recovery:
+        text = _cut(f"recovered, {text}", _LONGEST_TEXT)
+    state = f"recovered, {outcome}" if is_recovery else outcome
     faults, more = _faults(report)
     to_do = _to_do(report)
     payload = {
         "outcome": outcome,
+        "recovered": is_recovery,
         "gate": gate,
         "date": pushed.get("date"),
         "dag_id": ti.dag_id,
@@ -93,8 +104,8 @@ def gate_notice(context: Any) -> GateNotice:
     title = _title(report, error)
     return GateNotice(
         text,
-        _markdown(outcome, gate, title, faults, more, to_do, url, incident),
-        _html(outcome, gate, title, faults, more, to_do, url, incident),
+        _markdown(state, gate, title, faults, more, to_do, url, incident),
+        _html(state, gate, title, faults, more, to_do, url, incident),
         payload,
     )
 
@@ -122,12 +133,23 @@ def run_callbacks(given: Callback | Sequence[Callback] | None, context: Any) -> 
             log.exception("the callback %r failed", callback)
 
 
-def _incident_url(ti: Any) -> str:
-    """The page of the incident of a gate, below the address of the server."""
+def _first_bad_date(report: Mapping[str, Any]) -> str:
+    """A date of the incident, by which its page is found when there are newer ones."""
+    parts = report.get("parts") or [report]
+    return _text(parts[0].get("date"))
+
+
+def _incident_url(ti: Any, on: str) -> str:
+    """The page of the incident of a gate, below the address of the server.
+
+    :param on: a date of it; the newest incident where it is empty.
+    """
     base = airflow_conf.get("api", "base_url", fallback=None) or ""
     query = {"dag_id": ti.dag_id, "task_id": ti.task_id}
     if ti.map_index is not None and ti.map_index >= 0:
         query["instance"] = str(ti.map_index)
+    if on:
+        query["on"] = on
     return f"{base.rstrip('/')}/dqx/incident?{urlencode(query)}"
 
 

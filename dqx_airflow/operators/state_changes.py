@@ -1,72 +1,143 @@
-"""Notices on a change of state: when a gate begins to block, and when it recovers."""
+"""Notices on a change of state: when a gate begins to block, blocks for more, and recovers."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from dqx_airflow.operators.notices import Callback, GateNotice, gate_notice, summary_of
+from dqx_airflow.values import Outcome, worst_outcome
 
-_BAD = ("blocked", "broken")
+_BAD = (Outcome.BLOCKED, Outcome.BROKEN)
+_MOST_RUNS = 2000
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """What the attempt before this one left: its outcome, the worst of its reports, and these."""
+
+    outcome: Outcome
+    run_ids: tuple[str, ...]
+
+
 def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
     """A callback that sends a notice only when the gate has changed its state: it is blocked or
-    broken and was not, or passes again. Give it as `on_failure_callback` and as
-    `on_success_callback`.
+    broken and was not, it is so because of an assertion that did not fail before, or it passes
+    again. Give it as `on_failure_callback` and as `on_success_callback`.
 
-    The earlier state is that of the last run in the results store, of any date of the data and of
-    the same map index. Without a report, or where the store cannot be read, the notice is sent.
+    The earlier state is that of the last attempt in the results store, of any date of the data and
+    of the same map index. A partial run that passes is no recovery. Without a report, or where the
+    store cannot be read, the notice is sent.
     """
 
     def notify(context: Any) -> None:
-        if _is_change(context):
-            make(gate_notice(context)).notify(context)
+        report = summary_of(context["ti"])
+        change = _change(context, report)
+        if change is not None:
+            make(gate_notice(context, is_recovery=change == "recovered")).notify(context)
 
     return notify
 
 
-def _is_change(context: Any) -> bool:
-    ti = context["ti"]
-    report = summary_of(ti)
-    gate, outcome, run_id = (str(report.get(key) or "") for key in ("gate", "outcome", "run_id"))
-    if not run_id:
-        return True
+def _change(context: Any, report: Mapping[str, Any]) -> str | None:
+    """What has changed since the attempt before, "recovered" or something else; None where nothing
+    has."""
+    if not report.get("run_id"):
+        return "no report"
+    is_bad = report.get("outcome") in _BAD
+    if not is_bad and report.get("partial"):
+        return None
     try:
-        before = _outcome_before(context, gate, run_id, str(report.get("finished_at") or ""))
+        select = _store_of(context)
+        runs = _runs_until(select, context["ti"], report)
+        earlier = _attempt_before(runs, report)
+        if earlier is None or earlier.outcome not in _BAD:
+            return "bad" if is_bad else None
+        if not is_bad:
+            return "recovered"
+        own = [str(run["run_id"]) for run in runs if str(run["run_id"]) in _own_runs(report)]
+        is_more = _faults(select, own, report) - _faults(select, earlier.run_ids, report)
+        return "bad" if is_more else None
     except Exception:  # a notice too many is better than none
-        log.exception("the earlier state of gate %s is unknown", gate)
-        return True
-    return (outcome in _BAD) != (before in _BAD)
+        log.exception("the earlier state of gate %s is unknown", report.get("gate"))
+        return "unknown"
 
 
-def _outcome_before(context: Any, gate: str, run_id: str, finished_at: str) -> str | None:
-    """The outcome of the last run of a gate before this one; None where there was none."""
+def _store_of(context: Any) -> Any:
     from dqx_airflow.operators.results_location import results_place
     from dqx_airflow.results.past import selecting
-    from dqx_airflow.results.query import text_literal
-    from dqx_airflow.results.run_lines import instance_condition
-    from dqx_airflow.results.schema import RUNS
 
-    ti, task = context["ti"], context.get("task")
+    task = context.get("task")
     place = results_place(
         getattr(task, "results_root", None), getattr(task, "results_conn_id", None)
     )
     if place is None:
         raise LookupError("no results root is known")
+    return selecting(place.root, place.storage_options)
+
+
+def _own_runs(report: Mapping[str, Any]) -> set[str]:
+    parts = report.get("parts") or ()
+    return {str(report["run_id"]), *(str(part["run_id"]) for part in parts)}
+
+
+def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The runs of the gate up to this one, the newest first; of several suites those of each."""
+    from dqx_airflow.results.query import PARTIAL, text_literal
+    from dqx_airflow.results.run_lines import instance_condition
+    from dqx_airflow.results.schema import RUNS
+
+    gate, finished_at = str(report.get("gate") or ""), str(report.get("finished_at") or "")
     until = datetime.fromisoformat(finished_at).astimezone(timezone.utc).replace(tzinfo=None)
+    is_gate = f'"gate" = {text_literal(gate)}'
+    if report.get("parts"):
+        is_gate = f'({is_gate} OR starts_with("gate", {text_literal(f"{gate}/")}))'
     where = [
-        f'"gate" = {text_literal(gate)}',
-        f'"run_id" <> {text_literal(run_id)}',
+        is_gate,
         "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)') <= "
         f"TIMESTAMP '{until.isoformat()}'",
     ]
     if ti.map_index is not None and ti.map_index >= 0:
         where.append(instance_condition(ti.map_index))
-    select = selecting(place.root, place.storage_options)
-    rows = select(RUNS, ["outcome", "finished_at"], where, 'ORDER BY "finished_at" DESC LIMIT 1')
-    return str(rows[0]["outcome"]) if rows else None
+    columns = ["run_id", "attempt_id", "outcome", "finished_at", PARTIAL]
+    order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'
+    found: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
+    return found
+
+
+def _attempt_before(
+    runs: Sequence[Mapping[str, Any]], report: Mapping[str, Any]
+) -> _Earlier | None:
+    """The newest attempt that is another one, a partial one that passed left out."""
+    from dqx_airflow.results.query import PARTIAL
+
+    own = {run["attempt_id"] for run in runs if str(run["run_id"]) in _own_runs(report)}
+    for first in runs:
+        if first["attempt_id"] in own or str(first["run_id"]) in _own_runs(report):
+            continue
+        attempt = [run for run in runs if run["attempt_id"] == first["attempt_id"]]
+        outcome = worst_outcome(Outcome(run["outcome"]) for run in attempt)
+        if outcome in _BAD or not first.get(PARTIAL):
+            return _Earlier(outcome, tuple(str(run["run_id"]) for run in attempt))
+    return None
+
+
+def _faults(
+    select: Any, run_ids: Sequence[str], report: Mapping[str, Any]
+) -> set[tuple[str, str, str]]:
+    """The assertions that stop the gate, in these runs: their suite, name and status."""
+    from dqx_airflow.results.query import text_literal
+    from dqx_airflow.results.schema import RESULTS
+
+    where = [
+        f'"run_id" IN ({", ".join(map(text_literal, run_ids))})',
+        "\"status\" IN ('failed', 'error')",
+        f'"severity" <= {text_literal(str(report.get("fail_on") or "P3"))}',
+    ]
+    rows = select(RESULTS, ["suite", "name", "status"], where)
+    return {(str(row["suite"]), str(row["name"]), str(row["status"])) for row in rows}

@@ -6,7 +6,8 @@ import json
 import re
 import socketserver
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from email import message_from_bytes, policy
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -20,7 +21,17 @@ from gate_stubs import SUITE, FakeTask, Log, Run, SparkSubmit, needs_airflow
 
 from dqx_airflow.resources import shipped
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity
+from dqx_airflow.values import (
+    Attempt,
+    GateReport,
+    Outcome,
+    PartialRun,
+    RunKey,
+    Selection,
+    Severity,
+    Status,
+    Verdict,
+)
 
 pytestmark = pytest.mark.airflow
 
@@ -78,7 +89,8 @@ def test_a_notice_says_what_is_wrong_and_where_to_look(told: Callable[..., Any])
     assert notice.payload["outcome"] == "blocked"
     assert notice.payload["report"] == BLOCKED
     assert notice.payload["url"].endswith("/dags/lake/runs/manual__1/tasks/gate/plugin/dqx-gate")
-    assert notice.payload["incident_url"].endswith("/dqx/incident?dag_id=lake&task_id=gate")
+    incident = "/dqx/incident?dag_id=lake&task_id=gate&on=2024-05-17"
+    assert notice.payload["incident_url"].endswith(incident)
     assert json.loads(json.dumps(notice.payload)) == notice.payload
 
 
@@ -419,8 +431,95 @@ def test_a_change_of_state_is_told_once(
     assert sent_of(operators, summary(own)) == is_sent
 
 
+def failing(report: GateReport, *names: str, severity: Severity = Severity.P0) -> GateReport:
+    """The report, with assertions of these names that failed."""
+    verdicts = tuple(
+        Verdict(name, "c", ("orders",), "num_rows()", "> 0", severity, Status.FAILED, 0)
+        for name in names
+    )
+    return replace(report, verdicts=(*report.verdicts, *verdicts))
+
+
+def part_of(report: GateReport, suite: str, attempt: str, on: int = 17) -> GateReport:
+    """The report as one of several suites or dates that an attempt judged."""
+    key = replace(report.run_key, gate=f"lake.gate/{suite}", date=date(2024, 5, on))
+    key = replace(key, scheduler_run=attempt)
+    return replace(report, run_key=key, suite=suite, attempt=Attempt(1, attempt))
+
+
+@pytest.fixture
+def changed(
+    operators: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Any]:
+    """The notice that is sent after these attempts, each of one or several reports; or None."""
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
+
+    def notice(*attempts: Sequence[GateReport]) -> Any:
+        from dqx_airflow.operators.outcome import summary
+        from dqx_airflow.operators.parts import combined_report, summaries_of_parts
+
+        store = ResultsStore(str(tmp_path / "results"))
+        for reports in attempts:
+            for report in reports:
+                store.write(report)
+        own = combined_report(attempts[-1], "lake.gate")
+        return notice_of(operators, {**summary(own), **summaries_of_parts(attempts[-1])})
+
+    return notice
+
+
+def test_one_more_assertion_that_fails_is_a_change(changed: Callable[..., Any]) -> None:
+    bad = [failing(report_of("blocked", 1), "a")]
+    assert changed(bad, [failing(report_of("blocked", 2), "a")]) is None
+    warned = failing(report_of("blocked", 3), "w", severity=Severity.P3)
+    assert changed([failing(warned, "a")]) is None
+    assert changed([failing(report_of("blocked", 4), "a", "b")]) is not None
+    assert changed([failing(report_of("blocked", 5), "b")]) is None
+
+
+def test_a_change_is_that_of_all_suites_and_dates_together(changed: Callable[..., Any]) -> None:
+    def attempt(minute: int, first: str, second: str) -> list[GateReport]:
+        return [
+            part_of(failing(report_of(first, minute), "a"), "One", f"r{minute}"),
+            part_of(failing(report_of(second, minute + 1), "b"), "Two", f"r{minute}"),
+        ]
+
+    assert changed(attempt(1, "passed", "blocked")).payload["outcome"] == "blocked"
+    assert changed(attempt(3, "passed", "blocked")) is None
+    recovered = changed(attempt(5, "passed", "passed"))
+    assert recovered.text.startswith("recovered, passed: gate lake.gate")
+    assert changed(attempt(7, "passed", "passed")) is None
+
+
+def test_a_range_of_dates_that_are_all_blocked_is_told(changed: Callable[..., Any]) -> None:
+    def dates(minute: int) -> list[GateReport]:
+        reports = [failing(report_of("blocked", minute + on), "a") for on in range(2)]
+        parts = [part_of(one, "One", f"r{minute}", 16 + on) for on, one in enumerate(reports)]
+        return [replace(one, run_key=replace(one.run_key, gate="lake.gate")) for one in parts]
+
+    notice = changed(dates(1))
+    assert notice.payload["incident_url"].endswith("&on=2024-05-16")
+    assert changed(dates(3)) is None
+
+
+def test_a_recovery_says_so_and_a_partial_pass_is_none(changed: Callable[..., Any]) -> None:
+    partial = PartialRun(selection=Selection(only=("a",)), selected=1, assertions=2)
+    part = replace(report_of("passed", 2), partial=partial)
+    assert changed([report_of("blocked", 1)], [part]) is None
+    notice = changed([report_of("passed", 3)])
+    assert notice.markdown.startswith("Gate `lake.gate` recovered, passed: ")
+    assert notice.payload["recovered"]
+    assert notice.payload["incident_url"].endswith("?dag_id=lake&task_id=gate")
+
+
 def sent_of(operators: ModuleType, left: object, map_index: int = -1) -> bool:
     """Whether the notice of a task that left this is sent."""
+    return notice_of(operators, left, map_index) is not None
+
+
+def notice_of(operators: ModuleType, left: object, map_index: int = -1) -> Any:
+    """The notice that is sent of a task that left this; or None."""
     sent: list[Any] = []
 
     class Notifier:
@@ -434,7 +533,8 @@ def sent_of(operators: ModuleType, left: object, map_index: int = -1) -> bool:
     task.left = left
     task.map_index = map_index
     operators.notify_on_change(Notifier)({"ti": task, "exception": None})
-    return bool(sent)
+    assert len(sent) < 2
+    return sent[0] if sent else None
 
 
 def test_a_change_is_that_of_the_same_map_index(
