@@ -35,7 +35,7 @@ _WHOLE = re.compile(r"-?\d+")
 _SHARE = re.compile(r"0?\.\d+|1(\.0+)?")
 
 
-def _of(words: tuple[str, ...]) -> tuple[Read, str]:
+def _one_of(words: tuple[str, ...]) -> tuple[Read, str]:
     return lambda value: value.upper() in words, f"write one of {', '.join(words)}"
 
 
@@ -62,13 +62,13 @@ _KINDS: Mapping[str, tuple[Read, str]] = MappingProxyType(
             ("modifiedafter", "modifiedbefore"),
             (lambda value: _TIME.fullmatch(value) is not None, "write 2024-05-17T06:00:00"),
         ),
-        **dict.fromkeys(("datetimerebasemode", "int96rebasemode"), _of(_REBASE_MODES)),
+        **dict.fromkeys(("datetimerebasemode", "int96rebasemode"), _one_of(_REBASE_MODES)),
         "samplingratio": (
             lambda value: _SHARE.fullmatch(value) is not None,
             "write a number above 0, up to 1",
         ),
-        "mode": _of(_MODES),
-        "unescapedquotehandling": _of(_QUOTE_HANDLING),
+        "mode": _one_of(_MODES),
+        "unescapedquotehandling": _one_of(_QUOTE_HANDLING),
     }
 )
 

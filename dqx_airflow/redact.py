@@ -79,7 +79,7 @@ def secrets_of(config: Any) -> frozenset[str]:
 
     Their values are needed to redact them where a library quotes them without context.
     """
-    return frozenset(secret for secret in _found(config, hidden=False) if len(secret) >= 4)
+    return frozenset(secret for secret in _secrets_in(config, hidden=False) if len(secret) >= 4)
 
 
 class RedactingFilter(logging.Filter):
@@ -114,7 +114,7 @@ def _without_user(match: re.Match[str]) -> str:
     return f"{match['head']}{HIDDEN}@"
 
 
-def _found(value: Any, *, hidden: bool) -> Iterator[str]:
+def _secrets_in(value: Any, *, hidden: bool) -> Iterator[str]:
     if isinstance(value, dict):
         for key, item in value.items():
             name = str(key)
@@ -122,10 +122,10 @@ def _found(value: Any, *, hidden: bool) -> Iterator[str]:
             # Everything in `auth` except its type and addresses, everything in the mapping of a
             # secret.
             inside = hidden and not _PUBLIC_NAME.fullmatch(name)
-            yield from _found(item, hidden=is_secret or inside)
+            yield from _secrets_in(item, hidden=is_secret or inside)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _found(item, hidden=hidden)
+            yield from _secrets_in(item, hidden=hidden)
     elif isinstance(value, str):
         if hidden:
             yield value

@@ -58,7 +58,7 @@ def list_(
     """List the runs of gates, newest first."""
     from dqx_airflow.errors import DqxError
 
-    root = _given(root)
+    root = _required_root(root)
     try:
         from dqx_airflow.request_arguments import storage_options_of
         from dqx_airflow.results.reader import list_runs
@@ -99,7 +99,7 @@ def show(
     """Show one run: every assertion, with the reason if it did not pass."""
     from dqx_airflow.errors import DqxError
 
-    root = _given(root)
+    root = _required_root(root)
     try:
         report = _find(root, run_id)
     except DqxError as error:
@@ -197,7 +197,7 @@ def _tend(
     from dqx_airflow.request_arguments import storage_options_of
 
     try:
-        done = work(_given(root), storage_options_of(os.environ))
+        done = work(_required_root(root), storage_options_of(os.environ))
     except DqxError as error:
         _fail(error)
     if output is TextOrJson.JSON:
@@ -236,7 +236,7 @@ def _find(root: str, run_id: str) -> GateReport | None:
     return find_report(root, run_id, storage_options=options)
 
 
-def _given(root: str | None) -> str:
+def _required_root(root: str | None) -> str:
     if root:
         return root
     typer.echo(

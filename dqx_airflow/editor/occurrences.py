@@ -289,7 +289,7 @@ class _OccurrenceFinder:
         use: nodes.Use | None = None,
     ) -> Iterator[Occurrence]:
         """`name`, or `alias.name`, which are two names."""
-        words = self._found(_WORD, name.span)
+        words = self._matches_in(_WORD, name.span)
         *before, (text, span) = words or [(name.text, name.span)]
         for alias, place in before:
             known = (self.aliases[alias],) if alias in self.aliases else ()
@@ -298,11 +298,11 @@ class _OccurrenceFinder:
 
     def _holes(self, span: Span, around: _Around) -> Iterator[Occurrence]:
         """The parameters that a placeholder, or a text with placeholders, names."""
-        for text, place in self._found(_HOLE, span):
+        for text, place in self._matches_in(_HOLE, span):
             if text in around.parameters:
                 yield Occurrence(SymbolKind.PARAMETER, text, place, (around.parameters[text],))
 
-    def _found(self, pattern: re.Pattern[str], span: Span) -> list[tuple[str, Span]]:
+    def _matches_in(self, pattern: re.Pattern[str], span: Span) -> list[tuple[str, Span]]:
         """What a pattern finds within a span: its group where it has one, and the place."""
         lines, group = self.reading.lines, pattern.groups
         start, end = lines.stretch(span)

@@ -83,17 +83,17 @@ def measure_elsewhere(name: str, column: str = "column") -> str | None:
 
     :param column: its column.
     """
-    return _found(_MEASURES | _ASSERTIONS, name, column)
+    return _written_as(_MEASURES | _ASSERTIONS, name, column)
 
 
 def assertion_elsewhere(name: str, column: str = "column") -> str | None:
     """The same for whole assertions only."""
-    return _found(_ASSERTIONS, name, column)
+    return _written_as(_ASSERTIONS, name, column)
 
 
 def function_elsewhere(name: str, column: str = "column") -> str | None:
     """The same for row functions and conditions."""
-    return _found(_FUNCTIONS, name, column)
+    return _written_as(_FUNCTIONS, name, column)
 
 
 def name_alone(written: str, arguments: int) -> str | None:
@@ -105,7 +105,7 @@ def name_alone(written: str, arguments: int) -> str | None:
     return call[1] if takes == arguments else None
 
 
-def _found(names: dict[str, str], name: str, column: str) -> str | None:
+def _written_as(names: dict[str, str], name: str, column: str) -> str | None:
     form = names.get(_key(name))
     return form.format(column) if form else None
 

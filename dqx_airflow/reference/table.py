@@ -162,13 +162,13 @@ def _fitted(value: Any, spark_type: str, row: int, column: str) -> Any:
     if value is None:
         return None
     try:
-        return _held(value, spark_type)
+        return _checked(value, spark_type)
     except (TypeError, ValueError, ArithmeticError) as error:
         message = f"row {row}: {value!r} does not fit column '{column}' of type {spark_type}"
         raise TableError(message) from error
 
 
-def _held(value: Any, spark_type: str) -> Any:
+def _checked(value: Any, spark_type: str) -> Any:
     name = spark_type.split("(", 1)[0].split("<", 1)[0]
     if value is None:
         return None
@@ -190,14 +190,16 @@ def _held(value: Any, spark_type: str) -> Any:
             return _demand(value, isinstance(value, datetime) and value.tzinfo is None)
         case "array":
             (inner,) = parts_of(spark_type)
-            return tuple(_held(item, inner) for item in value)
+            return tuple(_checked(item, inner) for item in value)
         case "map":
             key_type, value_type = parts_of(spark_type)
-            pairs = [(_held(k, key_type), _held(item, value_type)) for k, item in value.items()]
+            pairs = [
+                (_checked(k, key_type), _checked(item, value_type)) for k, item in value.items()
+            ]
             return tuple(sorted(pairs, key=lambda pair: order_key(pair[0])))
         case "struct":
             types = fields_of(spark_type)
-            return {field: _held(value.get(field), inner) for field, inner in types.items()}
+            return {field: _checked(value.get(field), inner) for field, inner in types.items()}
         case _:
             return _demand(value, isinstance(value, _CLASSES[name]))
 

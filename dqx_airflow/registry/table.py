@@ -66,7 +66,7 @@ class TableHome:
         name = f"dqx:contract:{entry.contract_id}:{entry.number}"
         once = CommitProperties(app_transactions=[Transaction(name, 1)])
         with self._registry_errors():
-            table = self._table() or self._made()
+            table = self._table() or self._created()
             if table.transaction_version(name) is not None:
                 return False
             try:
@@ -92,7 +92,7 @@ class TableHome:
             )
         return table
 
-    def _made(self) -> DeltaTable:
+    def _created(self) -> DeltaTable:
         try:
             return DeltaTable.create(
                 self.place, schema=_SCHEMA, mode="ignore", configuration=_APPEND_ONLY

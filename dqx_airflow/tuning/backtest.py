@@ -347,7 +347,7 @@ class Backtest:
         kinds = (">=", "<=") if condition.kind == "between" else (condition.kind,)
         limits = [self._limits_of(number, planned, bound) for bound in condition.bounds]
         return tuple(
-            _held(
+            _status_of(
                 all(
                     limit is not None and one.holds(op, limit)
                     for op, limit in zip(kinds, of_day, strict=True)
@@ -502,7 +502,7 @@ class Backtest:
         return keys
 
 
-def _held(holds: bool) -> Status:
+def _status_of(holds: bool) -> Status:
     return Status.PASSED if holds else Status.FAILED
 
 

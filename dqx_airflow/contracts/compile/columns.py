@@ -39,13 +39,13 @@ _SIMPLE_TYPE = re.compile(r"\w+(\(\d+(, \d+)*\))?", re.ASCII)
 def presence(place: RuleContext) -> CompiledClaim | EnforcedByType:
     if not place.is_reachable:
         return EnforcedByType(place.reachable[-1])
-    return CompiledClaim(f"column {show(_own(place))} exists")
+    return CompiledClaim(f"column {show(_column_of(place))} exists")
 
 
 def of_type(place: RuleContext) -> CompiledClaim | EnforcedByType:
     if not place.is_reachable:
         return EnforcedByType(place.reachable[-1])
-    column, item = _own(place), place.item
+    column, item = _column_of(place), place.item
     assert item is not None
     if item.type == "struct":
         # A field with a rule about its own type is left to that rule.
@@ -132,7 +132,7 @@ def _matches_as_text(place: RuleContext, kind: ValueKind) -> CompiledClaim:
         values = nested(place.way)
         claim = PREDICATES[type(demand)](values.operand, demand, None)
         return no_rows(sql(values.count_of_rows_without(claim)), share)
-    claim = PREDICATES[type(demand)](_own(place), demand, None)
+    claim = PREDICATES[type(demand)](_column_of(place), demand, None)
     if isinstance(claim, nodes.Matches):
         pattern = claim.pattern.value
     else:
@@ -148,7 +148,7 @@ def _is_typed(item: Field) -> bool:
     return any(isinstance(rule.demand, OfType) for rule in item.rules)
 
 
-def _own(place: RuleContext) -> nodes.Name:
+def _column_of(place: RuleContext) -> nodes.Name:
     if place.item is None:
         raise UnenforceableError(_AT_NO_COLUMN)
     return terms.column(place.item.path)

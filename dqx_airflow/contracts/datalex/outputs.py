@@ -65,7 +65,7 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         return Outputs(problem="the query is not one SELECT")
     try:
-        return _of(statements[0], {}, tables or {}, 0)
+        return _outputs_of(statements[0], {}, tables or {}, 0)
     except RecursionError:
         return Outputs(unknown="the query is nested too deeply")
 
@@ -76,28 +76,28 @@ def _referred(match: re.Match[str]) -> str:
     return ".".join(f'"{name}"' for name in named) or "unknown_table"
 
 
-def _of(query: Expr, defined: Mapping[str, Outputs], tables: Tables, depth: int) -> Outputs:
+def _outputs_of(query: Expr, defined: Mapping[str, Outputs], tables: Tables, depth: int) -> Outputs:
     from sqlglot import exp
 
     if depth > _DEEPEST:
         return Outputs(unknown="the query is nested too deeply")
     if isinstance(query, exp.Subquery | exp.Paren):
-        return _renamed(_of(query.this, defined, tables, depth + 1), query)
+        return _renamed(_outputs_of(query.this, defined, tables, depth + 1), query)
     within = dict(defined)
     for cte in query.args["with_"].expressions if query.args.get("with_") else ():
         name = cte.alias.lower()
         if query.args["with_"].args.get("recursive"):
             # It may refer to itself: the first part of the union defines the columns.
             within.setdefault(name, Outputs(unknown=f"{name} is recursive"))
-        within[name] = _renamed(_of(cte.this, within, tables, depth + 1), cte)
+        within[name] = _renamed(_outputs_of(cte.this, within, tables, depth + 1), cte)
     if isinstance(query, exp.SetOperation):
         # The first part defines the names.
         if query.args.get("by_name"):
-            left = _of(query.left, within, tables, depth + 1)
-            right = _of(query.right, within, tables, depth + 1)
+            left = _outputs_of(query.left, within, tables, depth + 1)
+            right = _outputs_of(query.right, within, tables, depth + 1)
             extra = tuple(name for name in right.names if name is None or not left.has(name))
             return Outputs((*left.names, *extra), left.unknown or right.unknown)
-        return _of(query.left, within, tables, depth + 1)
+        return _outputs_of(query.left, within, tables, depth + 1)
     if isinstance(query, exp.Select):
         return _of_select(query, within, tables, depth)
     return Outputs(unknown=f"the columns of {query.key.upper()} are not known")
@@ -170,9 +170,9 @@ def _of_source(item: Expr, defined: Mapping[str, Outputs], tables: Tables, depth
     if item.args.get("pivots"):
         return Outputs(unknown="a pivot makes columns of values")
     if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery):
-        return _renamed(_of(item.this, defined, tables, depth + 1), item)
+        return _renamed(_outputs_of(item.this, defined, tables, depth + 1), item)
     if isinstance(item, exp.Subquery):
-        return _of(item, defined, tables, depth + 1)
+        return _outputs_of(item, defined, tables, depth + 1)
     if isinstance(item, exp.Values):
         columns = item.args["alias"].columns if item.args.get("alias") else ()
         if columns:

@@ -68,7 +68,7 @@ def _read(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acceptance
     for item in node.items if isinstance(node, Sequence) else (node,):
         given = item if isinstance(item, Mapping) else None
         clause = reading.text(given, "clause") or show_path(owner)
-        who, why = (_said(given, key) for key in ("owner", "reason"))
+        who, why = (_text_at(given, key) for key in ("owner", "reason"))
         if who and why and clause:
             yield Acceptance(clause, why, who, item.span)
             continue
@@ -77,6 +77,6 @@ def _read(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acceptance
         reading.report(Diagnostic(message, item.span, "E411", help=_EXAMPLE))
 
 
-def _said(node: Mapping | None, key: str) -> str:
+def _text_at(node: Mapping | None, key: str) -> str:
     child = node.get(key) if node is not None else None
     return " ".join(child.text.split()) if isinstance(child, Scalar) and child.value else ""

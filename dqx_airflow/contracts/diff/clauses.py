@@ -39,7 +39,7 @@ def compare_clauses(
     parts_of_rules = _parts_of_rules(before, after) | _parts_of_rules(after, before)
     for path in dict.fromkeys((*before, *after)):
         one, other = before.get(path), after.get(path)
-        texts = _said(one), _said(other)
+        texts = _text_of(one), _text_of(other)
         if texts[0] == texts[1]:
             continue
         names = frozenset(part.strip("[]") for part in path[:-1])
@@ -148,7 +148,7 @@ def _named(path: tuple[str, ...], names: dict[tuple[str, ...], str]) -> tuple[st
     return tuple(names.get(path[: place + 1], part) for place, part in enumerate(path))
 
 
-def _said(leaf: _Leaf | None) -> str | None:
+def _text_of(leaf: _Leaf | None) -> str | None:
     """The text of a clause; `null` is equivalent to no clause."""
     return leaf.text if leaf is not None and leaf.text not in _NOTHING else None
 

@@ -65,11 +65,11 @@ def _fabric(contract: Contract) -> str:
         "version": contract.version,
         "status": "draft",
         "schema": {"columns": [_column(item) for item in model.fields]},
-        "quality": _said(quality),
-        "format": _said({"storage": server.format, "table_name": _table_name(model, server)}),
+        "quality": _filled(quality),
+        "format": _filled({"storage": server.format, "table_name": _table_name(model, server)}),
         "lifecycle": {"status": "draft"},
     }
-    return yaml_text({"contract": _said(plain)})
+    return yaml_text({"contract": _filled(plain)})
 
 
 def _table_name(model: Model, server: Server) -> str | None:
@@ -111,7 +111,7 @@ def _demanded(item: Field, names: dict[str, str]) -> dict[str, Any]:
     return plain
 
 
-def _said(plain: dict[str, Any]) -> dict[str, Any]:
+def _filled(plain: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in plain.items() if value not in (None, [], {})}
 
 
@@ -128,7 +128,7 @@ def _dcs(contract: Contract) -> str:
         "info": {"title": contract.name, "version": contract.version, "status": "draft"},
         "servers": {server.name: _dcs_server(server)},
         "models": {
-            model.name: _said(
+            model.name: _filled(
                 {
                     "type": "table",
                     "primaryKey": keys[0] if keys and len(keys[0]) > 1 else None,

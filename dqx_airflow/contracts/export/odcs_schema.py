@@ -98,7 +98,7 @@ class SchemaWriter:
             else:
                 quality += self._quality(model, None, rule)
         plain |= {"properties": properties, "relationships": relationships, "quality": quality}
-        return _said(plain)
+        return _filled(plain)
 
     def _property(self, model: Model, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
         plain: dict[str, Any] = {"name": item.name}
@@ -146,7 +146,7 @@ class SchemaWriter:
         if not is_whole:
             plain |= self._parts(model, item)
         plain["customProperties"] = self._custom(model, item)
-        return _said(plain)
+        return _filled(plain)
 
     def _parts(self, model: Model, item: Field) -> dict[str, Any]:
         """The parts of a nested value."""
@@ -231,7 +231,7 @@ class SchemaWriter:
         self.losses.append(loss_of(self.contract, model, item, rule, reason))
 
 
-def _said(plain: dict[str, Any]) -> dict[str, Any]:
+def _filled(plain: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in plain.items() if value not in (None, "", [], {})}
 
 

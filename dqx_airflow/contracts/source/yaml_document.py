@@ -141,11 +141,6 @@ def read_document(source: SourceFile) -> Document:
     return _Composer(source).compose()
 
 
-def suspicious_text(value: str) -> bool:
-    """True if other YAML parsers would not read a string: `yes`, `on`, `2024-01-31`."""
-    return bool(_YAML_1_1.fullmatch(value))
-
-
 # Events to nodes -----------------------------------------------------------------------------
 
 _NULL = re.compile(r"~|null|Null|NULL|")
@@ -154,7 +149,6 @@ _INTEGER = re.compile(r"[-+]?[0-9][0-9_]*")
 _OTHER_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_YAML_1_1 = re.compile(r"(?i:y|n|yes|no|on|off)|\d{4}-\d\d?-\d\d?([Tt ].*)?")
 _MANY_DIGITS = 400
 
 _TAGS = {"str", "int", "float", "bool", "null", "map", "seq", "timestamp"}

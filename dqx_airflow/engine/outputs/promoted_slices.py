@@ -95,10 +95,10 @@ class Promoter:
         """
         own = {
             place.order: order,
-            _of(place, "gate"): _number(self.gate),
-            _of(place, "run"): _number(self.run),
-            _of(place, "index"): -1 if self.map_index is None else self.map_index,
-            _of(place, "source"): _number(self.source),
+            _note_name(place, "gate"): _number(self.gate),
+            _note_name(place, "run"): _number(self.run),
+            _note_name(place, "index"): -1 if self.map_index is None else self.map_index,
+            _note_name(place, "source"): _number(self.source),
         }
         shared = {place.columns: place.cut}
         if place.on is not None:
@@ -129,13 +129,13 @@ class Promoter:
     def _objection_to_last(self, place: Slice, noted: Noted) -> tuple[str, str] | None:
         if self._is_of_another(place, noted):
             return f"another gate promoted {place} there, and its rows would be lost", _SLICE
-        if noted(_of(place, "gate")) is None:
+        if noted(_note_name(place, "gate")) is None:
             return None
-        same_source = noted(_of(place, "source")) == _number(self.source)
-        same_index = noted(_of(place, "index")) == (
+        same_source = noted(_note_name(place, "source")) == _number(self.source)
+        same_index = noted(_note_name(place, "index")) == (
             -1 if self.map_index is None else self.map_index
         )
-        if noted(_of(place, "run")) == _number(self.run):
+        if noted(_note_name(place, "run")) == _number(self.run):
             if same_source and same_index:
                 return None
             who = "this map index has promoted other data" if same_index else "another map index"
@@ -150,12 +150,12 @@ class Promoter:
         )
 
     def _is_of_another(self, place: Slice, noted: Noted) -> bool:
-        gate = noted(_of(place, "gate"))
+        gate = noted(_note_name(place, "gate"))
         return gate is not None and gate != _number(self.gate)
 
     def _may_cut(self, place: Slice, cut: int, noted: Noted) -> bool:
         """True if the gate may cut what it promoted as a whole: nothing is lost by that."""
-        return cut == 0 and noted(_of(place.whole, "gate")) == _number(self.gate)
+        return cut == 0 and noted(_note_name(place.whole, "gate")) == _number(self.gate)
 
 
 _OWN_PLACE = "promote to a separate location"
@@ -166,7 +166,7 @@ _SLICE = (
 _SAME_SLICES = "give the same columns in promote_slice, or promote to a separate location"
 
 
-def _of(place: Slice, what: str) -> str:
+def _note_name(place: Slice, what: str) -> str:
     return f"dqx:{what}:{place.name}"
 
 

@@ -60,7 +60,7 @@ def _commit(target: PromotionTarget, folder: str) -> None:
     columns = list(table.metadata().partition_columns)
     log = DeltaLog(table, target.location, struct_of(table), target.dataset.dates)
     replaced = log.files_of(target.replaced.on, target.replaced.values)
-    kept = _kept(target, log, replaced, folder, columns)
+    kept = _rewritten(target, log, replaced, folder, columns)
     files = _checked(target, _written(target, target.replaced.frame(), f"{folder}/rows", columns))
     # deltalake labels a commit by its mode, and determines itself what an overwrite removes.
     is_whole = len(replaced) == len(log.files_of(None))
@@ -127,7 +127,7 @@ def _checked(target: PromotionTarget, files: WrittenFiles) -> WrittenFiles:
     return files
 
 
-def _kept(
+def _rewritten(
     target: PromotionTarget,
     log: DeltaLog,
     replaced: Sequence[DataFile],
