@@ -15,8 +15,9 @@ import numpy as np
 from gymnasium import spaces
 
 from dqx_airflow.learning.co_failures import CoFailure, co_failures
-from dqx_airflow.tuning.backtest import Backtest, JudgedDays
+from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import Counts, counts, truths
+from dqx_airflow.tuning.judged_days import JudgedDays
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
 from dqx_airflow.values import Status

@@ -9,30 +9,23 @@ moves costs one comparison a day.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import chain
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.checks.profile_selectors import is_required
-from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.exact import NUMBERS, nearest_float
-from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.evaluate import judge_one
 from dqx_airflow.plan.measured import keys_of, requests_behind
 from dqx_airflow.plan.model import (
     Applied,
-    Claimed,
     ConstantTerm,
-    Cost,
     Measured,
     MetricRequest,
-    Now,
     Plan,
     PlannedAssertion,
     Scanned,
@@ -42,46 +35,16 @@ from dqx_airflow.plan.number_comparison import Side, compare
 from dqx_airflow.plan.profiles import active_profiles
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.tuning.earlier_days import with_earlier_values
+from dqx_airflow.tuning.judged_days import JudgedDays, TunedAssertion
 from dqx_airflow.tuning.moved_limits import has_limits, number_of, only_limits_differ
 from dqx_airflow.tuning.past_days import PastDay
+from dqx_airflow.tuning.past_suite import asks_for_now, is_plain, refs_of, with_assertions
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
-from dqx_airflow.values import DatasetRef, MetricValue, Severity, SourceFile, Status, Verdict
+from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict
 
 _MOST_REMEMBERED = 200_000
 _FAR = 1e-6
 """Numbers with a larger difference, relative to both, are not taken for equal by any rule."""
-
-
-@dataclass(frozen=True, slots=True)
-class TunedAssertion:
-    """An assertion of the suite. `tunables` are the names of those that its verdict depends on."""
-
-    check: str
-    name: str
-    severity: Severity
-    cost: Cost
-    is_required: bool
-    is_experimental: bool
-    tunables: frozenset[str] = frozenset()
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.check, self.name
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedDays:
-    """The verdicts of all days for some values of the tunables.
-
-    `statuses` has a row for each assertion of the backtest, and in it one status for each day; None
-    where it is not known.
-    """
-
-    values: Mapping[str, float]
-    statuses: tuple[tuple[Status | None, ...], ...]
-
-    def count(self, status: Status | None) -> int:
-        return sum(row.count(status) for row in self.statuses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +98,7 @@ class Backtest:
         self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
         # How a dataset was read on the last of the days is how it is read now.
         self._reads = {name: how for day in self.days for name, how in day.measured.reads.items()}
-        self._refs = _refs_of(suite, self.days)
+        self._refs = refs_of(suite, self.days)
         self._known_keys: dict[int, _Keys] = {}
         self._cache: dict[object, tuple[Status | None, ...]] = {}
         self._subjects: dict[tuple[int, int], tuple[Status | _ComparedNumber | None, ...]] = {}
@@ -151,7 +114,7 @@ class Backtest:
         constants = {constant.name.text for constant in suite.constants}
         written = [node for check in suite.checks for node in check.assertions]
         self._is_plain = [
-            _is_plain(node, constants) and check.where is None
+            is_plain(node, constants) and check.where is None
             for check in suite.checks
             for node in check.assertions
         ]
@@ -297,7 +260,7 @@ class Backtest:
         """The assertions that depend on some tunables, and the suite with them alone."""
         if changed not in self._slim:
             rows = [row for row, one in enumerate(self.assertions) if one.tunables & changed]
-            only = _only(self.suite, {id(self._written[row]) for row in rows})
+            only = with_assertions(self.suite, {id(self._written[row]) for row in rows})
             self._slim[changed] = tuple(rows), only
         return self._slim[changed]
 
@@ -458,7 +421,7 @@ class Backtest:
                 if self._is_judged_by_value(row, planned, day):
                     return None
                 return f"no stored value of {key}" if day.verdicts else "no results of this day"
-        if day.now is None and any(map(_asks_for_now, (planned.term, *planned.condition.bounds))):
+        if day.now is None and any(map(asks_for_now, (planned.term, *planned.condition.bounds))):
             return "it depends on when a gate runs, and none ran"
         for name in planned.datasets:
             if known.reads.get(name, self._reads.get(name)) != self._reads.get(name):
@@ -504,46 +467,3 @@ class Backtest:
 
 def _status_of(holds: bool) -> Status:
     return Status.PASSED if holds else Status.FAILED
-
-
-def _asks_for_now(term: Term) -> bool:
-    if isinstance(term, Claimed):
-        sides = (side for part in term.parts for side in (part.term, *part.condition.bounds))
-        return any(map(_asks_for_now, sides))
-    if isinstance(term, Applied):
-        return any(map(_asks_for_now, term.terms))
-    return isinstance(term, Now)
-
-
-def _only(suite: nodes.Suite, wanted: Collection[int]) -> nodes.Suite:
-    """The suite with the assertions of these ids alone."""
-    checks = (
-        replace(check, body=tuple(one for one in check.assertions if id(one) in wanted))
-        for check in suite.checks
-    )
-    return replace(suite, checks=tuple(check for check in checks if check.body))
-
-
-def _is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
-    """True where no constant is in what is measured, and no filter is around it."""
-    claim = node.claim
-    if not isinstance(claim, nodes.Measure) or node.where is not None:
-        return False
-    names = (part.text for part in parts_of(claim.expression) if isinstance(part, nodes.Name))
-    return not any(name in constants for name in names)
-
-
-def _refs_of(suite: nodes.Suite, days: Sequence[PastDay]) -> tuple[DatasetRef, ...]:
-    """The datasets of the suite, with dates unless they were read without."""
-    undated = {name for day in days[-1:] for key in day.measured.values for name in _undated(key)}
-    return tuple(
-        DatasetRef(name, table=name, date_column=None if name in undated else "?")
-        for name in datasets_of(suite.checks)
-    )
-
-
-def _undated(key: str) -> Iterator[str]:
-    """The dataset of a key, where it was read without dates."""
-    dataset, metric, _, lag = json.loads(key)
-    if lag is None and metric in METRICS and METRICS[metric].scan.has_dates:
-        yield dataset

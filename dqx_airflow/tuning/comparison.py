@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from dqx_airflow.tuning.backtest import Backtest, JudgedDays
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.judged_days import JudgedDays
 from dqx_airflow.values import MetricValue, Severity, Status
 
 UNKNOWN = "unknown"
