@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.cli.run.call import Options, RunCall
+from dqx_airflow.cli.run.call_problems import CallProblems, with_advice
 from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files
 from dqx_airflow.config.connection import connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
@@ -22,8 +23,8 @@ from dqx_airflow.config.settings_file import FILE_NAME, find_settings, read_sett
 from dqx_airflow.databases import connection_in, with_lineage_names
 from dqx_airflow.dataset_settings import dataset_ref
 from dqx_airflow.date_range import dates_of_range, is_range
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
-from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
@@ -82,8 +83,7 @@ class _CallReader:
 
     options: Options
     today: date
-    found: dict[Diagnostic, None] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)
+    problems: CallProblems = field(default_factory=CallProblems)
     files: set[Path] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     unsound: set[str] = field(default_factory=set)
@@ -98,14 +98,14 @@ class _CallReader:
         suites, missing = suite_files(options.paths)
         self.files.update(suites, missing, (suite.parent / FILE_NAME for suite in suites))
         for path in missing:
-            self._wrong("PATH", str(path), "no .dql file found at this path")
+            self.problems.wrong("PATH", str(path), "no .dql file found at this path")
         settings = self._settings(suites)
         settings = self._with_connection(settings)
         dates, date_from = self._data_dates(settings)
         on = dates[0]
         skipped = tuple(self._date("--skip-date", text) for text in options.skip_dates)
         given, problems = datasets_of_arguments(options.datasets)
-        self._tell(problems, {"--dataset": "\n".join(options.datasets)})
+        self.problems.add(problems, {"--dataset": "\n".join(options.datasets)})
         self.unsound |= {_name_in(options.datasets[item.span.line - 1]) for item in problems}
         results = options.results or settings.results
         template = GateRequest(
@@ -133,7 +133,9 @@ class _CallReader:
         self.unsupported = options.unsupported or settings.defaults.unsupported
         if options.shadow is not None and len(suites) != 1:
             message = f"a shadow belongs to one suite, but there are {len(suites)}"
-            self._wrong("--shadow", str(options.shadow), message, "give the path of one suite")
+            self.problems.wrong(
+                "--shadow", str(options.shadow), message, "give the path of one suite"
+            )
         requests = tuple(
             request
             for suite in suites
@@ -141,27 +143,23 @@ class _CallReader:
         )
         self._tell_namesakes(requests)
         self._tell_selection(is_empty=not requests)
-        if suites and not requests and not self._has_errors:
+        if suites and not requests and not self.problems.has_errors:
             message = "no suite to run: these are library files"
-            self._wrong("PATH", " ".join(map(str, options.paths)), message)
+            self.problems.wrong("PATH", " ".join(map(str, options.paths)), message)
         has_dates = any(ref.date_column for one in requests for ref in one.datasets)
         if requests and len(dates) > 1 and not has_dates:
             message = "no dataset has a date_column: each date is judged by the same rows"
-            self._warn("--date", options.date or "", message)
-        if not self._has_errors:
+            self.problems.warn("--date", options.date or "", message)
+        if not self.problems.has_errors:
             self._tell_unused(given)
         return RunCall(
             requests,
             settings,
             options.output or settings.defaults.output,
-            tuple(self.found),
-            self.sources,
+            tuple(self.problems.diagnostics),
+            self.problems.sources,
             frozenset(self.files),
         )
-
-    @property
-    def _has_errors(self) -> bool:
-        return any(diagnostic.level is Level.ERROR for diagnostic in self.found)
 
     def _settings(self, suites: Iterable[Path]) -> Settings:
         """The settings of the one `dqx.toml` that counts: as given, else the nearest of all."""
@@ -172,14 +170,14 @@ class _CallReader:
                 names = " and ".join(sorted(str(place or "none") for place in places))
                 message = f"these suites have different {FILE_NAME} files: {names}"
                 hint = "run them one by one, or choose one with --config"
-                self._wrong("PATH", " ".join(map(str, self.options.paths)), message, hint)
+                self.problems.wrong("PATH", " ".join(map(str, self.options.paths)), message, hint)
             path = next(iter(places)) if len(places) == 1 else None
         if path is None:
             return Settings()
         self.files.add(path)
         name = _shown(path)
         settings = read_settings(path, name)
-        self._tell(settings.problems, {name: settings.text} if settings.text else {})
+        self.problems.add(settings.problems, {name: settings.text} if settings.text else {})
         self.unsound |= settings.unsound
         return settings
 
@@ -190,7 +188,7 @@ class _CallReader:
         try:
             return replace(settings, connection=connection_of(address))
         except RequestError as error:
-            self._wrong("--connection", address, error.problem, error.hint)
+            self.problems.wrong("--connection", address, error.problem, error.hint)
             return settings
 
     def _data_dates(self, settings: Settings) -> tuple[tuple[date, ...], str]:
@@ -209,13 +207,13 @@ class _CallReader:
         try:
             return dates_of_range(typed, lambda text: date_of(text, self.today))
         except RequestError as error:
-            self._wrong("--date", typed, error.problem, error.hint)
+            self.problems.wrong("--date", typed, error.problem, error.hint)
             return (self.today,)
 
     def _date(self, flag: str, text: str) -> date:
         day = date_of(text, self.today)
         if day is None:
-            self._wrong(flag, text, "invalid date", "write 2024-12-25, today or yesterday")
+            self.problems.wrong(flag, text, "invalid date", "write 2024-12-25, today or yesterday")
         return day or self.today
 
     def _requests(
@@ -246,7 +244,7 @@ class _CallReader:
             if request.results_root and files.setdefault(gate, name) != name:
                 message = f"two suites are called '{gate}': {files[gate]} and {name}"
                 hint = "rename one of them, or run them one by one"
-                self._wrong("PATH", name, message, hint)
+                self.problems.wrong("PATH", name, message, hint)
 
     def _request(
         self, path: Path, template: GateRequest, given: Mapping[str, DatasetRef]
@@ -254,18 +252,18 @@ class _CallReader:
         """The request for a suite; None for a library that was found in a folder, and errors."""
         source = read_source(path, str(path))
         if isinstance(source, Unreadable):
-            self._tell([source.diagnostic], {str(path): source.text})
+            self.problems.add([source.diagnostic], {str(path): source.text})
             return None
         if path.suffix in CONTRACT_ENDINGS:
             if self.options.shadow is not None:
                 message = "a contract has no shadow: a shadow runs beside a DQL suite"
-                self._wrong("--shadow", str(self.options.shadow), message)
+                self.problems.wrong("--shadow", str(self.options.shadow), message)
             return self._contract_request(path, source, template, given)
         reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
         is_named = path in self.options.paths
         checked = check_source(source, reader, needs_suite=is_named)
         self.files |= {Path.cwd() / item.file.name for item in checked.imports}
-        self._tell(checked.diagnostics, checked.sources)
+        self.problems.add(checked.diagnostics, checked.sources)
         if checked.errors:
             # An import that was not found may come: it would stand beside the suite.
             self.files |= set(path.parent.glob("*.dql"))
@@ -285,7 +283,7 @@ class _CallReader:
             asked = choose(asked, source, known, template.run_key.date, selection).suite
         datasets = tuple(given[name] for name in datasets_of(asked.checks) if name in given)
         errors = check_datasets(asked, known)
-        self._tell([_with_advice(error, checked.sources, given) for error in errors], {})
+        self.problems.add([with_advice(error, checked.sources, given) for error in errors], {})
         return replace(
             template,
             run_key=replace(template.run_key, gate=checked.suite.name.value),
@@ -311,18 +309,18 @@ class _CallReader:
     def _tell_selection(self, *, is_empty: bool) -> None:
         """Reports words that select nothing in any suite, and suites of which nothing is left."""
         selection = self.options.selection
-        if selection is None or self._has_errors:
+        if selection is None or self.problems.has_errors:
             return
         for missed in unmatched(self.selectable, selection):
-            self._wrong(_FLAGS[missed.criterion], missed.word, missed.problem, missed.hint)
-        if self._has_errors:
+            self.problems.wrong(_FLAGS[missed.criterion], missed.word, missed.problem, missed.hint)
+        if self.problems.has_errors:
             return
         if is_empty and self.unselected:
             error = nothing_selected(self.selectable, selection)
-            self._wrong("selection", str(selection), error.problem, error.hint)
+            self.problems.wrong("selection", str(selection), error.problem, error.hint)
         elif self.unselected:
             paths = " ".join(dict.fromkeys(map(str, self.unselected)))
-            self._warn("PATH", paths, "not run: no assertion of these is selected")
+            self.problems.warn("PATH", paths, "not run: no assertion of these is selected")
 
     def _with_databases(self, refs: tuple[DatasetRef, ...]) -> tuple[DatasetRef, ...]:
         """The datasets, those of databases by the names that lineage has for them."""
@@ -335,7 +333,9 @@ class _CallReader:
                 with_lineage_names((ref,), connections)
             except RequestError as error:
                 message = f"dataset '{ref.name}': {error.problem}"
-                self._wrong("--dataset", f"{ref.name}?conn_id={ref.conn_id}", message, error.hint)
+                self.problems.wrong(
+                    "--dataset", f"{ref.name}?conn_id={ref.conn_id}", message, error.hint
+                )
                 return refs
         return with_lineage_names(refs, connections)
 
@@ -350,7 +350,9 @@ class _CallReader:
         shadow = shadow_suite(source, reader, datasets, path.name)
         self.files |= {Path.cwd() / item.file.name for item in shadow.imports}
         if shadow.problem is not None:
-            self._warn("--shadow", str(path), f"the shadow cannot be judged: {shadow.problem}")
+            self.problems.warn(
+                "--shadow", str(path), f"the shadow cannot be judged: {shadow.problem}"
+            )
         return shadow
 
     def _contract_request(
@@ -370,24 +372,26 @@ class _CallReader:
             models=options.models,
             is_strict=options.is_strict,
         )
-        self._tell(enforcement.diagnostics, enforcement.sources)
+        self.problems.add(enforcement.diagnostics, enforcement.sources)
         for message in enforcement.refused:
-            self._wrong("PATH", str(path), message)
+            self.problems.wrong("PATH", str(path), message)
         contract = enforcement.contract
-        if self._has_errors or contract is None:
+        if self.problems.has_errors or contract is None:
             return None
         for message in enforcement.warnings:
-            self._warn("PATH", str(path), message)
+            self.problems.warn("PATH", str(path), message)
         names = [model.name for model in contract.models]
         refs: dict[str, Any] = {**self.connections, **given}
         if options.data is not None:
             of_data, problems = datasets_of_arguments((f"{_DATA}={options.data}",))
-            self._tell(problems, {"--dataset": f"{_DATA}={options.data}"})
+            self.problems.add(problems, {"--dataset": f"{_DATA}={options.data}"})
             if len(names) != 1:
                 message = (
                     f"--data is for a contract with one model, but this one has {', '.join(names)}"
                 )
-                self._wrong("--data", options.data, message, "write --dataset NAME=PATH for each")
+                self.problems.wrong(
+                    "--data", options.data, message, "write --dataset NAME=PATH for each"
+                )
             elif of_data:
                 refs[names[0]] = replace(of_data[_DATA], name=names[0])
         try:
@@ -400,7 +404,7 @@ class _CallReader:
             hint = error.hint.replace("give the dataset", "add --dataset")
             if hint and len(names) > 1:
                 hint += f", or --model {names[0]} to test one model alone"
-            self._wrong("PATH", str(path), error.problem, hint)
+            self.problems.wrong("PATH", str(path), error.problem, hint)
             return None
         enforced = enforcement.over(
             tuple(datasets.values()),
@@ -412,7 +416,7 @@ class _CallReader:
         if options.selection is not None and selection is None:
             return None
         for message in enforced.objections:
-            self._wrong("PATH", str(path), message.replace("in `datasets`", "by --dataset"))
+            self.problems.wrong("PATH", str(path), message.replace("in `datasets`", "by --dataset"))
         return replace(
             template,
             run_key=replace(template.run_key, gate=contract.id),
@@ -446,48 +450,13 @@ class _CallReader:
                 span = Span("--dataset", line, 1, line, len(name) + 1)
                 hint = did_you_mean(name, sorted(self.used))
                 message = f"dataset '{name}' is not used by any suite"
-                self.found[Diagnostic(message, span, help=hint, is_mild=True)] = None
-
-    def _wrong(self, flag: str, text: str, message: str, hint: str | None = None) -> None:
-        """Reports an argument as a whole."""
-        lines = [*self.sources[flag].split("\n"), text] if flag in self.sources else [text]
-        self.sources[flag] = "\n".join(lines)
-        span = Span(flag, len(lines), 1, len(lines), len(text) + 1)
-        self.found[Diagnostic(message, span, help=hint or None)] = None
-
-    def _warn(self, flag: str, text: str, message: str) -> None:
-        span = Span(flag, 1, 1, 1, len(text) + 1)
-        self.sources.setdefault(flag, text)
-        self.found[Diagnostic(message, span, is_mild=True)] = None
-
-    def _tell(self, diagnostics: Iterable[Diagnostic], sources: Mapping[str, str]) -> None:
-        self.found.update(dict.fromkeys(diagnostics))
-        self.sources.update(sources)
+                self.problems.add([Diagnostic(message, span, help=hint, is_mild=True)], {})
 
 
 def _datasets_needed(suite: SourceFile) -> tuple[str, ...]:
     """The datasets that a compiled suite uses."""
     checked = check_source(suite)
     return datasets_of(checked.suite.checks) if checked.suite is not None else ()
-
-
-def _with_advice(
-    error: Diagnostic, sources: Mapping[str, str], given: Mapping[str, DatasetRef]
-) -> Diagnostic:
-    """What a suite misses of its datasets, with what to type for it here."""
-    match error.code:
-        case "E009":
-            span = error.span
-            line = sources[span.file].split("\n")[span.line - 1]
-            name = line[span.column - 1 : span.end_column - 1]
-            near = nearest(name, given)
-            place = f"add --dataset {name}=PATH, or [datasets.{name}] with a path to {FILE_NAME}"
-            advice = f"did you mean '{near}'?" if near else place
-        case "E111":
-            advice = f"add date_column=COLUMN to its --dataset, or to its table in {FILE_NAME}"
-        case _:
-            return error
-    return replace(error, help=advice)
 
 
 def _name_in(argument: str) -> str:
