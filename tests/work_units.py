@@ -22,6 +22,9 @@ ROOT = Path(__file__).parents[1]
 class WorkUnits(LoadScopeScheduling):
     """Files, since what a module needs is made once for all of its tests; the longest come first.
 
+    One half of the workers begins with what is in Spark and the other with what is not: as long as
+    both have enough to do, only one of two workers starts a JVM, and warms it up.
+
     A group of pytest-xdist is no use here: from pytest 9.2 on, its workers do not tell the groups
     of their tests. So the unit of a test is told by its file.
     """
@@ -33,15 +36,26 @@ class WorkUnits(LoadScopeScheduling):
         return AIRFLOW if Path(file).parent.name in IN_AIRFLOW else file
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        longest = min(self.workqueue, key=lambda unit: (_rank(unit), -len(self.workqueue[unit])))
-        self.workqueue.move_to_end(longest, last=False)
+        has_spark = int(node.gateway.id.removeprefix("gw")) % 2 == 1
+        first = min(
+            self.workqueue,
+            key=lambda unit: (
+                _is_in_spark(unit) != has_spark,
+                _rank(unit),
+                -len(self.workqueue[unit]),
+            ),
+        )
+        self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)
 
 
-@cache
 def _rank(unit: str) -> int:
-    """Airflow and the wheel take longest, then what starts Spark or uses it."""
+    """Airflow and the wheel take longest, then what starts whole services."""
+    return 0 if unit in (AIRFLOW, WHEEL) else 1 if "/e2e/" in unit else 2
+
+
+@cache
+def _is_in_spark(unit: str) -> bool:
     if unit in (AIRFLOW, WHEEL):
-        return 0
-    is_in_spark = "mark.spark" in (ROOT / unit).read_text(encoding="utf-8")
-    return 1 if is_in_spark or "/e2e/" in unit else 2
+        return False
+    return "mark.spark" in (ROOT / unit).read_text(encoding="utf-8")
