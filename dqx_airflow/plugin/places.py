@@ -8,7 +8,7 @@ from typing import Any
 
 from dqx_airflow.lineage.places import place_at, place_of
 from dqx_airflow.plugin.airflow import TaskRun
-from dqx_airflow.plugin.report_view import ReportView, outcome_of_summary, view_of_summary
+from dqx_airflow.plugin.report_view import ReportView, Summary, outcome_of_summary, view_of_summary
 from dqx_airflow.values import DatasetSnapshot
 
 
@@ -62,15 +62,25 @@ def runs_reading(runs: Iterable[TaskRun], place: str) -> list[TaskRun]:
 
 def _is_about(pushed: object, place: str) -> bool:
     """Whether a summary is about a place; most are not, and are not read any further."""
-    if outcome_of_summary(pushed) is None or place not in _mentioned(pushed):
+    if not isinstance(pushed, Mapping) or place not in _mentioned(pushed):
+        return False
+    if outcome_of_summary(pushed) is None:
         return False
     view = view_of_summary(pushed)
     assert view is not None
     return place in (*(one.place for one in datasets_in(view)), *promotions_in(view))
 
 
-def _mentioned(pushed: Any) -> set[str]:
+def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
     """The places that a summary may be about, and more."""
+    if not isinstance(pushed, Summary):
+        return _places_and_names(pushed)
+    if not hasattr(pushed, "mentioned"):
+        pushed.mentioned = _places_and_names(pushed)
+    return pushed.mentioned
+
+
+def _places_and_names(pushed: Mapping[str, Any]) -> frozenset[str]:
     places, validated = pushed.get("places"), pushed.get("validated")
     mentioned = {str(one) for one in places.values()} if isinstance(places, Mapping) else set()
     if isinstance(validated, Mapping):
@@ -79,7 +89,7 @@ def _mentioned(pushed: Any) -> set[str]:
     datasets = pushed.get("datasets")
     if isinstance(datasets, list):
         mentioned |= {_nameless(one, pushed.get("gate")) for one in datasets}
-    return mentioned
+    return frozenset(mentioned)
 
 
 def _nameless(name: object, gate: object) -> str:

@@ -166,10 +166,12 @@ def promotion_of(snapshot: DatasetSnapshot) -> PromotionView | None:
 
 
 class Summary(dict[str, Any]):
-    """What a task left under our key: a mapping, which nobody changes, and its view once known."""
+    """What a task left under our key: a mapping, which nobody changes, and once they are known its
+    view and the places that it may be about."""
 
-    __slots__ = ("view",)
+    __slots__ = ("mentioned", "view")
     view: ReportView | None
+    mentioned: frozenset[str]
 
 
 def outcome_of_summary(pushed: object) -> Outcome | None:

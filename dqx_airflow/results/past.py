@@ -27,7 +27,7 @@ from dqx_airflow.values import DatasetSnapshot, from_json
 
 _OF_RUNS = (
     *("run_id", "gate", "dataset_date", "attempt_id", "started_at", "outcome", "datasets"),
-    PARTIAL,
+    *("failed", PARTIAL),
 )
 
 _VIEW = """
@@ -110,12 +110,14 @@ def runs_that_count(
     columns: Sequence[str],
     *,
     which_rows: Sequence[str] = (),
+    only_failed: bool = False,
 ) -> tuple[PastRun, ...]:
     """The last run of each gate and date, oldest first, among those that conditions select. A
     partial run counts if there is no other, or if it was blocked or broken.
 
     :param which: conditions on runs, as SQL.
     :param which_rows: conditions on the rows of their assertions.
+    :param only_failed: leaves out the runs in which no assertion failed: their rows are not read.
     :raises StoreError: the store exists and cannot be read.
     """
     days = [
@@ -129,9 +131,10 @@ def runs_that_count(
         key = row["gate"], row["dataset_date"]
         if not (_is_weak(row) and key in last and not _is_weak(last[key])):
             last[key] = row
-    if not last:
+    counting = [row for row in last.values() if not only_failed or row["failed"] != 0]
+    if not counting:
         return ()
-    ids = ", ".join(text_literal(row["run_id"]) for row in last.values())
+    ids = ", ".join(text_literal(row["run_id"]) for row in counting)
     of_runs = [f'"run_id" IN ({ids})', *days, *which_rows]
     rows: dict[str, dict[int, Row]] = defaultdict(dict)
     for row in select(RESULTS, ("run_id", "position", *columns), of_runs):
@@ -147,7 +150,7 @@ def runs_that_count(
             row["datasets"],
             tuple(one for _, one in sorted(rows[row["run_id"]].items())),
         )
-        for row in last.values()
+        for row in counting
     )
 
 

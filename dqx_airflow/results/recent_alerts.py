@@ -186,7 +186,9 @@ def _runs(
         return []
     since = until - timedelta(days=DAYS - 1)
     which = [_among("gate", gates)]
-    runs = runs_that_count(select, which, since, until, columns, which_rows=[_FAILED])
+    runs = runs_that_count(
+        select, which, since, until, columns, which_rows=[_FAILED], only_failed=True
+    )
     labels: dict[tuple[str, date], list[Label]] = {}
     for label in labels_from(select, gates, since, until):
         labels.setdefault((label.gate, label.date), []).append(label)
