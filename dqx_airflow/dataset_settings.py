@@ -238,8 +238,8 @@ def timestamp_of(text: str) -> datetime:
 
     :raises ValueError: it is not one.
     """
-    moment = datetime.fromisoformat(re.sub(r"Z$", "+00:00", text.strip()))
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    timestamp = datetime.fromisoformat(re.sub(r"Z$", "+00:00", text.strip()))
+    return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
 
 
 def settings_of(ref: DatasetRef) -> dict[str, Any]:

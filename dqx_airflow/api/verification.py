@@ -134,8 +134,8 @@ class VerificationSuite:
                 raise
         else:
             self._of_people[name] = tunable.value
-        moment = datetime.now(timezone.utc)
-        self._changes.append(TunableChange(moment, name, before, tunable.value, agent, reason))
+        timestamp = datetime.now(timezone.utc)
+        self._changes.append(TunableChange(timestamp, name, before, tunable.value, agent, reason))
 
     def get_param_history(self, name: str) -> tuple[TunableChange, ...]:
         """The changes of a tunable by `set_param`, oldest first.

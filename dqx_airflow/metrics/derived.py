@@ -128,9 +128,11 @@ def _age(now: MetricValue, then: MetricValue) -> MetricValue:
     return Fraction((_timestamp(now) - _timestamp(then)) // timedelta(microseconds=1), 10**6)
 
 
-def _midnight(moment: MetricValue) -> MetricValue:
+def _midnight(timestamp: MetricValue) -> MetricValue:
     """The beginning of the day of a timestamp, in its time zone."""
-    return _timestamp(moment).replace(hour=0, minute=0, second=0, microsecond=0).isoformat(sep=" ")
+    return (
+        _timestamp(timestamp).replace(hour=0, minute=0, second=0, microsecond=0).isoformat(sep=" ")
+    )
 
 
 def _deadline(newest: MetricValue, clock: MetricValue, zone: MetricValue) -> MetricValue:

@@ -75,12 +75,12 @@ def _of_text(
 
 def _of_timestamp(name: str, doc: str, take: Callable[[datetime], int]) -> RowFunction:
     # TRY_CAST, since a string that is not a date would end the whole scan in ANSI mode.
-    def sql(moment: str) -> str:
-        return f"{name}(TRY_CAST({moment} AS TIMESTAMP))"
+    def sql(timestamp: str) -> str:
+        return f"{name}(TRY_CAST({timestamp} AS TIMESTAMP))"
 
     def in_python(value: Any) -> int | None:
-        moment = timestamp_of(value)
-        return None if moment is None else take(moment)
+        timestamp = timestamp_of(value)
+        return None if timestamp is None else take(timestamp)
 
     return RowFunction(
         *(name, 1, 1, doc, sql, _MOMENT, lambda _: "int", in_python),
@@ -91,7 +91,7 @@ def _of_timestamp(name: str, doc: str, take: Callable[[datetime], int]) -> RowFu
 
 def _weekday(name: str, doc: str) -> RowFunction:
     counted = _of_timestamp(name, doc, datetime.isoweekday)
-    return replace(counted, sql=lambda moment: f"({counted.sql(moment)} + 1)")
+    return replace(counted, sql=lambda timestamp: f"({counted.sql(timestamp)} + 1)")
 
 
 def _abs(value: Any) -> Any:

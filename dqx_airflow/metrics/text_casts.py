@@ -65,8 +65,8 @@ def cast_sql(text: str, spark_type: str, options: Mapping[str, str]) -> str:
     given = {name.lower(): written for name, written in options.items()}
     written = given.get(OPTIONS.get(kind, "").lower())
     if written is not None:
-        moment = f"try_to_timestamp({text}, {quote_literal(written)})"
-        return moment if kind == "timestamp" else f"CAST({moment} AS {spark_type})"
+        timestamp = f"try_to_timestamp({text}, {quote_literal(written)})"
+        return timestamp if kind == "timestamp" else f"CAST({timestamp} AS {spark_type})"
     conditions = []
     if kind in PATTERNS:
         conditions.append(f"{text} RLIKE {quote_literal(ended(whole_pattern(kind)))}")

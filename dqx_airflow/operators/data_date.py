@@ -70,9 +70,9 @@ def date_of_run(context: Any) -> DataDate:
     """The date that the run itself says: its logical date, else its partition key or the date in
     the asset events of the gates that triggered it."""
     run = context["dag_run"]
-    moment = getattr(run, "logical_date", None)
-    if moment is not None:
-        return _logical_date(moment, getattr(context.get("dag"), "timezone", None))
+    timestamp = getattr(run, "logical_date", None)
+    if timestamp is not None:
+        return _logical_date(timestamp, getattr(context.get("dag"), "timezone", None))
     due = DataDate(_day_of(run.run_after), "the day on which the run is due")
     named: dict[tuple[date, str], None] = {}
     key = getattr(run, "partition_key", None)

@@ -125,9 +125,9 @@ class _Dataset:
         is_read = self.table.texts is not None
         return [
             row
-            for row, moment in rows
-            if _is_on(moment, on)
-            or (is_read and moment is None and not row[-1].isdisjoint((column, None)))
+            for row, timestamp in rows
+            if _is_on(timestamp, on)
+            or (is_read and timestamp is None and not row[-1].isdisjoint((column, None)))
         ]
 
     def malformed(self, request: MetricRequest, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:

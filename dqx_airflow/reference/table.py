@@ -184,8 +184,8 @@ def _checked(value: Any, spark_type: str) -> Any:
         case "date":
             return _demand(value, not isinstance(value, datetime) and isinstance(value, date))
         case "timestamp":
-            moment = _demand(value, isinstance(value, datetime))
-            return moment.astimezone(timezone.utc) if moment.tzinfo else _in_utc(moment)
+            timestamp = _demand(value, isinstance(value, datetime))
+            return timestamp.astimezone(timezone.utc) if timestamp.tzinfo else _in_utc(timestamp)
         case "timestamp_ntz":
             return _demand(value, isinstance(value, datetime) and value.tzinfo is None)
         case "array":

@@ -208,8 +208,8 @@ def _as_json(value: Any, *, is_upper: bool = False) -> Any:
     if isinstance(value, datetime):
         if is_upper and value.microsecond % 1000:
             value += _MILLISECOND
-        moment = value.astimezone(timezone.utc).replace(tzinfo=None)
-        return f"{moment.isoformat(timespec='milliseconds')}Z"
+        timestamp = value.astimezone(timezone.utc).replace(tzinfo=None)
+        return f"{timestamp.isoformat(timespec='milliseconds')}Z"
     return value if isinstance(value, int | float | str) else value.isoformat()
 
 

@@ -65,7 +65,7 @@ def demo(
 
     from dqx_airflow.cli.demo.home import DemoHome
 
-    days = _chosen({moment.date() for moment in day or ()})
+    days = _chosen({timestamp.date() for timestamp in day or ()})
     console = Console(highlight=False)
     started = datetime.now(timezone.utc)
     try:

@@ -175,9 +175,9 @@ def hourly_volume(place: RuleContext) -> CompiledClaim:
         raise UnenforceableError("it has no bounds")
     column = demand.column or _clock(place, of_what="hours", tells_hours=True)
     zone = place.ref.time_zone if place.ref else None
-    moment, now = _local(_quoted(column), zone), _local("current_timestamp()", zone)
+    timestamp, now = _local(_quoted(column), zone), _local("current_timestamp()", zone)
     model = quote_name(place.model.name)
-    moments = f"SELECT {moment} AS moment FROM {model}"  # noqa: S608
+    moments = f"SELECT {timestamp} AS moment FROM {model}"  # noqa: S608
     hours = (
         f"SELECT date_trunc('HOUR', moment) AS hour, count(*) AS found FROM ({moments}) "  # noqa: S608
         "WHERE moment IS NOT NULL GROUP BY 1"
@@ -204,12 +204,12 @@ def _with_empty_hours(place: RuleContext, moments: str, hours: str, now: str) ->
     )
 
 
-def _local(moment: str, zone: str | None) -> str:
+def _local(timestamp: str, zone: str | None) -> str:
     """A timestamp in the local time of a zone, by default that of the session."""
     if zone is None:
-        return moment
+        return timestamp
     name = zone.replace("'", "")
-    return f"from_utc_timestamp(to_utc_timestamp({moment}, current_timezone()), '{name}')"
+    return f"from_utc_timestamp(to_utc_timestamp({timestamp}, current_timezone()), '{name}')"
 
 
 def arrives(place: RuleContext) -> CompiledClaim:

@@ -322,10 +322,10 @@ def _retained(_: ExportedRule, demand: Retained) -> ExpectationOrReason:
     return _aged(f"min({sql_name(demand.column)})", demand.period_s)
 
 
-def _aged(moment: str, age_s: float) -> ExpectationOrReason:
+def _aged(timestamp: str, age_s: float) -> ExpectationOrReason:
     oldest = f"current_timestamp() - INTERVAL {age_s:.10g} SECONDS"
     return _rows(
-        f"SELECT {moment} AS moment FROM {{batch}} HAVING {moment} < {oldest}"  # noqa: S608
+        f"SELECT {timestamp} AS moment FROM {{batch}} HAVING {timestamp} < {oldest}"  # noqa: S608
     )
 
 

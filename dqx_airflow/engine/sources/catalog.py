@@ -157,8 +157,8 @@ def _version_of(spark: SparkSession, ref: DatasetRef, table: str) -> int:
         return ref.version
     commits = spark.sql(f"DESCRIBE HISTORY {table}")
     if ref.timestamp is not None:
-        moment = timestamp_of(ref.timestamp).isoformat()
-        commits = commits.where(f"timestamp <= TIMESTAMP_LTZ'{moment}'")
+        timestamp = timestamp_of(ref.timestamp).isoformat()
+        commits = commits.where(f"timestamp <= TIMESTAMP_LTZ'{timestamp}'")
     newest = commits.selectExpr("max(version)").collect()[0][0]
     if newest is None:
         raise too_early(ref, table)

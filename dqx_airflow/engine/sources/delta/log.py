@@ -367,6 +367,6 @@ def _is_written(text: str, value: Any) -> bool:
     return text == str(value)
 
 
-def _milliseconds(moment: Any) -> int:
+def _milliseconds(timestamp: Any) -> int:
     """A modification time in milliseconds, as in the log."""
-    return int(moment.timestamp() * 1000 if isinstance(moment, datetime) else moment)
+    return int(timestamp.timestamp() * 1000 if isinstance(timestamp, datetime) else timestamp)
