@@ -471,6 +471,17 @@ def test_the_results_root_is_that_of_the_gates(tmp_path: Path) -> None:
     assert services.results_store(None, env)[2] == "its type should be dqx"
 
 
+def test_a_machine_that_is_too_busy_is_no_broken_installation(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    skip_without_airflow()
+    (tmp_path / "airflow.cfg").write_text("")
+    env = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__DQX__RESULTS_ROOT": "/lake/dqx"}
+    monkeypatch.setattr(airflow, "ask", lambda *_: airflow.Reply(None, "", ""))
+    assert level(airflow.entry_points(env)) is FindingLevel.WARNING
+    assert airflow.gate_settings(env) == {"results_root": "/lake/dqx"}
+
+
 def test_the_results_root_in_the_configuration_of_airflow_counts(tmp_path: Path) -> None:
     skip_without_airflow()
     (tmp_path / "airflow.cfg").write_text("[dqx]\nresults_root = s3://lake/dqx\n")

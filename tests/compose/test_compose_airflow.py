@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
-import subprocess
-import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
-from postgres_server import postgres
-from processes import environment, free_port, running, succeeds, wait_until
-from stack import ROOT, services
+from airflow_stack import Airflow, airflow_services, database_of, url_on
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.nightly]
-
-SERVICES = ("api-server", "scheduler", "dag-processor", "triggerer")
-
-
-@dataclass(frozen=True)
-class Airflow:
-    """Airflow's services on this machine, once each of their healthchecks has passed."""
-
-    port: str
-
-    def ask(self, path: str) -> Any:
-        token = self._answer("/auth/token")["access_token"]
-        return self._answer(f"/api/v2/{path}", token)
-
-    def _answer(self, path: str, token: str = "") -> Any:
-        url = f"http://127.0.0.1:{self.port}{path}"
-        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
@@ -50,65 +21,14 @@ def database(
         return
     pytest.importorskip("psycopg2")
     pytest.importorskip("asyncpg")
-    service = services()["airflow-db"]
-    user, password, name = (
-        service["environment"][f"POSTGRES_{key}"] for key in ("USER", "PASSWORD", "DB")
-    )
-    with postgres() as server:
-        server.run(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD '{password}'")
-        server.run(f"CREATE DATABASE {name} OWNER {user}")
-        _, check, *flags = service["healthcheck"]["test"]
-        assert succeeds([server.program(check), *flags, "-p", str(server.port)], environment())
-        url = services()["airflow-scheduler"]["environment"]["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
-        yield url.replace("@airflow-db/", f"@127.0.0.1:{server.port}/")
+    with database_of("airflow-db") as server:
+        yield url_on(server)
 
 
 @pytest.fixture(scope="module")
 def airflow(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
-    home = tmp_path_factory.mktemp("airflow")
-    dags = home / "dags"
-    dags.mkdir()
-    for volume in services()["airflow-scheduler"]["volumes"]:
-        source, target, *_ = volume.split(":")
-        if target.startswith("/opt/dqx/dags/"):
-            (dags / Path(target).name).symlink_to(ROOT / source)
-    port, health = str(free_port()), str(free_port())
-    ports = {"8080": port, "8974": health}
-
-    def here(text: str) -> str:
-        text = re.sub(r"\b(8080|8974)\b", lambda found: ports[found[0]], text)
-        return text.replace("airflow-api-server", "127.0.0.1")
-
-    def env_of(service: dict[str, Any]) -> dict[str, str]:
-        given = {key: here(str(value)) for key, value in service["environment"].items()}
-        changed = {
-            "AIRFLOW_HOME": str(home),
-            "AIRFLOW__API__HOST": "127.0.0.1",
-            "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database,
-            "AIRFLOW__OPENLINEAGE__DISABLED": "True",
-            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT": health,
-        }
-        return environment(**given | changed)
-
-    init = services()["airflow-init"]
-    migrated = subprocess.run(
-        init["command"], env=env_of(init), capture_output=True, text=True, check=False
-    )
-    assert migrated.returncode == 0, migrated.stderr
-    with ExitStack() as opened:
-        started = []
-        for name in SERVICES:
-            service = services()[f"airflow-{name}"]
-            log = home / f"{name}.log"
-            command = [*map(here, service["command"])]
-            opened.enter_context(running(command, env_of(service), log))
-            started.append((service, log))
-        for service, log in started:
-            check, env = [*map(here, service["healthcheck"]["test"][1:])], env_of(service)
-            wait_until(lambda check=check, env=env: succeeds(check, env), log)
-        yield Airflow(port)
+    with airflow_services(database, tmp_path_factory.mktemp("airflow")) as started:
+        yield started
 
 
 def test_all_services_are_healthy(airflow: Airflow) -> None:
