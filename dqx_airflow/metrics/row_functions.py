@@ -11,6 +11,7 @@ from typing import Any
 from dqx_airflow.metrics.comparison import order_key, timestamp_of
 from dqx_airflow.metrics.datetime_text import date_in
 from dqx_airflow.metrics.in_python import rounded_half_up
+from dqx_airflow.metrics.sql import negated_decimal
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     WHOLE_SIZES,
@@ -37,10 +38,10 @@ class RowFunction:
     comparable with it; those from `literals` on must be literals. `type_of` returns the type of the
     result for those of the arguments, `in_python` the result for their values. If one of these is
     NULL, so is the result, unless the function `takes_null`. `of_bigint` is the SQL for integers,
-    which are cast to bigint before. `lost` says why there is no result although the arguments have
-    values, which is possible only for the types in `loses`. A function `gives_own_type` if its SQL
-    has to be cast to a decimal of the size that `type_of` returns: Spark's own size also depends on
-    the values of arguments.
+    which are cast to bigint before, `of_decimal` that for a decimal and its type. `lost` says why
+    there is no result although the arguments have values, which is possible only for the types in
+    `loses`. A function `gives_own_type` if its SQL has to be cast to a decimal of the size that
+    `type_of` returns: Spark's own size also depends on the values of arguments.
     """
 
     name: str
@@ -54,6 +55,7 @@ class RowFunction:
     literals: int | None = None
     takes_null: bool = False
     of_bigint: Callable[..., str] | None = None
+    of_decimal: Callable[[str, str], str] | None = None
     lost: str | None = None
     loses: frozenset[str] = frozenset()
     gives_own_type: bool = False
@@ -176,6 +178,9 @@ _ENTRIES = (
         in_python=_abs,
         # Without this it is negative for the smallest number if ANSI mode is off.
         of_bigint=lambda n: f"CASE WHEN {n} < 0 THEN try_subtract(0L, {n}) ELSE {n} END",
+        of_decimal=lambda n, kind: (
+            f"CASE WHEN {n} < 0 THEN {negated_decimal(n, kind)} ELSE {n} END"
+        ),
         lost="overflow",
         loses=frozenset({"bigint"}),
     ),

@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
-from dqx_airflow.metrics.types import decimal_type
+from dqx_airflow.metrics.types import decimal_size, decimal_type
+
+_EXACT_IN_SPARK = 34
+"""So many digits of a decimal outlast any operation of Spark."""
+
+MAY_STAY_SIGNED = "decimal(38,38)"
+"""Of this type Spark reads no string with a zero behind the point, so `negated_decimal` may
+be NULL."""
 
 
 def quote_name(*path: str) -> str:
@@ -34,3 +41,15 @@ def quote_literal(value: str | int | float | Decimal | bool | date) -> str:
         written = Decimal(str(value))
         return f"{float(value)!r}D" if decimal_type(written) is None else f"{written:f}BD"
     return str(value)
+
+
+def negated_decimal(number: str, spark_type: str) -> str:
+    """`-number` for the SQL of a number that is not whole, to the last digit.
+
+    Spark's own minus, and its `abs`, round decimals to 34 digits.
+    """
+    if not spark_type.startswith("decimal") or decimal_size(spark_type)[0] <= _EXACT_IN_SPARK:
+        return f"(- {number})"
+    text = f"CAST({number} AS STRING)"
+    opposite = f"CASE WHEN {number} < 0 THEN ltrim('-', {text}) ELSE concat('-', {text}) END"
+    return f"TRY_CAST({opposite} AS {spark_type.upper()})"

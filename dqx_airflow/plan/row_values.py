@@ -15,7 +15,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.comparison import FLOATING, literal_type
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
-from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.sql import MAY_STAY_SIGNED, negated_decimal, quote_literal, quote_name
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     WHOLE_SIZES,
@@ -118,7 +118,11 @@ def _negative(value: RowValue, words: str) -> RowValue:
     if not value.is_number:
         return replace(value, sql=f"try_subtract(0, {value.sql})", is_literal=False)
     if not value.is_whole:
-        return replace(value, sql=f"(- {value.sql})", is_literal=False)
+        sql = negated_decimal(value.sql, value.type)
+        causes = value.causes
+        if value.type == MAY_STAY_SIGNED:
+            causes = (*causes, _lost("overflow", words, sql, value))
+        return RowValue(sql, value.type, causes)
     if value.type != "bigint":
         return RowValue(f"(- CAST({value.sql} AS BIGINT))", "bigint", value.causes)
     sql = f"try_subtract(0L, {value.sql})"
@@ -222,12 +226,15 @@ def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
         sql = function.of_bigint(wide.sql, *(item.sql for item in arguments[1:]))
     else:
         sql = function.sql(*(item.sql for item in arguments))
+    if function.of_decimal is not None and first.type.startswith("decimal"):
+        sql = function.of_decimal(first.sql, first.type)
     if function.gives_own_type and result.startswith("decimal"):
         sql = f"TRY_CAST({sql} AS {result.upper()})"
     if function.takes_null:
         return RowValue(sql, result, tuple(_reached(arguments)))
     causes = tuple(cause for item in arguments for cause in item.causes)
-    if function.lost is not None and (first.type == UNKNOWN or function.loses_of(first.type)):
+    loses = function.loses_of(first.type) or first.type == MAY_STAY_SIGNED
+    if function.lost is not None and (first.type == UNKNOWN or loses):
         if result in FLOATING:
             parts = f"abs({sql}) = {_INFINITY} AND abs({first.sql}) <> {_INFINITY}"
             cause = Cause(f"{function.lost} in {show(call)}", f"coalesce({parts}, false)")

@@ -210,7 +210,9 @@ class EvaluatedRow:
                 if None in values and not function.takes_null:
                     return None
                 result, own = function.in_python(*values), self._type(node)
-                if result is not None and own in WHOLE_SIZES:
+                if result is None:
+                    return None
+                if own in WHOLE_SIZES:
                     return result if has_bits_for(result, own) else None
                 return narrowed(result) if own == "float" else fitted(result, own)
             case _:

@@ -162,9 +162,11 @@ class _Nearness:
         # The difference of two such decimals fits into the longest one.
         shorter = f"DECIMAL({LONGEST_DECIMAL - 1},{self.scale})"
         units = min(math.floor(self.tolerance * 10**self.scale), 10**LONGEST_DECIMAL - 1)
-        most = f"CAST('{Decimal(units).scaleb(-self.scale):f}' AS DECIMAL(38,{self.scale}))"
+        most = f"{Decimal(units).scaleb(-self.scale):f}"
+        ends = (f"CAST('{sign}{most}' AS DECIMAL(38,{self.scale}))" for sign in ("-", ""))
         difference = f"TRY_CAST({one} AS {shorter}) - TRY_CAST({other} AS {shorter})"
-        return f"coalesce(abs({difference}) <= {most}, false)"
+        # `abs` of a decimal has 34 digits in Spark.
+        return f"coalesce({difference} BETWEEN {' AND '.join(ends)}, false)"
 
 
 @dataclass(frozen=True, slots=True)
