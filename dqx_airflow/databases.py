@@ -27,7 +27,7 @@ FIELDS = ("conn_type", "host", "port", "schema", "login", "password", "extra")
 """The fields of an Airflow connection."""
 
 _AIRFLOW_VARIABLE = "AIRFLOW_CONN_"
-_FORM = "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, or what Airflow writes as JSON"
+_FORM = "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, or an Airflow connection as JSON"
 
 
 @dataclass(frozen=True, slots=True)

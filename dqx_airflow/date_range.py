@@ -44,6 +44,6 @@ def dates_of_range(text: str, read: Callable[[str], date | None]) -> tuple[date,
     if count > MOST_DATES:
         raise RequestError(
             f"the range {text!r} has {count:,} dates, at most {MOST_DATES:,} are possible",
-            "run it in parts",
+            "split it into shorter ranges",
         )
     return tuple(first + timedelta(days=number) for number in range(count))

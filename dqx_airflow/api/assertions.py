@@ -402,15 +402,15 @@ def _part(claim: Claim, junctor: nodes.Junctor) -> nodes.Assertion:
     for what, given in of_its_own.items():
         if given:
             raise RequestError(
-                f"a claim of {caller} has {what} of its own",
-                "groups need an assertion of their own"
+                f"a claim of {caller} cannot have {what}",
+                "groups need a separate assertion"
                 if what == "groups"
-                else f"put it behind: ctx.{caller}(...).where(...)",
+                else f"put it after the claim: ctx.{caller}(...).where(...)",
             )
     if not claim._entry.take(assertion):
         raise RequestError(
-            f"a claim of {caller} is part of another assertion already, or was changed since",
-            "write the claim once more",
+            f"a claim of {caller} already belongs to another assertion, or has changed since",
+            "create the claim again",
         )
     return assertion
 

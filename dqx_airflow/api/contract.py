@@ -248,7 +248,7 @@ def assert_contract(
     if not results.report.verdicts:
         raise RequestError(
             f"{contract.id} declares no columns for {name}",
-            "nothing was compared: add its fields to the contract",
+            "add its fields to the contract",
         )
     broken = [item for item in results.report.verdicts if item.status is not Status.PASSED]
     if broken:

@@ -112,7 +112,7 @@ def _database(
         yield MemoryDatabase(tables, date_columns=dates)
         return
     if not all(map(is_spark_frame, frames.values())):
-        raise RequestError("some of the DataFrames are of Spark and some are not", "convert them")
+        raise RequestError("cannot mix Spark DataFrames with others", "convert them")
     spark = first.sparkSession
     views = {name: f"dqx_{uuid.uuid4().hex}" for name in frames}
     try:

@@ -111,7 +111,7 @@ class MemoryDatabase:
 
 def _table(name: str, given: Any) -> Table:
     if is_spark_frame(given):
-        raise RequestError(f"dataset '{name}' is of Spark", "give it to a SparkDatabase")
+        raise RequestError(f"dataset '{name}' is a Spark DataFrame", "use a SparkDatabase")
     try:
         if is_frame(given):
             return table_of(given)

@@ -95,10 +95,10 @@ def _dates(given: str | Iterable[date]) -> tuple[date, ...]:
     if isinstance(given, str):
         return dates_of_range(given, _day_in)
     if isinstance(given, date):
-        raise RequestError("`dates` is one date", _DATES_HINT)
+        raise RequestError("`dates` is a single date", _DATES_HINT)
     dates = tuple(dict.fromkeys(given))
     if not dates:
-        raise RequestError("there are no dates", _DATES_HINT)
+        raise RequestError("`dates` is empty", _DATES_HINT)
     return dates
 
 

@@ -73,7 +73,7 @@ class StoredDatabase:
             if not days:
                 raise UpstreamFailure(
                     f"no results of suite '{suite}' for {on}: the gate did not run",
-                    "leave the day out, or see what failed before the gate",
+                    "skip this day, or check what failed before the gate",
                 )
             self._days[suite, on] = days[0]
         return self._days[suite, on]

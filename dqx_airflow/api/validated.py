@@ -48,9 +48,9 @@ def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> Va
     if dataset in validated:
         return validated[dataset]
     if outcome not in ("passed", "warned"):
-        raise RequestError(f"the gate is {outcome}: no data was released")
+        raise RequestError(f"the gate is {outcome}, so no data was released")
     raise RequestError(
-        f"no version of dataset '{dataset}' is known to the gate",
+        f"the gate knows no version of dataset '{dataset}'",
         f"known datasets: {', '.join(validated) or 'none'}; only Delta tables have versions",
     )
 

@@ -37,7 +37,7 @@ def check(
         Path | None,
         typer.Option(
             help="The DataLex manifest to check blocks against; default: the nearest "
-            "datalex-manifest.json, in a folder above or its target folder."
+            "datalex-manifest.json, in a parent folder or its target folder."
         ),
     ] = None,
     emit: Annotated[

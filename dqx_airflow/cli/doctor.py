@@ -20,8 +20,7 @@ def doctor(
     results_root: Annotated[
         str | None,
         typer.Option(
-            help="The root of the results store; by default that of gates in the configuration of "
-            "Airflow."
+            help="The root of the results store; default: the one in the Airflow configuration."
         ),
     ] = None,
     format: Annotated[

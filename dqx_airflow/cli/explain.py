@@ -64,13 +64,12 @@ def explain(
         TextOrJson, typer.Option(help="Output format: text or json.")
     ] = TextOrJson.TEXT,
 ) -> None:
-    """Show how a suite is processed: its tokens, its tree, the expanded suite, or the plan. Or
-    explain the code of an error or a warning.
+    """Show how a suite is processed, or explain the code of an error or a warning.
 
     The plan assumes that every dataset of a check has dates, and that all other datasets have none.
-    Like `dql run`, it can be that of some of the assertions.
+    A selection shows the plan of some of the assertions, as in `dql run`.
 
-    For a code: the purpose of the rule, with a wrong and a right example.
+    For a code, shows the purpose of the rule, with a wrong and a right example.
     """
     if _CODE.fullmatch(str(path)) and not path.exists():
         _explain_code(str(path).upper(), format)
@@ -97,7 +96,7 @@ def explain(
     day = on.date() if on else date.today()
     selection = selection_of(only, tag, exclude_tag, severity, dimension)
     if selection is not None and stage is not SuiteStage.PLAN:
-        typer.echo("error: only a plan is that of a selection: add --stage plan", err=True)
+        typer.echo("error: a selection only affects the plan: add --stage plan", err=True)
         raise typer.Exit(EXIT_ERRORS)
     try:
         text = _shown(source, checked, stage, day, format, selection)

@@ -31,7 +31,7 @@ def fmt(
     diff: Annotated[
         bool,
         typer.Option(
-            "--diff", help="Print the changes, write nothing; exit 1 if a file would change."
+            "--diff", help="Print the changes and write nothing; exit 1 if a file would change."
         ),
     ] = False,
 ) -> None:

@@ -28,7 +28,7 @@ class FailOnUntranslated(str, Enum):
 
 
 def import_rules(
-    files: Annotated[list[Path], typer.Argument(help="Rule files of one or several tools.")],
+    files: Annotated[list[Path], typer.Argument(help="Rule files, of one tool or several.")],
     *,
     tool: Annotated[
         str | None,
@@ -41,11 +41,13 @@ def import_rules(
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option(help="The dataset of all rules; default: the one that the file names."),
+        typer.Option(help="The dataset of all rules; default: the dataset named in the file."),
     ] = None,
     double_quotes: Annotated[
         DoubleQuotes | None,
-        typer.Option(help="What double quotes hold in the SQL of Soda and dbt: columns, strings."),
+        typer.Option(
+            help="What double quotes mean in the SQL of Soda and dbt: columns or strings."
+        ),
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="The name of the suite; default: that of the first file.")
@@ -56,17 +58,18 @@ def import_rules(
     ] = None,
     fail_on: Annotated[
         FailOnUntranslated,
-        typer.Option(help="Exit with 1 for rules that are: not-translated, different."),
+        typer.Option(help="Exit with 1 for rules that are: not-translated, different (or never)."),
     ] = FailOnUntranslated.NOT_TRANSLATED,
     format: Annotated[
         TableOrJson,
         typer.Option(help="Format of the report on standard error: table or json."),
     ] = TableOrJson.TABLE,
 ) -> None:
-    """Translate rule files of other tools to a DQL suite, with an account of every rule.
+    """Translate rule files of other tools to a DQL suite, and report on every rule.
 
     Each rule is translated, translated with a difference that the suite states in a comment, or
-    not translated, with the reason. Exit code 1 if a rule is left, 2 if a file cannot be read.
+    not translated, with the reason. The exit code is 1 if a rule is not translated, 2 if a file
+    cannot be read.
     """
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
     from dqx_airflow.migration.foreign_rule import ForeignRule, UntranslatableError
@@ -74,7 +77,7 @@ def import_rules(
     from dqx_airflow.migration.tools import TOOLS, read_rules
 
     if tool is not None and tool not in TOOLS:
-        message = f"unknown tool '{tool}'; known are {', '.join(TOOLS)}"
+        message = f"unknown tool '{tool}'; available: {', '.join(TOOLS)}"
         raise typer.BadParameter(message, param_hint="--from")
     rules: list[ForeignRule] = []
     origins: list[str] = []

@@ -39,7 +39,7 @@ def init(
             "--from",
             metavar="PLACE",
             help="The table to check: a file, a folder of files, or a Delta table. "
-            "Default: a small table of orders, which is written too.",
+            "Default: a small example table of orders, which is created.",
         ),
     ] = None,
     format: Annotated[
@@ -49,7 +49,7 @@ def init(
 ) -> None:
     """Write a first gate: a DAG, a suite drafted from a table, and dqx.toml.
 
-    Without --from it also writes a table of orders with rows of today and the two days before. No
+    Without --from it also writes an example table of orders, with rows of the last three days. No
     file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.
     """
     from dqx_airflow.cli.contract.observation import observe
@@ -82,8 +82,8 @@ def init(
     typer.echo(f"wrote {', '.join(wrote)} in {folder.resolve()}")
     typer.echo("next, in that folder:")
     for line in (
-        f"dql run {suite} --date {today}   # the suite alone, with a Spark on this machine",
-        "dql doctor   # what Airflow still lacks",
+        f"dql run {suite} --date {today}   # runs the suite without Airflow",
+        "dql doctor   # shows what is missing for Airflow",
         f'AIRFLOW__CORE__DAGS_FOLDER="$PWD" airflow dags test {name}_gate {today}',
     ):
         typer.echo(f"  {line}")
@@ -131,7 +131,7 @@ def _dag(table: ObservedTable, path: str, today: date) -> str:
     lines = "\n".join(f"                {setting}," for setting in settings)
     imports = "from pathlib import Path\n" if is_beside else ""
     here = "HERE = Path(__file__).parent\n\n" if is_beside else ""
-    return f'''"""The gate of {name}, drafted by `dql init`."""
+    return f'''"""A gate for {name}, drafted by `dql init`."""
 
 from datetime import datetime
 {imports}
@@ -146,7 +146,7 @@ from dqx_airflow.operators import DqlGateOperator
     schedule="@daily",
     catchup=False,
 ):
-    # It checks the rows of the logical date. For those of the day before, add
+    # Checks the rows of the logical date. To check the previous day, add
     # date="{{{{ macros.ds_add(ds, -1) }}}}".
     gate = DqlGateOperator(
         task_id="gate",
@@ -179,7 +179,7 @@ def _settings(table: ObservedTable) -> list[tuple[str, object]]:
 
 def _toml(table: ObservedTable, path: str) -> str:
     lines = [
-        "# The settings of `dql run`. Gates in Airflow have their own, in the DAG.",
+        "# Settings of `dql run`. Gates in Airflow are configured in the DAG.",
         "[defaults]",
         'results = "dqx_results"',
         "",

@@ -146,7 +146,7 @@ class _Argument:
             start, end = len(name) + 1 + match.start(), len(name) + 1 + len(location)
             settings_text = _BEFORE_A_SETTING.sub("&", location[match.end() :])
             hint = f"write '{name}={location[: match.start()]}?{settings_text}'"
-            self._add("settings follow a '?'", start, end, hint)
+            self._add("write settings after a '?'", start, end, hint)
 
     def _read_setting(
         self, pair: str, start: int, settings: dict[str, Any], places: dict[str, tuple[int, int]]

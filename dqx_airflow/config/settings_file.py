@@ -70,7 +70,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         text = path.read_text(encoding="utf-8")
         document = tomllib.loads(text)
     except OSError as error:
-        message = f"this file cannot be read: {error.strerror or error}"
+        message = f"cannot read this file: {error.strerror or error}"
         return Settings(path, problems=(Diagnostic(message, first),))
     except UnicodeDecodeError:
         return Settings(path, problems=(Diagnostic("this is not UTF-8 text", first),))

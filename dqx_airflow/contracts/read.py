@@ -90,23 +90,23 @@ def _reader(
     root = document.root
     assert root is not None
     if not isinstance(root, Mapping):
-        message, help_line = "a contract is a mapping", "write its keys, such as `id: ...`"
+        message, help_line = "a contract must be a mapping", "write its keys, such as `id: ...`"
         diagnostics.append(Diagnostic(message, root.span, "E403", help=help_line))
         return None
     readers = recognised(root)
     if not readers:
-        message = "this is a contract of no dialect that is known"
+        message = "unknown contract dialect"
         diagnostics.append(Diagnostic(message, root.span, "E403", help=_signs()))
         return None
     if dialect is not None:
         if all(reader.dialect is not dialect for reader in readers):
-            message = f"this contract is written as {readers[0].dialect}, not as {dialect}"
+            message = f"this contract is in the dialect {readers[0].dialect}, not {dialect}"
             diagnostics.append(Diagnostic(message, root.span, "E403", help=reader_of(dialect).sign))
             return None
         return reader_of(dialect)
     if len(readers) > 1:
         names = " and ".join(reader.dialect for reader in readers)
-        message = f"this contract is written as {names} at once"
+        message = f"this contract mixes the dialects {names}"
         diagnostics.append(Diagnostic(message, root.span, "E403", help=_signs()))
         return None
     return readers[0]
@@ -130,7 +130,7 @@ def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:
                 other = first.setdefault(one.name.lower(), one)
                 if other is not one:
                     related = (Related(other.span, "first here"),)
-                    message = f"the {kind} '{one.name}' is here twice"
+                    message = f"duplicate {kind} '{one.name}'"
                     help_line = "remove one of them, or give it another name"
                     yield Diagnostic(message, one.span, "E405", related=related, help=help_line)
 
@@ -142,6 +142,6 @@ def _check_version(root: Mapping, reader: DialectReader, diagnostics: list[Diagn
     node = root.get(reader.version_key)
     written = node.text if isinstance(node, Scalar) else ""
     if written.removeprefix("v") not in (*reader.versions, ""):
-        message = f"version {written} of {reader.dialect} is not known"
+        message = f"unknown version {written} of {reader.dialect}"
         hint = did_you_mean(written, reader.versions)
         diagnostics.append(Diagnostic(message, node.span if node else root.span, "E404", help=hint))

@@ -35,9 +35,9 @@ CODES: dict[str, str] = {
     "E112": "units do not match",
     "E113": "unknown format",
     "E114": "unknown type",
-    "E115": "SQL that is more than one read-only expression",
+    "E115": "SQL that is not a single read-only expression",
     "E120": "unbounded regular expression",
-    "E121": "filter where there are no rows to choose from",
+    "E121": "filter that has no effect",
     "E130": "datasets that cannot be compared",
     # Groups
     "E140": "no value for each group",

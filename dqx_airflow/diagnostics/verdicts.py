@@ -235,7 +235,7 @@ def shadow_account(report: GateReport) -> list[str]:
     if shadow is None:
         return []
     if shadow.outcome is None:
-        return [f"shadow {shadow.name} was not judged, and the gate goes on: {shadow.problem}"]
+        return [f"shadow {shadow.name} was not judged; the gate is not affected: {shadow.problem}"]
     changes = shadow_changes(report)
     first = f"shadow {shadow.name}: would be {shadow.outcome.value}, the gate is "
     first += f"{report.outcome.value}; {len(changes)} verdicts differ"

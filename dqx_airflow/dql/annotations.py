@@ -66,7 +66,7 @@ def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[D
 
 def modifier_hint(word: str) -> str:
     """What to write instead of an annotation with the name of a modifier, a key of `MODIFIERS`."""
-    return f"write `{MODIFIERS[word]}` behind the assertion"
+    return f"write `{MODIFIERS[word]}` after the assertion"
 
 
 def _is_count(value: nodes.Expression) -> bool:

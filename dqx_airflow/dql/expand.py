@@ -303,7 +303,7 @@ class Expander:
                 if item.over.text not in known:
                     self._unknown_parameter(item.over.text, item.over.span, known)
                 elif item.over.text not in lists:
-                    message = f"'{item.over.text}' is a single argument: a loop needs a list"
+                    message = f"'{item.over.text}' is a single argument, but a loop needs a list"
                     help_line = f"make the parameter variadic: {item.over.text}..."
                     self.report(Diagnostic(message, item.over.span, code="E205", help=help_line))
                 self._check_body(item.body, [*known, item.variable.text], lists)

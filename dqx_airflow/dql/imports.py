@@ -108,7 +108,7 @@ class Linker:
         for brought in scope.imports:
             if name.text in brought.names:
                 statement = brought.statement
-                message = f"'{name.text}' hides the one from '{statement.path.value}'"
+                message = f"'{name.text}' hides the definition from '{statement.path.value}'"
                 related = (Related(statement.span, "imported here"),)
                 help_line = 'rename it, or give the import a name: import "..." as library'
                 self.report(
@@ -126,7 +126,7 @@ class Linker:
             self._error("E005", f"circular import: {circle}", path.span, "remove one of them")
             return
         if len(self.sources) >= MOST_FILES:
-            message = f"more than {MOST_FILES} files are imported"
+            message = f"cannot import more than {MOST_FILES} files"
             self._error("E006", message, path.span, "import fewer files")
             return
         self.imported.append(ImportedFile(scope.file, path.value, source))
@@ -199,7 +199,7 @@ class Linker:
         """Warns about a name that an earlier import has brought from another file."""
         for earlier in scope.imports:
             if name in earlier.names and earlier.file != exporter.file:
-                message = f"'{name}' hides the one from '{earlier.statement.path.value}'"
+                message = f"'{name}' hides the definition from '{earlier.statement.path.value}'"
                 related = (Related(earlier.statement.span, "imported first here"),)
                 help_line = 'give one of the imports a name: import "..." as library'
                 self.report(
@@ -227,7 +227,7 @@ def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
 
 def no_imports(importer: str, path: str) -> str:
     """The reader if there is nothing to read from."""
-    return "imports need a file: this suite was not read from one"
+    return "imports need a file: this suite was not read from a file"
 
 
 def inlined(files: Iterable[ImportedFile]) -> Reader:
@@ -235,7 +235,7 @@ def inlined(files: Iterable[ImportedFile]) -> Reader:
     known = {(item.importer, item.path): item.file for item in files}
 
     def read(importer: str, path: str) -> SourceFile | str:
-        return known.get((importer, path)) or "it is not part of the request"
+        return known.get((importer, path)) or "the file is not part of the request"
 
     return read
 
@@ -282,7 +282,7 @@ class FileReader:
         try:
             return self._find(path, tuple(dict.fromkeys(folders)))
         except OSError as error:
-            return f"it cannot be read: {error}"
+            return f"cannot read the file: {error}"
         except (ValueError, RuntimeError):  # a NUL in it, or links in a circle
             return f"{path!a} is not a file path"
 
@@ -292,7 +292,7 @@ class FileReader:
             if not place.is_file():
                 continue
             if not any(place.is_relative_to(allowed) for allowed in self._allowed):
-                reason = f"{place} is outside the folders that may be read"
+                reason = f"{place} is outside the allowed folders"
                 hint = "; to import from all of a project, put a dqx.toml at its root"
                 return reason if self._is_in_project else reason + hint
             name = self._name_of(place)

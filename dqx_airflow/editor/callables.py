@@ -62,8 +62,8 @@ class Called:
 
 _FUNCTIONS = {
     "abs": "The absolute value.",
-    "sqrt": "The square root; no value below 0.",
-    "log": "The natural logarithm; no value at 0 and below.",
+    "sqrt": "The square root; no value for negative numbers.",
+    "log": "The natural logarithm; no value for 0 and negative numbers.",
     "exp": "The exponential function.",
     "min": "The smallest of the values.",
     "max": "The largest of the values.",
@@ -83,7 +83,7 @@ _PARAMETERS = {
     Scan.MATCH: (),
 }
 _DATES = {
-    "weekday": ("weekday", "That day of every week."),
+    "weekday": ("weekday", "This weekday of every week."),
     "nth_weekday": ("month, weekday, n", "The nth weekday of a month; -1 is the last."),
     "last_day_of_month": ("", "The last day of the month of the run."),
     **{name: ("day", f"A day of {name.capitalize()}, in the year of the run.") for name in MONTHS},

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 KEYWORDS: dict[str, str] = {
-    "all": "All of several claims: `assert all { ... }`; or all columns: `comparing all`.",
+    "all": (
+        "Requires all of several claims: `assert all { ... }`; or compares all columns: "
+        "`comparing all`."
+    ),
     "allowing": "The largest share of rows that may differ: `... match b on (id) allowing 0.1%`.",
     "and": "Both must be true; in `between A and B`, the upper bound.",
-    "any": "At least one of several claims: `assert any { ... }`.",
+    "any": "Requires at least one of several claims: `assert any { ... }`.",
     "as": 'Gives an import an alias: `import "nulls.dql" as nulls`, then `nulls.name`.',
     "assert": "States a rule about the data: `assert <metrics> <condition>`.",
     "assertion": 'Selects one assertion of a check: `disable assertion "a" in "check"`.',
@@ -18,7 +21,7 @@ KEYWORDS: dict[str, str] = {
     "check": 'A group of assertions on datasets: `check "Volume" on orders { ... }`.',
     "column": "States a rule about the schema: `assert column email exists`.",
     "columns": "The names and types of columns: `assert columns of silver match bronze`.",
-    "comparing": "The columns whose values have to match: `... on (id) comparing [amount]`.",
+    "comparing": "The columns whose values must match: `... on (id) comparing [amount]`.",
     "const": "A value with a name: `const MAX = 5% tunable [0%, 20%]`.",
     "disable": "Skips the assertions that it selects while the profile is active.",
     "downgrade": 'Changes the severity while the profile is active: `downgrade tag "x" to P3`.',
@@ -31,8 +34,8 @@ KEYWORDS: dict[str, str] = {
     "for": "Judges every group (`for each country`), or a share of them; or iterates over the"
     " arguments of a variadic parameter: `for col in columns { ... }`.",
     "from": 'The first day of a profile, or the file of `import { name } from "file.dql"`.',
-    "groups": "The groups of which a share has to pass: `for 95% of groups by country`.",
-    "if": "A claim under a condition: `assert if num_rows() > 0 then unique(id)`.",
+    "groups": "The share of groups that must pass: `for 95% of groups by country`.",
+    "if": "A conditional claim: `assert if num_rows() > 0 then unique(id)`.",
     "import": "Imports the exports of another file.",
     "in": "One of a list, the values of another dataset, or the check of an assertion.",
     "is": "`is positive`, `is negative`, `is None`; over rows `is null`, `is nan`"
@@ -62,7 +65,7 @@ KEYWORDS: dict[str, str] = {
     "suite": "What a gate checks: constants, macros, checks and profiles.",
     "tag": 'Selects the assertions that have a tag: `scale tag "volume" by 2.0x`.',
     "tags": "Labels by which profiles select assertions: `tags [volume, trend]`.",
-    "then": "What is asked for if the first claim holds: `assert if ... then ...`.",
+    "then": "The claim that must be true if the first one is: `assert if ... then ...`.",
     "to": "The last day of a profile, or the severity of `downgrade`.",
     "tolerance": "The allowed difference between the sides of `==` or `!=`, also written `+/-`; or"
     " between the numbers of rows that match.",
@@ -70,7 +73,7 @@ KEYWORDS: dict[str, str] = {
     "tunable": "The bounds within which algorithms may change a constant: `tunable [0%, 20%]`.",
     "type": "The kind of a profile, `holiday` or `recurring`; or the type of a column.",
     "use": "Inserts the assertions of a macro: `use nulls(email)`.",
-    "where": 'The rows that a metric, an assertion or a check is about: `where status == "paid"`.',
+    "where": 'Selects the rows of a metric, an assertion or a check: `where status == "paid"`.',
     "within": "Near the mean of the preceding days: `average(price) within 3 stddev of 7 days`.",
 }
 """All keywords."""

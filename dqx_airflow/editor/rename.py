@@ -18,8 +18,8 @@ _RENAMED = frozenset(
     {SymbolKind.CONSTANT, SymbolKind.MACRO, SymbolKind.PARAMETER, SymbolKind.ALIAS}
 )
 _FOREIGN = {
-    SymbolKind.COLUMN: "a column belongs to the data",
-    SymbolKind.DATASET: "a dataset is named by the gate",
+    SymbolKind.COLUMN: "columns are defined by the data",
+    SymbolKind.DATASET: "dataset names are defined by the gate",
     SymbolKind.CALL: "it is part of the language",
     SymbolKind.ROW_CALL: "it is part of the language",
     SymbolKind.ITEM: "it is part of the language",

@@ -96,7 +96,7 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
             for tunable in one.tunables
         )
         if not self._dials or not self.dates:
-            raise ValueError("an environment needs a tunable and a day")
+            raise ValueError("an environment needs at least one tunable and one day")
         self._episode = min(episode, len(self.dates))
         self._place = {
             name: {day.date: index for index, day in enumerate(one.days)}

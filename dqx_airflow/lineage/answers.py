@@ -30,8 +30,8 @@ class StatusOnly(HTTPAdapter):
         if answer.status_code in _LOSE_THE_EVENT:
             place = answer.headers.get("location", "nowhere")
             raise requests.HTTPError(
-                f"{answer.status_code} redirects to {place}, where the event would be lost: "
-                "configure the target address",
+                f"{answer.status_code} redirects to {place}, and the event would be lost: "
+                f"configure the target address",
                 response=answer,
             )
         return answer

@@ -135,7 +135,7 @@ class LineageEmitter:
         if not waiting:
             return Resent(0, 0)
         if self._transport is None or not self.sends:
-            log.warning("%d lineage events stay in %s: %s", len(waiting), folder, self.why_not)
+            log.warning("%d lineage events remain in %s: %s", len(waiting), folder, self.why_not)
             return Resent(0, len(waiting))
         sent = self._resend_all(waiting)
         return Resent(sent, len(waiting) - sent)

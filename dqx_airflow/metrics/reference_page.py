@@ -36,8 +36,8 @@ For any metric or expression over metrics."""
 _ARITHMETIC = """\
 ## Arithmetic
 
-In addition to `+`, `-`, `*` and `/`, for metrics and numbers. Outside its domain a function has no
-value, and if an argument has no value, only `coalesce` has one."""
+In addition to `+`, `-`, `*` and `/`, for metrics and numbers. Outside its domain, a function has no
+value. If an argument has no value, only `coalesce` has one."""
 
 _SHORTCUTS = """\
 ## Shortcuts

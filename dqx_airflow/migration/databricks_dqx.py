@@ -104,10 +104,13 @@ def _name_inside(entry: Mapping[str, Any]) -> object:
 def _difference(function: str, arguments: _Arguments, *, is_grouped: bool) -> str | None:
     """When the verdicts of the two tools differ."""
     if function.endswith("in_list") and any(map(_is_word, _listed(arguments))):
-        return "words without quotes are strings, as before DQX 0.16; since then they are columns"
+        return (
+            "words without quotes are strings, as before DQX 0.16; later versions read "
+            "them as columns"
+        )
     if function in _FORMATS:
-        return "which strings have the format is defined by DQL"
-    return "a dataset without rows passes in DQX, and fails here" if is_grouped else None
+        return "the format is checked as DQL defines it"
+    return "a dataset without rows passes in DQX but fails here" if is_grouped else None
 
 
 _Arguments = Mapping[str, Any]
@@ -161,7 +164,7 @@ def _in_list(predicate: str) -> Callable[[_Arguments], Claims]:
     def claims(arguments: _Arguments) -> Claims:
         column = _column(arguments)
         if arguments.get("case_sensitive", True) is False:
-            raise UntranslatableError("a list without regard to case has no counterpart")
+            raise UntranslatableError("a case-insensitive list has no counterpart")
         values = _listed(arguments)
         texts = (value_text(one) if _is_word(one) else _limit(one) for one in values)
         items = f"[{', '.join(texts)}]"
@@ -291,7 +294,7 @@ def _schema(arguments: _Arguments) -> Claims:
     """The columns with their types, and no other if the check is strict."""
     written = arguments.get("expected_schema")
     if not isinstance(written, str) or "<" in written:
-        raise UntranslatableError("a schema of plain columns has a counterpart")
+        raise UntranslatableError("only a schema of plain columns has a counterpart")
     names, claims = [], []
     for part in re.split(r",(?![^(]*\))", written):
         name, _, kind = part.strip().partition(" ")
@@ -338,7 +341,9 @@ def _foreign_key(arguments: _Arguments) -> Translation:
     columns, others = arguments.get("columns") or [], arguments.get("ref_columns") or []
     table = arguments.get("ref_table") or arguments.get("ref_df_name")
     if not columns or len(columns) != len(others) or not table or arguments.get("negate"):
-        raise UntranslatableError("a foreign key has columns, as many ref_columns and a ref_table")
+        raise UntranslatableError(
+            "a foreign key needs columns, the same number of ref_columns, and a ref_table"
+        )
     own, other = tuple(_columns(columns)), tuple(_columns(others))
     reference = Refers(own, str(table).split(".")[-1], other)
     return Translation("reference", (reference,), own[0] if len(own) == 1 else None)
@@ -351,7 +356,7 @@ def _query(arguments: _Arguments) -> Translation:
         rf"\{{\{{\s*{re.escape(view)}\s*\}}\}}", "{model}", str(arguments.get("query") or "")
     )
     if "{{" in text or not text:
-        raise UntranslatableError("its query reads other frames than that of the check")
+        raise UntranslatableError("its query reads frames other than that of the check")
     condition = sql_name(column_text(arguments.get("condition_column") or "condition"))
     fails = f"NOT {condition}" if arguments.get("negate") else condition
     query = text.strip().rstrip(";")

@@ -116,7 +116,7 @@ def _constraint(constraint: Mapping[str, Any], names: list[Any]) -> Translation:
             table = Arguments(dict(constraint), about, "data").relation("to")
             others = tuple(column_text(one) for one in constraint["to_columns"])
             return Translation(kind, (Refers(columns, table, others),), about)
-    raise UntranslatableError(f"a {kind} in SQL of the database has no counterpart")
+    raise UntranslatableError(f"a {kind} in the SQL of the database has no counterpart")
 
 
 def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[ForeignRule]:
@@ -127,7 +127,7 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
         age = given.get(key)
         if not isinstance(age, Mapping):
             continue
-        meaning: Translation | str = "it has no loaded_at_field, count and period"
+        meaning: Translation | str = "it needs a loaded_at_field, a count and a period"
         match age, node.get("loaded_at_field"):
             case {"count": int(count), "period": str(period)}, str(field) if period in PERIOD_S:
                 path = column_text(field)

@@ -41,7 +41,7 @@ def expectation_of(kind: str, arguments: Arguments) -> Meaning:
         if written in given:
             given[meant] = given.pop(written)
     if any("{{" in str(given.get(key)) for key in ("type_", "type_list")):
-        raise UntranslatableError("its type is that of the warehouse: write the one that Spark has")
+        raise UntranslatableError("its type is a warehouse type: write the Spark type")
     if strictly:
         given |= {"strict_min": "min_value" in given, "strict_max": "max_value" in given}
     if arguments.column is not None:
@@ -63,7 +63,7 @@ def _quoted(given: Mapping[str, Any], *, is_quoted: bool) -> dict[str, Any]:
     if is_quoted:
         return {"value_set": [str(one) for one in values]}
     if any(isinstance(one, str) for one in values):
-        raise UntranslatableError("its values are SQL: quote_values is false")
+        raise UntranslatableError("its values are SQL expressions, since quote_values is false")
     return {}
 
 

@@ -33,7 +33,7 @@ from dqx_airflow.migration.foreign_rule import Claims, Meaning, UntranslatableEr
 
 _NONE = Condition("==", 0)
 _FAILS_IF = re.compile(r"\s*(?P<op><=|>=|!=|==|=|<|>)\s*(?P<bound>\d+)\s*")
-_EMPTY = "an empty table passes in dbt, and fails here"
+_EMPTY = "an empty table passes in dbt but fails here"
 ANY_ROW = "> 0"
 """When a test fails where nothing else is written."""
 
@@ -62,7 +62,7 @@ def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
     named = [arguments.pop(key, None) for key in ("group_by_columns", "group_by")]
     columns = next((one for one in named if one), ())
     if columns and kind.rsplit(".", maxsplit=1)[-1] in _OF_TWO_TABLES:
-        raise UntranslatableError("groups of two tables are not compared")
+        raise UntranslatableError("comparing groups of two tables has no counterpart")
     names = columns if isinstance(columns, list | tuple) else [columns]
     return tuple(column_text(name) for name in names)
 
@@ -72,15 +72,19 @@ def difference_of(kind: str, *, is_grouped: bool) -> str | None:
     bare = kind.rsplit(".", maxsplit=1)[-1]
     differences = []
     if bare in ORDERS:
-        differences.append("NULL is left out, where dbt compares nothing with it")
-    if bare == MOST_COMMON_VALUE:
-        differences.append("NULL is left out; of equally common values, all have to be listed")
-    if bare == "equality":
         differences.append(
-            "a row that is there several times must be there as often in both tables"
+            "NULL is ignored here, while dbt compares each row with the one before it"
         )
+    if bare == MOST_COMMON_VALUE:
+        differences.append(
+            "NULL is ignored; if several values are equally common, all of them have to be listed"
+        )
+    if bare == "equality":
+        differences.append("a repeated row must occur the same number of times in both tables")
     if bare == _WITHIN_STDEVS:
-        differences.append("values that are all equal pass in dbt, and have no z-score here")
+        differences.append(
+            "if all values are equal, the test passes in dbt but has no z-score here"
+        )
     is_measured = bare in (*ORDERS, *_OF_THE_NEWEST, MOST_COMMON_VALUE, "sequential_values")
     if is_measured or is_grouped:
         differences.append(_EMPTY)
@@ -138,7 +142,7 @@ def _recent(arguments: Arguments) -> tuple[Demand, ...]:
     arguments.only("datepart", "interval", "timestamp_column")
     part = str(arguments.get("datepart"))
     if part not in PERIOD_S:
-        raise UntranslatableError("it counts minutes, hours, days or weeks")
+        raise UntranslatableError("its interval must be in minutes, hours, days or weeks")
     column = column_text(arguments.get("timestamp_column") or arguments.path)
     return (Fresh(column, number(arguments.get("interval")) * PERIOD_S[part]),)
 
@@ -256,7 +260,7 @@ def _relationships_where(arguments: Arguments) -> tuple[Demand, ...]:
 def _equality(arguments: Arguments) -> Claims:
     arguments.only("compare_model", "compare_columns")
     if "compare_columns" not in arguments:
-        reason = "it names no columns: write `rows of a match b on (key) comparing [columns]`"
+        reason = "it lists no columns: write `rows of a match b on (key) comparing [columns]`"
         raise UntranslatableError(reason)
     other = column_text(arguments.relation("compare_model"))
     columns = columns_text(arguments.list_of("compare_columns"))
@@ -327,7 +331,9 @@ def _recency(arguments: Arguments) -> tuple[Demand, ...]:
     arguments.only("datepart", "field", "interval", "ignore_time_component")
     part = str(arguments.get("datepart"))
     if part not in PERIOD_S or arguments.get("ignore_time_component"):
-        raise UntranslatableError("it counts minutes, hours, days or weeks, with their time")
+        raise UntranslatableError(
+            "its interval must be in minutes, hours, days or weeks, with their time"
+        )
     age = number(arguments.get("interval")) * PERIOD_S[part]
     return (Fresh(column_text(arguments.get("field")), age),)
 

@@ -46,7 +46,7 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _TYPES = {"Integral": "bigint", "Boolean": "boolean"}
 _TYPES |= dict.fromkeys(("Fractional", "Numeric"), "double")
 
-_EXACT = "Deequ approximates the value, which is exact here"
+_EXACT = "Deequ approximates the value; here it is exact"
 
 Assertion = Sequence[tuple[str, float]]
 """What a metric is compared with: `((">=", 0.8),)`."""
@@ -81,10 +81,10 @@ def rules_of_code(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
         rules = list(_of_python(ast.parse(text), dataset, request.file))
     except SyntaxError as error:
         if _SCALA_CHECK.search(text) is None:
-            raise UntranslatableError(f"line {error.lineno}: not Python") from None
+            raise UntranslatableError(f"line {error.lineno}: invalid Python") from None
         rules = list(_of_scala(text, dataset, request.file))
     if not rules:
-        raise UntranslatableError("there is no chain of constraints on a Check(...) in it")
+        raise UntranslatableError("it contains no chain of constraints on a Check(...)")
     yield from rules
 
 
@@ -207,7 +207,7 @@ def _of_links(
         except UntranslatableError as error:
             meaning = str(error)
         except (IndexError, TypeError):
-            meaning = f"{name} has other arguments"
+            meaning = f"{name} has unsupported arguments"
         difference = _EXACT if name.startswith("hasApprox") else None
         yield ForeignRule(
             dataset, at, shown, meaning, severity=severity, where=where, difference=difference
@@ -230,7 +230,7 @@ class _DeequCondition(tuple[tuple[str, float], ...]):
 def _value(node: ast.expr) -> Any:
     """A literal, a list, or a condition.
 
-    :raises UntranslatableError: it is something else, which would have to be run.
+    :raises UntranslatableError: it is something else, which cannot be evaluated without running it.
     """
     match node:
         case ast.Constant(value=value):
@@ -249,7 +249,7 @@ def _value(node: ast.expr) -> Any:
             return name
         case ast.Lambda(body=body):
             return _DeequCondition(_comparisons(body))
-    raise UntranslatableError(f"`{ast.unparse(node)}` would have to be run")
+    raise UntranslatableError(f"`{ast.unparse(node)}` cannot be evaluated without running it")
 
 
 def _comparisons(body: ast.expr) -> Iterator[tuple[str, float]]:
@@ -280,7 +280,7 @@ _ALL = _DeequCondition((("==", 1.0),))
 
 def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[str, ...]:
     if not isinstance(condition, _DeequCondition):
-        raise UntranslatableError("its assertion would have to be run")
+        raise UntranslatableError("its assertion cannot be evaluated without running it")
     return tuple(
         f"{subject} {op} {percent_text(bound) if is_share else value_text(bound)}"
         for op, bound in condition
@@ -315,7 +315,7 @@ def _share(rest: list[Any]) -> float:
     match tuple(condition):
         case ((("==" | ">=") as op, share),) if op == ">=" or share == 1:
             return share
-    raise UntranslatableError("its assertion is not a least share of the rows")
+    raise UntranslatableError("its assertion is not a minimum share of the rows")
 
 
 def _size(given: list[Any]) -> _Meaning:

@@ -25,7 +25,7 @@ def document_of(source: SourceFile) -> Any:
             return json.loads(text)
         except (json.JSONDecodeError, RecursionError) as error:
             if source.name.endswith(".json"):
-                raise UntranslatableError(f"not JSON: {error}") from None
+                raise UntranslatableError(f"invalid JSON: {error}") from None
     read = read_document(SourceFile(source.name, text))
     for diagnostic in read.diagnostics:
         if diagnostic.level is Level.ERROR:

@@ -50,7 +50,7 @@ def spark_sql(text: object) -> str:
     quoted = next((part for part in _PARTS.finditer(text) if part["string"] is None), None)
     if quoted is not None:
         raise UntranslatableError(
-            f"{quoted[0]} is a column in some databases and a string in others: "
-            "add --double-quotes columns, or strings"
+            f"{quoted[0]} is a column in some databases and a string in others: add "
+            f"--double-quotes columns, or strings"
         )
     return text

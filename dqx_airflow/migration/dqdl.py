@@ -13,7 +13,7 @@ from dqx_airflow.migration.dqdl_syntax import parser, rule_of
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
 from dqx_airflow.migration.request import ImportRequest
 
-_EMPTY_FILTER = "a rule whose filter selects no rows passes in Glue"
+_EMPTY_FILTER = "a rule whose filter selects no rows passes in Glue but fails here"
 _RULES_SECTION = re.compile(r"^\s*Rules\s*=\s*\[", re.MULTILINE)
 
 
@@ -33,7 +33,7 @@ def rules_of(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
     except UnexpectedInput as error:
         entries = _entries(filled)
         if not entries:
-            raise UntranslatableError(f"line {error.line}: not DQDL") from None
+            raise UntranslatableError(f"line {error.line}: invalid DQDL") from None
         for line, entry_text in entries:
             yield _single_rule(entry_text, dataset, f"{request.file}: line {line}")
         return
@@ -104,7 +104,7 @@ def _single_rule(text: str, dataset: str, place: str) -> ForeignRule:
         (section,) = parser().parse(document).children
     except UnexpectedInput:
         shown = " ".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
-        return ForeignRule(dataset, place, " ".join(shown.split()), "not DQDL that is known")
+        return ForeignRule(dataset, place, " ".join(shown.split()), "unknown DQDL")
     assert isinstance(section, Tree)
     entry = section.children[1]
     assert isinstance(entry, Tree)

@@ -63,13 +63,13 @@ def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") 
         elif isinstance(operand, int | float):
             values.append(percent_text(operand) if unit == "share" else value_text(operand))
         else:
-            raise UntranslatableError("its condition is not on numbers")
+            raise UntranslatableError("its condition does not compare numbers")
     match condition.op, condition.is_negated:
         case "between", False:
             low, high = values
             return f"{subject} > {low}", f"{subject} < {high}"
         case (("between" | "in" | "matches"), _):
-            raise UntranslatableError("a list, or what lies outside of a range, is not one claim")
+            raise UntranslatableError("a list, or `not between`, cannot be a single claim")
         case op, False:
             return (f"{subject} {op} {values[0]}",)
     raise UntranslatableError("its negation has no counterpart")
@@ -101,7 +101,7 @@ def _column_count(rule: DqdlRule) -> Claims:
 def _custom_sql(rule: DqdlRule) -> Claims:
     if len(rule.parameters) != 1 or rule.condition is None:
         raise UntranslatableError(
-            "Glue takes the rows of its query for those that pass: write it as a row predicate"
+            "in Glue, the rows that its query returns pass: write it as a row predicate"
         )
     query = _PRIMARY.sub(lambda _: rule.dataset, rule.parameters[0].strip().rstrip(";"))
     return Claims("custom_sql", _compared(f"query({value_text(query)})", rule.condition))
@@ -130,7 +130,7 @@ def _aggregates_match(rule: DqdlRule) -> Claims:
         raise UntranslatableError('it takes two aggregates: "sum(a)" "sum(reference.a)"')
     dataset, _, name = matches[1]["column"].rpartition(".")
     if not dataset:
-        raise UntranslatableError("its second aggregate names no dataset")
+        raise UntranslatableError("its second aggregate does not name a dataset")
     other = column_text(dataset)
     metrics = {"sum": "sum", "avg": "average"}
     own = f"{metrics[matches[0]['metric'].lower()]}({column_text(matches[0]['column'])}"
@@ -250,7 +250,7 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
             case str() if _DAY.fullmatch(one):
                 limits.append(f"DATE '{one}'")
             case _:
-                raise UntranslatableError("it compares times with something else")
+                raise UntranslatableError("it does not compare times")
     name = f"`{column.strip('`')}`"
     match condition.op, limits:
         case "between", [low, high]:
@@ -258,7 +258,7 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
         case ("<" | "<=" | ">" | ">=") as op, [limit]:
             holds = f"{name} {op} {limit}"
         case _:
-            raise UntranslatableError("it compares times with something else")
+            raise UntranslatableError("it does not compare times")
     failing = value_text(f"count_if(NOT coalesce({holds}, false))")
     return Claims(kind, (f"sql({failing}) == 0",), column)
 
@@ -286,9 +286,7 @@ def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
             low, high = texts
             return f"{there} and {value} > {low} and {value} < {high}"
         case "matches" if is_not:
-            raise UntranslatableError(
-                "`not matches` means a word that is not there: write it in DQL"
-            )
+            raise UntranslatableError("`not matches` has no counterpart: write it in DQL")
         case "matches":
             pattern = value_text(f"^({plain[0]})$")
             return f"{there} and {value} matches {pattern}"
@@ -315,18 +313,20 @@ def _listed(
 
 
 _BY_HISTORY = (
-    "Glue learns its bounds from past runs: write a bound, or `within 3 stddev of 30 days`"
+    "Glue learns its limits from past runs: write a limit, or `within 3 stddev of 30 days`"
 )
 _REASONS = {
     "DetectAnomalies": _BY_HISTORY,
     "AllStatistics": _BY_HISTORY,
-    "FileFreshness": "it is about files, not rows: `commit_age()` or `freshness(column)`",
-    "FileUniqueness": "it is about files, not rows",
-    "FileMatch": "it is about files, not rows",
-    "FileSize": "it is about files, not rows",
-    "DatasetMatch": "it compares all columns, and names none: write `rows of a match b on (key) "
-    "comparing [columns]`",
-    "ColumnNamesMatchPattern": "names of columns are listed: `extra_column_count([...]) == 0`",
+    "FileFreshness": "it checks files, not rows: use `commit_age()` or `freshness(column)`",
+    "FileUniqueness": "it checks files, not rows",
+    "FileMatch": "it checks files, not rows",
+    "FileSize": "it checks files, not rows",
+    "DatasetMatch": (
+        "it compares all columns without listing them: write `rows of a match b on (key) "
+        "comparing [columns]`"
+    ),
+    "ColumnNamesMatchPattern": "column names must be listed: `extra_column_count([...]) == 0`",
 }
 _RULES: dict[str, tuple[Callable[[DqdlRule], Claims], bool]] = {
     "RowCount": (_row_count, False),

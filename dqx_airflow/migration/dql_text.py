@@ -18,7 +18,7 @@ def column_text(name: object) -> str:
     :raises UntranslatableError: it is no name.
     """
     if not isinstance(name, str) or not name.strip() or "\n" in name:
-        raise UntranslatableError("it names no column")
+        raise UntranslatableError("it does not name a column")
     bare = name.strip()
     if bare.startswith("`") and bare.endswith("`") and len(bare) > 2:
         return "`" + bare[1:-1].replace("``", "`").replace("`", "``") + "`"
@@ -31,7 +31,7 @@ def columns_text(names: Sequence[object]) -> str:
     :raises UntranslatableError: there are none, or one is no name.
     """
     if not names:
-        raise UntranslatableError("it names no columns")
+        raise UntranslatableError("it does not name columns")
     return ", ".join(map(column_text, names))
 
 
@@ -63,7 +63,7 @@ def value_text(value: object) -> str:
         case str():
             return show_text(value)
         case _:
-            raise UntranslatableError(f"{value!r} is not a value to compare with")
+            raise UntranslatableError(f"{value!r} cannot be compared with")
 
 
 def list_text(values: Iterable[object]) -> str:

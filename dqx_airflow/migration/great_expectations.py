@@ -41,7 +41,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
         path = f"expectations/{suite.replace('.', '/')}.json"
         source = request.read_beside(path) or request.read_beside(f"../{path}")
         if source is None:
-            message = f"there is no {path} beside it: import the expectation suites themselves"
+            message = f"{path} not found beside it: import the expectation suites themselves"
             raise UntranslatableError(message)
         yield from _of_suite(source, request, request.dataset or dataset or _dataset_of(source))
 
@@ -70,7 +70,9 @@ def _validations(document: Mapping[str, Any]) -> Iterator[tuple[str, str | None]
         suite = validation.get("expectation_suite_name") or top or validation.get("suite")
         suite = suite.get("name") if isinstance(suite, Mapping) else suite
         if not suite:
-            message = "it names validation definitions: import the expectation suites themselves"
+            message = (
+                "it refers to validation definitions: import the expectation suites themselves"
+            )
             raise UntranslatableError(message)
         yield str(suite), _asset(validation) or _asset(document)
 
@@ -117,7 +119,7 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
     )
 
 
-_PARSED = "strings are compared as they are: a date in another form than 2024-02-29 is not parsed"
+_PARSED = "strings are compared as they are: only dates such as 2024-02-29 are parsed"
 
 
 def _difference(kind: str, arguments: Mapping[str, Any]) -> str | None:

@@ -43,9 +43,9 @@ _OF_FRAMES = (
 )
 _NO_CLAIMS = {
     "ordered": "the order of columns is not checked",
-    "dtype": "a type of all columns: write it for each column",
-    "unique_column_names": "a table of Spark has each column once",
-    "add_missing_columns": "data is judged as it is: no column is added",
+    "dtype": "a type for all columns has no counterpart: write it for each column",
+    "unique_column_names": "a Spark table has each column once",
+    "add_missing_columns": "the data is checked as it is: no column is added",
 }
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in r"\.^$*+?{}[]|()"})
 _WIDER = "Spark's type may be narrower than that of pandas"
@@ -65,7 +65,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
     for name, described in columns.items() if isinstance(columns, Mapping) else ():
         place = f"{request.file}: columns.{name}"
         if not isinstance(described, Mapping) or described.get("regex"):
-            reason = "columns by a regular expression have no counterpart"
+            reason = "columns selected by a regular expression have no counterpart"
             yield ForeignRule(dataset, place, one_line(described), reason)
             continue
         names.append(name)
@@ -88,7 +88,7 @@ def _of_frame(
         )
     for key, reason in (
         ("checks", "checks of the whole frame have no counterpart"),
-        ("index", "a table of Spark has no index"),
+        ("index", "a Spark table has no index"),
     ):
         if document.get(key):
             yield ForeignRule(dataset, f"{file}: {key}", one_line(document[key]), reason)
@@ -135,7 +135,7 @@ def _of_column(
         except UntranslatableError as error:
             meaning = str(error)
         except (KeyError, TypeError, AttributeError):
-            meaning = f"the check '{kind}' has other arguments"
+            meaning = f"the check '{kind}' has unsupported arguments"
         yield rule(f"{kind}: {one_line(given)}", meaning)
 
 

@@ -168,7 +168,7 @@ def _older(
             of = settings.pop("column", None)
             unit = str(threshold.get("unit", "hour"))
             if unit not in _UNITS or settings:
-                return "freshness has a column and a threshold in minutes, hours or days"
+                return "freshness needs a column and a threshold in minutes, hours or days"
             return soda.translate({"type": _UNITS[unit], **compared}, column_text(of))
         case "metric":
             key = "expression_sql" if "expression" in settings else "query_sql"

@@ -43,17 +43,17 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
             for number, check in enumerate(checks):
                 place = f"{request.file}: {key}[{number}]"
                 if partition and where is None:
-                    reason = f"there is no `filter {name}`"
+                    reason = f"unknown filter '{name}'"
                 elif VARIABLE.search(dataset):
-                    reason = f"its dataset is the variable {dataset}: give --dataset"
+                    reason = f"its dataset is the variable {dataset}: add --dataset"
                 elif any(sign in dataset for sign in "%*"):
-                    reason = "its datasets are named by a pattern: name each of them"
+                    reason = "it selects datasets by a pattern: list each of them"
                 else:
                     yield from _sodacl_rules(check, _Place(dataset, place, where))
                     continue
                 yield ForeignRule(_plain_name(dataset), place, one_line(check), reason)
         if not _sections(key, section):
-            reason = "only `checks for` a dataset, with a list of checks, have a counterpart"
+            reason = "only `checks for DATASET` with a list of checks has a counterpart"
             place = f"{request.file}: {key}"
             yield ForeignRule(request.dataset or "data", place, one_line(section), reason)
 
@@ -123,7 +123,9 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
             yield rule(claims, severity)
         return
     if text == "group evolution":
-        yield rule("it compares with the groups of the last scan: list them, `for each c in [...]`")
+        yield rule(
+            "it compares with the groups of the last scan: list the groups, `for each c in [...]`"
+        )
         return
     if text == "group by":
         yield from rules_of_groups(settings, at.dataset, at.place, at.where, shown)
@@ -136,7 +138,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
         return
     for severity, compared in levels_of(str(text), settings):
         if compared is None:
-            yield rule("a level is written `when > 5`", severity)
+            yield rule("write a level as `when > 5`", severity)
             continue
         meaning, difference = _sodacl_meaning(compared, settings, at.dataset)
         yield rule(meaning, severity, difference)
@@ -170,9 +172,9 @@ def _sodacl_meaning(
 
 
 _REASONS = {
-    "anomaly": "Soda Cloud learns its bounds from past scans: write a bound, or `within 3 stddev "
+    "anomaly": "Soda Cloud learns its limits from past scans: write a limit, or `within 3 stddev "
     "of 30 days`",
-    "distribution_difference": "it compares with a reference file of Soda: write the shares, "
+    "distribution_difference": "it compares with a Soda reference file: write the shares, "
     "`distribution(c) matches {...}`",
 }
 _SAME_AS = re.compile(r'row_count\s+same\s+as\s+"?(?P<other>[\w.]+)"?(?P<source>\s+in\s+\S+)?')
@@ -184,7 +186,7 @@ def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]
     difference = None
     if name == dataset and source is not None:
         name = _plain_name(f"{source.split()[-1]}_{name}")
-        difference = f"the dataset of the other source is called {name} here"
+        difference = f"the dataset of the other source is named {name} here"
     own, other = column_text(dataset), column_text(name)
     text = f"num_rows(dataset {own}) == num_rows(dataset {other})"
     return Claims("row_count", (text,), others=(other,)), difference
@@ -206,7 +208,7 @@ def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation | 
     counted = aggregate_query(f"count_if({sql})") if condition is not None else count_of(sql)
     compared = soda.comparisons(sodacl.threshold(comparison or "= 0") or {})
     if isinstance(compared, str) or not compared:
-        return f"failed rows: '{comparison}' compares with no number"
+        return f"failed rows: '{comparison}' does not compare with a number"
     return Translation("failed_rows", tuple(QueryGives(counted, one) for one in compared))
 
 

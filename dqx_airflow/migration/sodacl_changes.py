@@ -22,7 +22,7 @@ _CHANGING = {
     "missing_count": "null_count({})",
     "duplicate_count": "repeated_count({})",
 }
-OF_SCANS = "Soda compares with its last scans, DQL with the days before"
+OF_SCANS = "Soda compares with its last scans, DQL with the previous days"
 """How the verdicts of such a check differ."""
 
 

@@ -48,7 +48,7 @@ def rules_of_groups(
                 severity=severity,
                 where=" AND ".join(filters) or None,
                 groups=groups,
-                difference="a dataset without rows passes in Soda, and fails here",
+                difference="a dataset without rows passes in Soda but fails here",
             )
 
 
@@ -68,10 +68,10 @@ def _groups_of(
     try:
         query = sqlglot.parse_one(text)
     except sqlglot.ParseError:
-        raise UntranslatableError("its query cannot be read") from None
+        raise UntranslatableError("its query is not valid SQL") from None
     more = ("joins", "having", "limit", "with", "with_", "distinct", "qualify")
     if not isinstance(query, exp.Select) or any(query.args.get(key) for key in more):
-        raise UntranslatableError("its query is more than aggregates of groups of one table")
+        raise UntranslatableError("its query is not a grouped aggregation of one table")
     metrics: dict[str, str] = {}
     for column in query.expressions:
         if isinstance(column, exp.Alias):

@@ -60,4 +60,4 @@ def comparison_text(comparison: str, unit: str) -> str:
         return f"between {low}{unit} and {high}{unit}"
     if (match := _SIGNED.fullmatch(bare)) is not None:
         return f"{_SIGNS.get(match[1], match[1])} {match[2].removeprefix('+')}{unit}"
-    raise UntranslatableError(f"'{bare}' compares with no number")
+    raise UntranslatableError(f"'{bare}' does not compare with a number")

@@ -15,7 +15,7 @@ _TYPES = {"varchar": "string", "text": "string", "integer": "int", "float8": "do
 def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, Claims | str]]:
     """What a check of the schema claims at each of its levels, for each kind of mistake."""
     if not levels:
-        yield None, "schema: it says nothing"
+        yield None, "schema: it is empty"
     for level, rules in levels.items():
         if level not in ("fail", "warn") or not isinstance(rules, Mapping):
             yield None, f"schema: '{level}' has no counterpart"
@@ -40,8 +40,10 @@ def _claims_of(key: str, value: Any) -> list[str]:
 
 
 _NO_SCHEMA_CLAIMS = {
-    "when forbidden column present": "a forbidden column has no counterpart: list the columns that "
-    "there may be, `extra_column_count([...]) == 0`",
+    "when forbidden column present": (
+        "a forbidden column has no counterpart: list the allowed "
+        "columns, `extra_column_count([...]) == 0`"
+    ),
     "when wrong column index": "the order of columns is not checked",
     "when schema changes": "it compares with the last scan: list the columns, or use a contract",
 }

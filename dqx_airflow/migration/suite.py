@@ -156,7 +156,7 @@ def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:
         raise UnenforceableError(f"its filter has the variable {variable[0]}: write its value")
     translated = row_rule(rule.where, None, rule.dataset, lambda table: table)
     if isinstance(translated, TableSql | Query):
-        raise UnenforceableError("its filter is more than a condition over a row")
+        raise UnenforceableError("its filter is not a condition on a single row")
     return translated
 
 
@@ -170,7 +170,7 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> Compile
     rule = Rule(translation.kind, demand, (), share=translation.share)
     claim = DEMANDS[type(demand)](RuleContext(contract, model, way, rule))
     if not isinstance(claim, CompiledClaim):
-        raise UnenforceableError("the type of the column is not known here")
+        raise UnenforceableError("the type of the column is unknown")
     return claim
 
 

@@ -82,7 +82,7 @@ def read_rules(
         document = document_of(source)
     except UntranslatableError as error:
         if tool is None:
-            raise UntranslatableError(f"{error}, and no other format that is known") from None
+            raise UntranslatableError(f"{error}; no other known format either") from None
         raise
     for name, known in asked.items():
         if known.of_document and known.of_document[0](document):

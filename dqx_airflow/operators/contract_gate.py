@@ -32,7 +32,7 @@ class ContractGateOperator(GateOperator):
     The contract is read and compiled on the worker before anything is submitted: a contract with
     errors, with a version other than the pinned one, or past its end fails the task within a
     second. A violated clause at or above `fail_on` fails the task without a retry, and so does a
-    clause that states a check and cannot be enforced. The log lists the clauses that are not
+    clause that describes a check but cannot be enforced. The log lists the clauses that are not
     checked.
 
     :param contract: the path of a contract (DCS, ODCS, and the formats of `dql contract --help`),
@@ -42,16 +42,17 @@ class ContractGateOperator(GateOperator):
         (templated)
     :param datasets: the data of the models, by name, and the datasets that they reference; others
         are looked up in the contract's servers. (templated)
-    :param server: the server of the contract whose data is read; required if it names several.
-        (templated)
-    :param expect_version: the version that this gate relies on, `2`, `2.3` or `2.3.0`: any other
-        one fails the task before any data is read. (templated)
-    :param models: the model or models that are enforced, all of them by default.
-    :param strict: columns that the contract does not name are violations, also where it does not
-        say so itself.
-    :param unsupported: what becomes of a clause that states a check and cannot be enforced: with
-        "error" it breaks the gate, as an assertion of its severity that could not be evaluated;
-        with "warn" it is a warning. What the contract itself accepts (`x-dqx-accepted`) is neither.
+    :param server: the server of the contract to read the data from; required if the contract has
+        several. (templated)
+    :param expect_version: the version that this gate relies on: `2`, `2.3` or `2.3.0`. Any other
+        version fails the task before any data is read. (templated)
+    :param models: the model or models to enforce; by default all of them.
+    :param strict: treats columns that are not in the contract as violations, even if the contract
+        does not require it.
+    :param unsupported: how to treat a clause that describes a check but cannot be enforced. With
+        "error" it breaks the gate, as an assertion of the same severity that could not be
+        evaluated; with "warn" it is a warning. Clauses that the contract itself accepts
+        (`x-dqx-accepted`) are neither.
     """
 
     template_fields: Sequence[str] = given_fields(

@@ -73,7 +73,7 @@ def date_of_run(context: Any) -> DataDate:
     timestamp = getattr(run, "logical_date", None)
     if timestamp is not None:
         return _logical_date(timestamp, getattr(context.get("dag"), "timezone", None))
-    due = DataDate(_day_of(run.run_after), "the day on which the run is due")
+    due = DataDate(_day_of(run.run_after), "the scheduled day of the run")
     named: dict[tuple[date, str], None] = {}
     key = getattr(run, "partition_key", None)
     if key:

@@ -92,7 +92,8 @@ def promotions(
     unknown = [str(name) for name in given if name not in datasets]
     if unknown:
         raise GateMisconfigured(
-            f"promote_to names {', '.join(unknown)}: the datasets are {', '.join(datasets)}"
+            f"promote_to has unknown datasets {', '.join(unknown)}; available: "
+            f"{', '.join(datasets)}"
         )
     return tuple((str(name), str(place)) for name, place in given.items() if place)
 
@@ -133,7 +134,8 @@ def quarantine_paths(
         unknown = [str(name) for name in given if name not in datasets]
         if unknown:
             raise GateMisconfigured(
-                f"quarantine names {', '.join(unknown)}: the datasets are {', '.join(datasets)}"
+                f"quarantine has unknown datasets {', '.join(unknown)}; available: "
+                f"{', '.join(datasets)}"
             )
         return tuple((str(name), str(path)) for name, path in given.items() if path)
     if not isinstance(given, str | os.PathLike):

@@ -33,14 +33,14 @@ class DqlGateOperator(GateOperator):
     `all_success`) is `upstream_failed`.
 
     :param suite: the path of a `.dql` file, relative to the DAG's file or to the working directory;
-        or the suite itself; or a list of them, which share one scan: each has a report of its own,
-        and the worst outcome is that of the gate. Imports are searched in its folder, in the DAG's
-        folder, and in the folders of the environment variable DQL_PATH. (templated; files are read
-        without rendering)
-    :param shadow: another suite, found like `suite`, that is judged in the same scan, such as a
-        proposed version of it. Its verdicts are stored and logged, and never acted on: they do not
-        change the outcome, alerts or promotions. If it has errors, that is logged, and the gate
-        goes on without it. It uses the datasets of the gate, and belongs to one suite. (templated)
+        or the source of a suite; or a list of these. The suites of a list share one scan, and each
+        has a separate report; the worst outcome is that of the gate. Imports are searched in the
+        suite's folder, in the DAG's folder, and in the folders of the environment variable
+        DQL_PATH. (templated; files are read without rendering)
+    :param shadow: a second suite, given like `suite`, that is judged in the same scan, such as a
+        proposed version of it. Its verdicts are stored and logged, but do not affect the outcome,
+        alerts or promotions. If it has errors, they are logged, and the gate runs without it. It
+        uses the datasets of the gate, and needs a gate with a single suite. (templated)
     """
 
     template_fields: Sequence[str] = given_fields(*GateOperator.template_fields, "suite", "shadow")
@@ -63,7 +63,7 @@ class DqlGateOperator(GateOperator):
             if not self.suite:
                 yield "suite=[]: write the path of a suite, or several paths"
             if isinstance(self.shadow, str | os.PathLike) and len(self.suite) > 1:
-                yield "shadow belongs to one suite: give a gate of its own to the one it is for"
+                yield "shadow needs a single suite: use a separate gate for the suite with a shadow"
 
     def read_source(self, context: Any, on: date) -> SourceFile:
         """The file of the first suite, or the text that was given as one.
@@ -218,7 +218,7 @@ def suites_of(
 
 
 def _namesakes(name: str) -> str:
-    return f"two suites are called '{name}': in the results, one would hide the other; rename one"
+    return f"two suites are named '{name}', so one would hide the other in the results: rename one"
 
 
 def _checked(source: FoundSource) -> tuple[Checked, tuple[Path, ...]]:

@@ -50,17 +50,17 @@ class GateOperator(SparkJobOperator):
     be evaluated, worst first) and `more_verdicts` (the number of omitted ones), `datasets`, and by
     dataset `versions` (that were read), `quarantined` (rows), `promoted` (the new version),
     `not_promoted` and `validated` (what `read_validated` reads). Of several dates or suites,
-    `parts` has the `date`, `suite`, `outcome` and `run_id` of each. Without a
-    report, its `outcome` is "no report", `error` says why, and `error_type` is the name of the
+    `parts` has the `date`, `suite`, `outcome` and `run_id` of each. Without a report, its `outcome`
+    is "no report", `error` says why, and `error_type` is the name of the
     exception. `gate_notice` turns it into a message for callbacks and notifiers. An asset among
     the `outlets` is only updated on a pass; the extra of its event describes what was validated.
 
-    :param datasets: the datasets by the names that the source uses: a path, a table
-        (`schema.table`), a `DatasetRef`, or a mapping with the fields of one. (templated)
-    :param date: the date of the data, `YYYY-MM-DD`, or `FROM..TO`: all dates of the range in one
-        scan, each with a report and a promotion of its own; by default the logical date of the run
-        or, if the run has none, the date in the asset event of the gate that triggered it. If
-        neither gives a single date, a gate with a `date_column` is misconfigured. (templated)
+    :param datasets: the datasets, by the names that the source uses: a path, a table
+        (`schema.table`), a `DatasetRef`, or a mapping with its fields. (templated)
+    :param date: the date of the data, `YYYY-MM-DD`; or `FROM..TO` for all dates of a range in one
+        scan, each with a separate report and promotion. By default the logical date of the run or,
+        if the run has none, the date in the asset event of the gate that triggered it. If neither
+        gives a single date, a gate with a `date_column` is misconfigured. (templated)
     :param results_root: the root of the results store, a path or URI that both the worker and the
         Spark driver can reach; by default `results_root` in section `[dqx]` of the Airflow
         configuration. (templated)
@@ -74,12 +74,13 @@ class GateOperator(SparkJobOperator):
         "warn" (success, with warnings in the log).
     :param allow_empty: turns off the assertion that every dataset has rows.
     :param require_history: makes the gate broken if an assertion of `fail_on` or worse lacks data
-        of other dates. Without it the outcome is warned, and says so first.
+        of other dates. Without it, the outcome is `warned`, and the headline starts with the
+        missing history.
     :param recompute: reads all data again. By default, earlier results in the results store are
         reused as long as the files are unchanged.
-    :param trust_log: uses the statistics in the transaction log of a Delta table, as far as they
-        are exact and its files exist. With False the rows themselves are read. A dataset may
-        override this setting.
+    :param trust_log: uses the statistics in the transaction log of a Delta table if they are exact
+        and its files exist. With False, the rows themselves are read. A dataset may override this
+        setting.
     :param sample_rows: the maximum number of failing rows per assertion that are kept in the
         results; 0 keeps none.
     :param quarantine: the target for the rows that violate an assertion which failed with a
@@ -93,21 +94,22 @@ class GateOperator(SparkJobOperator):
         are not replaced: the gate is then broken, as it is if the target has other columns or a
         constraint that the rows violate. If the commit fails for another reason, there is no
         report, and the task is retried. By default nothing is promoted. (templated)
-    :param promote_slice: columns with the single value that all rows of this gate have, such as
-        `{"store": "zurich"}`: only rows with these values are replaced, so that several gates or
-        mapped tasks can share a target. (templated)
-    :param only: judges some of the assertions: a name of an assertion or a check,
-        `CHECK::ASSERTION`, the path of a clause of a contract or the id of a rule, with `*` and `?`
-        as wildcards; one, a list, or several between commas. The run is then partial, and says so;
-        so it is with the next four arguments. An assertion has to meet all of them. (templated)
+    :param promote_slice: the columns, each with the single value that all rows of this gate have,
+        such as `{"store": "zurich"}`. Only rows with these values are replaced, so that several
+        gates or mapped tasks can share a target. (templated)
+    :param only: runs only some of the assertions: the name of an assertion or a check,
+        `CHECK::ASSERTION`, the path of a contract clause or the id of a rule. `*` and `?` are
+        wildcards. Give one, a list, or several separated by commas. If this argument or one of the
+        next four excludes assertions, the run is partial and is marked as such. An assertion must
+        match all of these arguments. (templated)
     :param tags: only assertions with one of these tags. (templated)
     :param exclude_tags: no assertions with one of these tags. (templated)
     :param severity: only assertions of this severity or a worse one. (templated)
-    :param dimensions: only assertions about one of these quality dimensions, such as
-        "completeness". (templated)
-    :param promote_partial: lets a partial run promote rows and update assets, as long as it leaves
-        out nothing that is P0 or `@required`. Without it `promote_to` is refused, and assets among
-        the `outlets` are not updated.
+    :param dimensions: only assertions of one of these quality dimensions, such as "completeness".
+        (templated)
+    :param promote_partial: lets a partial run promote rows and update assets, provided that it
+        excludes no assertion that is P0 or `@required`. Without it, `promote_to` is refused, and
+        assets among the `outlets` are not updated.
     :param timeout: the maximum duration of the validation, a `timedelta` or seconds, from the
         start of the job. The job then cancels its Spark queries and ends without a report. A
         shorter `execution_timeout`, which also counts the time before the start, takes precedence.

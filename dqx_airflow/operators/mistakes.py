@@ -85,7 +85,10 @@ def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
 def setting_mistakes(gate: Any) -> Iterator[str]:
     """What is wrong with those arguments of a gate that are never templates."""
     if getattr(gate, "application_args", None):
-        yield "a gate takes no application_args, since they carry its request: remove them"
+        yield (
+            "application_args is not supported, because the gate passes its request in "
+            "them: remove it"
+        )
     yield from one_of("fail_on", gate.fail_on, tuple(severity.value for severity in Severity))
     yield from one_of("on_violation", gate.on_violation, get_args(OnViolation))
     for name in gate.true_or_false:

@@ -52,11 +52,11 @@ such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`, `ex
 `outlets` and `trigger_rule`. These differ:
 
 - `application` defaults to the job of this package.
-- `application_args` carry the request: giving any is an import error.
+- `application_args` is reserved for the request: setting it is an import error.
 - `durable` is always off: otherwise a cleared gate would turn green on the job of the previous
   run, without reading the data.
 - `name` defaults to `dqx-gate`.
-- `verbose` also shows in the log of the task what Spark prints, which otherwise goes to a file.
+- `verbose` also writes Spark's output to the log of the task; otherwise it goes to a file.
 - `outlets`: an asset among them is only updated if the data passed, with or without warnings.
   Its event carries the run, the date, and the versions and rows of the datasets.
 - `execution_timeout` also ends the job itself, whose driver may outlive the task.
@@ -68,9 +68,9 @@ in the results.
 
 ## Checked when the DAG is parsed
 
-Whatever is not a template is checked when Airflow parses the DAG file: words, numbers, the
-settings of datasets, the suite or contract with its imports, the pinned version. Mistakes are an
-import error of the DAG, all of them at once:
+Everything except templates is checked when Airflow parses the DAG file: words, numbers, the
+settings of datasets, the suite or contract with its imports, the pinned version. All mistakes
+appear together as one import error of the DAG:
 
 ```text
 GateMisconfigured: 3 mistakes
@@ -79,12 +79,12 @@ gate gate: fail_on='High': write P0, P1, P2 or P3
 gate gate: dataset 'orders' has unknown settings date_colum (did you mean 'date_column'?): write ...
 ```
 
-The rest is checked when the task runs: templates, outputs of other tasks, what is given to
-`expand`. A file that only workers have needs a template as its path, such as
+The rest is checked when the task runs: templates, outputs of other tasks, and arguments of
+`expand`. If only workers have a file, use a template as its path, such as
 `{{ var.value.suites }}/orders.dql`.
 
-What was sound is noted in a folder of the user that parses, below the temporary folder, and is not
-checked again until the gate, a source or an import changes."""
+A gate that passes these checks is not checked again until it, a source or an import changes. The
+results are cached in a folder of the user that parses, below the temporary folder."""
 
 
 def reference_page(operator: type[GateOperator]) -> str:

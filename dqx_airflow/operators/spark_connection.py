@@ -36,7 +36,7 @@ def require_connection(
             f"the {kind} '{conn_id}' cannot be looked up: {failed} does not respond"
         )
     raise GateMisconfigured(
-        f"there is no {kind} '{conn_id}': create it with "
+        f"the {kind} '{conn_id}' does not exist: create it with "
         f"`airflow connections add {conn_id} {example}, or set {variable}"
     )
 

@@ -202,7 +202,7 @@ class SparkJobOperator(SparkSubmitOperator):
             mode = "client" if self._is_driver_here(connection.extra_dejson) else "cluster"
             raise GateMisconfigured(
                 f"deferrable=True: the Spark connection '{self._conn_id}' ({master}, {mode} mode) "
-                "leads to no driver that the triggerer can follow: submit to YARN or Kubernetes "
+                "has no driver that the triggerer can track: submit to YARN or Kubernetes "
                 "with deploy_mode='cluster', or leave deferrable out"
             )
         if is_yarn and not connection.extra_dejson.get(_RM_ADDRESS):

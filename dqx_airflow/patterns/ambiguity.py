@@ -41,10 +41,10 @@ _STEPS = 60
 _EXPLODES = "some strings would take exponential time: there are many ways to split them among the "
 _HINT = (
     "do not let a repetition begin with what may follow it: "
-    "^[a-z]+(,[a-z]+)*$ in place of ^([a-z]+,?)+$"
+    "^[a-z]+(,[a-z]+)*$ instead of ^([a-z]+,?)+$"
 )
 _TOO_LARGE = ExplodingError(
-    "it is too large to determine how long it takes", "use several assertions, or `in [...]`"
+    "the pattern is too large to bound its run time", "use several assertions, or `in [...]`"
 )
 
 

@@ -103,8 +103,8 @@ def _longest_by_time(tree: Node) -> int | None:
     by_power = power(_without_rest(tree), is_anchored=False)
     if by_power > max(_LONGEST_BY_POWER):
         raise ExplodingError(
-            f"some strings would take time by the power of {by_power} of their length, "
-            "because repetitions of the same characters follow each other",
+            f"for some strings the time would grow with power {by_power} of their length, "
+            f"because repetitions of the same characters follow each other",
             "begin with ^, and separate repetitions by a character that neither of them matches",
         )
     longest = _LONGEST_BY_POWER.get(by_power)

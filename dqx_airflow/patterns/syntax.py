@@ -74,7 +74,7 @@ def read(pattern: str, *, has_exact_classes: bool = False) -> Node:
     """
     if len(pattern) > LONGEST:
         raise PatternError(
-            f"it has {len(pattern):,} characters, and {LONGEST:,} are the most",
+            f"it has {len(pattern):,} characters; the maximum is {LONGEST:,}",
             "use `in [...]` for a list of values",
         )
     return _PatternReader(pattern, has_exact_classes).whole()
@@ -213,7 +213,7 @@ class _PatternReader:
             number, opening = len(self.groups), ""
             self.groups.append(None)
             if match and self.names.setdefault(match["name"], number) != number:
-                raise PatternError(f"two groups have the name {match['name']}")
+                raise PatternError(f"two groups are named {match['name']}")
         else:
             match = self._match(_FLAGS)
             if match is None or set(match["on"] + (match["off"] or "")) - set("imsxuU"):
@@ -238,7 +238,7 @@ class _PatternReader:
         if kind == "behind" and (longest(body) or 0) > _MOST_BEHIND:
             raise PatternError(f"the look-behind spans more than {_MOST_BEHIND} characters")
         if kind == "behind" and longest(body) is None:
-            raise PatternError("it looks behind without an end: give the repetition a maximum")
+            raise PatternError("the look-behind is unbounded: give the repetition a maximum")
         return [Group(body, kind, start, self.position, opening)]
 
     def _escape(self, start: int) -> list[Node]:
@@ -270,7 +270,7 @@ class _PatternReader:
                 if match is None:
                     raise PatternError(r"\k without a name")
                 if match[1] not in self.names:
-                    raise PatternError(f"no group before it has the name {match[1]}")
+                    raise PatternError(f"no earlier group is named {match[1]}")
                 return [self._reference(self.names[match[1]] + 1)]
             case _ if character in "123456789":
                 match = self._match(re.compile(r"\d*"))
@@ -305,7 +305,7 @@ class _PatternReader:
                 return chars.one(int(match["octal"], 8))
             code = int(match["long"] or match["byte"] or match["unit"], 16)
             if code > 0x10FFFF:
-                raise PatternError(f"there is no character {match[0]}")
+                raise PatternError(f"unknown character {match[0]}")
             return chars.one(code)
         character = self._take()
         if character.lower() in _CLASSES:

@@ -42,9 +42,9 @@ _CLAIMS = (
 )
 
 _HOLDING = {
-    nodes.Junctor.ANY: "one of {} claims holds",
-    nodes.Junctor.ALL: "all {} claims hold",
-    nodes.Junctor.IF: "the claim holds",
+    nodes.Junctor.ANY: "at least one of {} claims is true",
+    nodes.Junctor.ALL: "all {} claims are true",
+    nodes.Junctor.IF: "the claim is true",
 }
 
 

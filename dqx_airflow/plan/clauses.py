@@ -52,7 +52,7 @@ def verdicts_on_tables(
             threshold=contract.version,
             reason=None
             if version == contract.version
-            else f"the table is published under version {version} of {contract_id}",
+            else f"the table declares version {version} of {contract_id}",
         )
         for dataset, (contract_id, version) in published.items()
         if contract_id == contract.id
@@ -68,7 +68,7 @@ def unenforced_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...
             check=clause.dataset,
             datasets=(clause.dataset,),
             expression=clause.path,
-            expected="a clause that can be enforced",
+            expected="an enforceable clause",
             severity=clause.severity,
             status=Status.SKIPPED if clause.is_accepted else Status.ERROR,
             reason=_reason(clause),

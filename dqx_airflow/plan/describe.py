@@ -89,7 +89,10 @@ def _passes(plan: Plan, dataset: str) -> Iterator[str]:
         asking = list(_asking_for_earlier_days(plan, dataset, reading))
         if asking:
             day, names = plan.date.isoformat(), listed(asking)
-            yield f"    days before {day}: for {names}; separately, if they need far fewer rows"
+            yield (
+                f"    days before {day}: for {names}; in a separate pass if they need far "
+                f"fewer rows"
+            )
         yield f"    after an append: {_read_after_an_append(reading)}"
         named = [*reading.columns, *(["those in the Spark SQL"] if reading.has_sql else [])]
         yield f"    columns: {', '.join(named) or 'none'}"

@@ -257,7 +257,11 @@ def _judge_parts(
     status = _joined(claimed.junctor, statuses)
     if status is Status.PASSED:
         is_unasked = is_if and statuses[0] is Status.PASSED
-        note = f"nothing is asked for: {_part_words(parts[0], judged[0])}" if is_unasked else None
+        note = (
+            f"the condition is false, so nothing is required: {_part_words(parts[0], judged[0])}"
+            if is_unasked
+            else None
+        )
         return replace(verdict(status, None), value=holding, scaled_value=holding, note=note)
     # Of `all` claims, those that hold do not explain a failure.
     is_all = claimed.junctor is nodes.Junctor.ALL

@@ -31,7 +31,7 @@ from dqx_airflow.plan.model import (
 from dqx_airflow.values import MASK, FailingRow, MetricValue, Status
 
 _EPOCH = datetime(1970, 1, 1)
-_NO_GROUP = "there is no group to judge: no rows"
+_NO_GROUP = "no groups to judge: no rows"
 
 
 class Judged(NamedTuple):

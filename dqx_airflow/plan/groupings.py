@@ -106,7 +106,7 @@ def misfit(judged: JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> str | 
             if family_of(kind) is not family_of(different):
                 return (
                     f"'{column}' is of type {kind} in dataset '{one}' and of type {different} in "
-                    f"'{other}': they have no groups in common"
+                    f"'{other}': they cannot have groups in common"
                 )
     return None
 

@@ -181,7 +181,7 @@ def _pair(name: str, left: Schema, right: Schema) -> ColumnPair:
     here, there = left.type_of(name), right.type_of(name)
     reason = objection_to_comparison(here, there)
     if reason is None and not _have_room(here, there):
-        reason = "no decimal has room for both; cast one in a query"
+        reason = "no decimal type fits both; cast one in a query"
     if reason is not None:
         raise TypeObjection(
             f"'{name}' is of type {here} in dataset '{left.dataset}' and of type {there} in "
@@ -208,7 +208,7 @@ def _differing_columns(left: Schema, right: Schema) -> Sequence[str]:
     differences = []
     for name, own in left.types.items():
         if name not in right.types:
-            differences.append(f"{name} is not in '{right.dataset}'")
+            differences.append(f"{name} is missing in '{right.dataset}'")
         elif own != right.types[name]:
             differences.append(f"{name} is {own}, in '{right.dataset}' {right.types[name]}")
     differences += [

@@ -21,21 +21,15 @@ from dqx_airflow.plan.predicates import UNTYPED, aggregates_of
 
 ROWS = "each row is read once, for all metrics that need single rows"
 KEYS = (
-    "keys need all their rows in one place: one pass for all keys by their hashes, and an exact "
-    "count only where a hash occurs twice"
+    "keys need a shuffle: one pass counts the hashes of all keys, and repeated hashes are "
+    "counted exactly"
 )
 VALUES = "distinct values need a shuffle of their own; with few rows they share the pass"
-FREQUENCIES = (
-    "values are counted before anything is computed of their counts: one pass for each list of "
-    "columns and each filter"
-)
-STEPS = "rows are sorted, since each is compared with the one before it"
+FREQUENCIES = "values are counted first: one pass for each list of columns and each filter"
+STEPS = "rows are sorted, because each is compared with the previous one"
 MATCHED = "rows of two datasets are compared: their keys and values are shuffled once"
-QUERY = "it is the user's own SELECT"
-LATER = (
-    "what earlier passes did not answer: the rows that violate a range, if the minimum or "
-    "maximum is outside it"
-)
+QUERY = "a query in the suite runs as a separate SELECT"
+LATER = "only if the minimum or maximum is outside a range: counts the rows that violate it"
 
 MOST_COMPILED = 250
 """The maximum number of aggregates in a pass over many rows. Spark compiles two fields for each, up

@@ -52,7 +52,7 @@ class Schema:
         if not places:
             if reason := self.unread.get(name.casefold()):
                 raise TypeObjection(
-                    f"column '{name}' of dataset '{self.dataset}' is not read: {reason}"
+                    f"column '{name}' of dataset '{self.dataset}' cannot be read: {reason}"
                 )
             hint = did_you_mean(name, self.types)
             raise TypeObjection(f"dataset '{self.dataset}' has no column '{name}': {hint}")
@@ -146,7 +146,7 @@ def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None
         return None
     return (
         f"'{lookup.column}' is of type {here} and '{lookup.reference_column}' of dataset "
-        f"'{lookup.reference}' of type {there}: they have no values in common"
+        f"'{lookup.reference}' of type {there}: they cannot have values in common"
     )
 
 
@@ -207,8 +207,8 @@ def _check_grouping(grouping: Grouping, schema: Schema) -> None:
         column_type = schema.type_of(column)
         if column_type.split("(")[0] not in _GROUPED:
             raise TypeObjection(
-                f"'{column}' is of type {column_type}, which makes no groups: a group is a string, "
-                "a whole number, a decimal, a date or true or false"
+                f"'{column}' is of type {column_type}, which cannot form groups: use strings, "
+                f"whole numbers, decimals, dates or booleans"
             )
 
 

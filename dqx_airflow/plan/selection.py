@@ -221,7 +221,7 @@ def unmatched(known: Collection[Selectable], selection: Selection) -> Iterator[U
     for word in selection.only:
         if not any(_is_named(one, word) for one in known):
             names = dict.fromkeys(name for one in known for name in one.names if "::" not in name)
-            problem = f"no assertion or check is called '{word}'"
+            problem = f"no assertion or check is named '{word}'"
             yield Unmatched("only", word, problem, did_you_mean(word, tuple(names)))
     tags = sorted({tag for one in known for tag in one.tags if not tag.startswith(_DIMENSION)})
     for criterion in ("tags", "exclude_tags"):
@@ -233,7 +233,7 @@ def unmatched(known: Collection[Selectable], selection: Selection) -> Iterator[U
     for word in selection.dimensions:
         if word not in dimensions:
             hint = did_you_mean(word, dimensions) or "no assertion has a dimension"
-            problem = f"no assertion is about the dimension '{word}'"
+            problem = f"no assertion has the dimension '{word}'"
             yield Unmatched("dimensions", word, problem, hint)
 
 

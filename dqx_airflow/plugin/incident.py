@@ -195,18 +195,18 @@ def say(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> 
     if kind not in (ACKNOWLEDGED, COMMENT) or len(text) > _LONGEST_TEXT or on is None:
         raise Refused(
             HTTPStatus.BAD_REQUEST,
-            f"Send acknowledged or comment, with a text of at most {_LONGEST_TEXT} characters.",
+            f"Send acknowledged or comment, with a comment of at most {_LONGEST_TEXT} characters.",
         )
     if kind == COMMENT and not text:
         raise Refused(HTTPStatus.BAD_REQUEST, "The comment is empty.")
     if not dag_id or not may_read(request, user, dag_id):
-        raise Refused(HTTPStatus.NOT_FOUND, "No such gate.")
+        raise Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
     if not may_edit(request, user, dag_id):
         raise Refused(HTTPStatus.FORBIDDEN, "You do not have permission to edit this DAG.")
     desk = known_desk()
     gate, problem = _gate(session, desk, dag_id, task_id)
     if not gate:
-        raise Refused(HTTPStatus.NOT_FOUND, problem or "No such gate.")
+        raise Refused(HTTPStatus.NOT_FOUND, problem or "Gate not found.")
     note = IncidentNote(
         gate,
         on,
@@ -230,7 +230,9 @@ def _note_id(text: str) -> str:
     try:
         return str(UUID(text))
     except ValueError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, "The form is not one of these pages.") from error
+        raise Refused(
+            HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages."
+        ) from error
 
 
 def _gate(session: Any, desk: Desk, dag_id: str, task_id: str) -> tuple[str, str | None]:

@@ -108,7 +108,7 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
     if truth is None or len(reason) > _LONGEST_REASON:
         raise Refused(
             HTTPStatus.BAD_REQUEST,
-            f"Say false_alarm or real, with a reason of at most {_LONGEST_REASON} characters.",
+            f"Send false_alarm or real, with a reason of at most {_LONGEST_REASON} characters.",
         )
     desk = known_desk()
     runs = desk.ask(lambda store: gate_of_run(store.select, form.get("report", "")))
@@ -116,9 +116,7 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
     if place is None or not may_read(request, user, place.dag_id):
         raise _NO_ALERT
     if not may_edit(request, user, place.dag_id):
-        raise Refused(
-            HTTPStatus.FORBIDDEN, "You do not have permission to edit this DAG, so not to label."
-        )
+        raise Refused(HTTPStatus.FORBIDDEN, "Labels need permission to edit this DAG.")
     check, name = form.get("check", ""), form.get("name", "")
     answer = desk.ask(lambda store: alert_of(store.select, runs.found[0], check, name))
     if not answer.found:

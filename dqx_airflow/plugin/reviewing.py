@@ -68,10 +68,10 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
     if stage is None or len(reason) > _LONGEST_REASON:
         raise Refused(
             HTTPStatus.BAD_REQUEST,
-            f"Say approve or reject, with a reason of at most {_LONGEST_REASON} characters.",
+            f"Send approve or reject, with a reason of at most {_LONGEST_REASON} characters.",
         )
     if stage is ProposalStage.REJECTED and not reason:
-        raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and give one.")
+        raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and enter one.")
     desk = known_desk()
     answer = desk.ask(lambda store: proposals_from(store.select))
     if answer.problem is not None:
@@ -93,7 +93,8 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
         return back_to(address("review"))
     if stored.stage is not ProposalStage.PENDING:
         raise Refused(
-            HTTPStatus.CONFLICT, f"{stored.agent} has decided already: it is {stored.stage.value}."
+            HTTPStatus.CONFLICT,
+            f"{stored.agent} has already decided: the proposal is {stored.stage.value}.",
         )
     facts = {
         "suite": proposal.suite,

@@ -34,7 +34,7 @@ UNKNOWN = (
     "its configuration to see all assertions, their history and failing rows."
 )
 UNREACHABLE = (
-    "The results store did not respond, so only what the task left in Airflow is shown. "
+    "The results store did not respond, so this page shows only what the task stored in Airflow. "
     "See the log of the API server for the cause."
 )
 READ_ONLY = (
@@ -42,8 +42,8 @@ READ_ONLY = (
     "use `dql label` and `dql review`. See the log of the API server for the cause."
 )
 UNSURE = (
-    "The results store did not respond in time. Whether it was stored is not known: go back, "
-    "reload the page, and try again if it does not show. It is never stored twice."
+    "The results store did not respond in time. It may or may not have been stored: go "
+    "back, reload the page, and try again if it is not shown. It is never stored twice."
 )
 
 

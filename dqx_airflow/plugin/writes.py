@@ -108,7 +108,7 @@ def _fields(body: bytes) -> dict[str, str]:
         raise Refused(HTTPStatus.BAD_REQUEST, "The form cannot be read.") from error
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise Refused(HTTPStatus.BAD_REQUEST, "A field of the form is there twice.")
+        raise Refused(HTTPStatus.BAD_REQUEST, "A field of the form is repeated.")
     return fields
 
 
@@ -122,7 +122,7 @@ def _require_token(token: str, user: Any) -> None:
     except BadSignature as error:
         raise Refused(HTTPStatus.FORBIDDEN, "The token of the form is not valid.") from error
     if signed_for != str(user.get_id()):
-        raise Refused(HTTPStatus.FORBIDDEN, "The token of the form is of another user.")
+        raise Refused(HTTPStatus.FORBIDDEN, "The token of the form belongs to another user.")
 
 
 def _serializer() -> URLSafeTimedSerializer:

@@ -46,7 +46,7 @@ def dql_suite(request: pytest.FixtureRequest) -> Callable[..., Results]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("dql", "suites of dqx_airflow")
+    group = parser.getgroup("dql", "dqx_airflow suites")
     group.addoption(
         "--dql",
         action="append",

@@ -74,7 +74,7 @@ def _folders(home: Path) -> list[Path]:
 def _record(folder: Path) -> dict[str, Any]:
     record = json.loads(_text(folder / _ENTRY))
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise RegistryError(f"{folder} has another format", "use the version that wrote it")
+        raise RegistryError(f"{folder} has an unknown format", "use the version that wrote it")
     return record
 
 

@@ -107,8 +107,8 @@ class TableHome:
     def _entry(self, row: dict[str, Any]) -> VersionEntry:
         if row["format"] != FORMAT:
             raise RegistryError(
-                f"version {row['version']} of {row['contract_id']} in {self.place} has another "
-                "format",
+                f"version {row['version']} of {row['contract_id']} in {self.place} has an "
+                f"unknown format",
                 "use the version that wrote it",
             )
         return VersionEntry(

@@ -170,7 +170,7 @@ def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> 
     ]
     if not matches:
         names = sorted({row["name"] for run in runs for row in run.rows})
-        raise RequestError("no such assertion", did_you_mean(saying.assertion, names) or "")
+        raise RequestError("unknown assertion", did_you_mean(saying.assertion, names) or "")
     gates, checks = (
         _different(run.gate for run, _ in matches),
         _different(row["check"] for _, row in matches),

@@ -64,9 +64,9 @@ _SPAN = (
         "span",
         _span,
     ),
-    Column("span_line", WHOLE, "the line where it begins, from 1", at_path("verdict.span.line")),
+    Column("span_line", WHOLE, "the line where it starts, from 1", at_path("verdict.span.line")),
     Column(
-        "span_column", WHOLE, "the column where it begins, from 1", at_path("verdict.span.column")
+        "span_column", WHOLE, "the column where it starts, from 1", at_path("verdict.span.column")
     ),
     Column("span_end_line", WHOLE, "the line where it ends", at_path("verdict.span.end_line")),
     Column(
@@ -132,7 +132,7 @@ _CHECK = field_column("check", TEXT, "the check that contains it")
 _PARTIAL = Column(
     "partial",
     TRUTH,
-    "whether a selection left assertions out, so that the run says nothing about the rest",
+    "whether a selection excluded assertions, so that the run does not cover all of them",
     lambda source: source.report.partial is not None,
 )
 
@@ -146,7 +146,7 @@ RESULTS = (
     ),
     field_column("severity", TEXT, "`P0` (the worst) to `P3`", Severity),
     field_column("datasets", TEXTS, "the datasets that the assertion is about", tuple),
-    field_column("expression", TEXT, "what was measured"),
+    field_column("expression", TEXT, "the metric that was measured"),
     field_column("expected", TEXT, "the condition, as a string"),
     *value_columns("value", "the value as a number, for charts"),
     field_column("multiplier", NUMBER, "the factor of the active profiles", otherwise=1.0),
@@ -184,20 +184,20 @@ RESULTS = (
     field_column(
         "let_by",
         TEXT,
-        "who lets a clause through that cannot be enforced: an acceptance, or a setting",
+        "why a clause that cannot be enforced does not fail the gate: an acceptance, or a setting",
     ),
     field_column(
         "measured",
         TEXT,
-        "the metric values behind the verdict as JSON, by which it can be judged again with other "
-        "limits. A key is the dataset, the metric, its arguments, the lag in days, and the columns "
-        "of groups; of these, the values of all groups are kept",
+        "the metric values behind the verdict as JSON, so that it can be judged again with "
+        "other limits. A key consists of the dataset, the metric, its arguments, the lag in "
+        "days, and the columns of the groups; for groups, the values of all groups are stored",
     ),
     Column(
         "shadow",
         TEXT,
         "the name of the shadow suite whose verdict this is; NULL for verdicts of the gate. "
-        "A verdict of a shadow counts for nothing: leave such rows out",
+        "Verdicts of a shadow have no effect: exclude these rows",
         at_path("shadow"),
     ),
     field_column(
@@ -205,7 +205,9 @@ RESULTS = (
     ),
     field_column("failed_groups", WHOLE, "how many of them failed"),
     field_column(
-        "worst_group", TEXT, "the group with the worst value: `value` and the rest are its"
+        "worst_group",
+        TEXT,
+        "the group with the worst value; `value` and the other columns describe this group",
     ),
     _PARTIAL,
     MONTH,
@@ -242,7 +244,7 @@ RUNS = (
     Column(
         "started_at",
         TIME,
-        "when the job began",
+        "when the job started",
         lambda source: as_utc(source.report.started_at),
     ),
     Column(
@@ -278,8 +280,8 @@ RUNS = (
     Column(
         "contract",
         TEXT,
-        "JSON: the contract with its dialect, the version that the gate pins, and how many of its "
-        "clauses were checked",
+        "JSON: the contract with its dialect, the version that the gate pins, and the number "
+        "of checked clauses",
         lambda source: to_json(source.report.contract) if source.report.contract else None,
     ),
     Column(
@@ -298,8 +300,8 @@ RUNS = (
     Column(
         "selection",
         TEXT,
-        "JSON: what a partial run selected, how many of how many assertions that were, and the "
-        "names of those that it left out although they are P0 or `@required`",
+        "JSON: what a partial run selected, how many of all assertions it ran, and the names "
+        "of the excluded ones that are P0 or `@required`",
         lambda source: _selection(source.report),
     ),
     MONTH,
@@ -318,9 +320,7 @@ it."""
 
 STATES = (
     Column("run_id", TEXT, "the run that computed it"),
-    Column(
-        "scope", TEXT, "the dataset, with how, by which versions and in which session it was read"
-    ),
+    Column("scope", TEXT, "the dataset, and how it was read: settings, versions and session"),
     Column("dataset_date", DATE, "the date that was aggregated"),
     Column("aggregate", TEXT, "what was computed"),
     Column("result", TEXT, "JSON: its value; NULL if the date had no rows"),
@@ -356,7 +356,7 @@ INCIDENT_NOTES = (
     Column("gate", TEXT, "the name of the gate, `dag_id.task_id` if it has no other"),
     Column("dataset_date", DATE, "the date of the data"),
     Column("map_index", WHOLE, "the map index of a mapped task, -1 for others"),
-    Column("kind", TEXT, "`acknowledged` (the author takes care of it) or `comment`"),
+    Column("kind", TEXT, "`acknowledged` (the author is handling it) or `comment`"),
     Column("text", TEXT, "the comment"),
     Column("author", TEXT, "the author of the note"),
     Column("event_at", TIME, "when it was written"),
@@ -370,7 +370,7 @@ PROPOSALS = (
     Column("event", TEXT, "what happened to the proposal"),
     Column("gate", TEXT, "the gate whose results the proposal is based on, if there is one"),
     Column("suite", TEXT, "the file of the suite"),
-    Column("agent", TEXT, "who did it: a person or an algorithm"),
+    Column("agent", TEXT, "the author: a person or an algorithm"),
     Column("reason", TEXT, "the reason, if one was given"),
     Column("proposal", TEXT, "the proposal as JSON, in the row that proposes it"),
     Column("event_at", TIME, "when it happened"),

@@ -116,7 +116,7 @@ _TABLES: Mapping[str, str] = {
         "files are unchanged. If files were only added, to a Delta table or a folder of Parquet "
         "files, only the new ones are read for counts, sums and extremes, and their results are "
         "merged with the state, if the value is exactly that of reading all files. "
-        "[What is believed](believed.md) lists what a state depends on."
+        "[What a gate trusts](believed.md) lists what a state depends on."
     ),
     LABELS: (
         "One row for each label: a person said whether there was a real issue. Of several about "

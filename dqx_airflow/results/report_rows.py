@@ -100,14 +100,14 @@ def report_from_rows(
     by_position = {row["position"]: row for row in results}
     expected = run["assertions"]
     if set(by_position) != set(range(expected)):
-        raise ValueError(f"{len(by_position)} of its {expected} result rows are there")
+        raise ValueError(f"{len(by_position)} of its {expected} result rows were found")
     samples: dict[int, dict[int, FailingRow]] = {}
     for row in failing:
         sample = samples.setdefault(row["position"], {})
         sample[row["number"]] = FailingRow(row["dataset"], row["reason"], row["row"])
     there, sampled = sum(map(len, samples.values())), run.get("failing_rows") or 0
     if there != sampled:
-        raise ValueError(f"{there} of its {sampled} failing rows are there")
+        raise ValueError(f"{there} of its {sampled} failing rows were found")
     snapshots: tuple[DatasetSnapshot, ...] = from_json(
         tuple[DatasetSnapshot, ...], run.get("datasets") or "[]"
     )

@@ -422,7 +422,7 @@ class Backtest:
                     return None
                 return f"no stored value of {key}" if day.verdicts else "no results of this day"
         if day.now is None and any(map(asks_for_now, (planned.term, *planned.condition.bounds))):
-            return "it depends on when a gate runs, and none ran"
+            return "it depends on when a gate runs, but no gate ran on this day"
         for name in planned.datasets:
             if known.reads.get(name, self._reads.get(name)) != self._reads.get(name):
                 return f"dataset '{name}' was different, or was read differently"

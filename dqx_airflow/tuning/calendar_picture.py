@@ -129,7 +129,7 @@ def _title(row: ComparedAssertion, day: ComparedDay) -> str:
     if day.unknown:
         title += f"; {day.unknown}"
     if day.label is not None:
-        title += "; a person: there was an issue" if day.label else "; a person: the data was fine"
+        title += "; labelled: there was an issue" if day.label else "; labelled: the data was fine"
     return title
 
 

@@ -63,7 +63,7 @@ def holidays_of(country: str, first: date, last: date) -> dict[date, str]:
         )
     except (NotImplementedError, KeyError, ValueError) as error:
         raise RequestError(
-            f"there are no holidays of '{country}'", "write a code such as US, DE or DE-BY"
+            f"unknown country or region '{country}'", "write a code such as US, DE or DE-BY"
         ) from error
     return dict(sorted(by_date.items()))
 

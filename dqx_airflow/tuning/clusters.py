@@ -163,12 +163,14 @@ def _tuned(
     backtest, one = past.backtest, past.backtest.assertions[row]
     about = (one.name, cluster.calendar.name)
     labelled = labelled_days([past.known[row]], days)
-    thin = thin_evidence(about, labelled, rules, "days that count")
+    thin = thin_evidence(about, labelled, rules, "eligible days")
     if thin is not None:
         return thin
     factor = cluster.factor
     if factor is None:
-        return Tuned(about, None, "its values there are not another share of the usual ones")
+        return Tuned(
+            about, None, "its values on these days are not a different share of the usual ones"
+        )
     text = profile_text(one.check, one.name, cluster.calendar, factor, _why(cluster, one.name))
     try:
         after = source.changed(text)
@@ -236,7 +238,7 @@ def _tuned(
 
 def profile_text(check: str, name: str, calendar: Calendar, factor: float, why: str) -> str:
     """The profile that scales an assertion on the days of a calendar, in DQL."""
-    comment = f"# {why}\n# There its value is about {1 / factor:.2g} of the usual one.\n"
+    comment = f"# {why}\n# On these days its value is about {1 / factor:.2g} of the usual one.\n"
     blocks = []
     for title, period in zip(_profile_names(name, calendar), calendar.periods, strict=True):
         blocks.append(

@@ -23,8 +23,8 @@ def form_edits(text: str, suite: nodes.Suite, form: ProposedForm) -> list[tuple[
     node = assertion_of(suite, form.check, form.assertion)
     if node is None or claim_text(text, node) != form.before:
         raise RequestError(
-            f"'{form.assertion}' is not `{form.before}` any more",
-            "reject the change, and have it proposed anew",
+            f"'{form.assertion}' is no longer `{form.before}`",
+            "reject the proposal and create a new one",
         )
     edits = [(node.claim.span, form.claim)]
     constants = {one.name.text: one for one in suite.constants if one.span.file == suite.span.file}

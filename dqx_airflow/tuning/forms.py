@@ -127,12 +127,12 @@ def _tuned(
     labelled = labelled_days([past.known[row]], days)
     if len(days) < FEWEST_DAYS:
         return None
-    thin = thin_evidence(about, labelled, rules, "days on which it is known what is usual")
+    thin = thin_evidence(about, labelled, rules, "days with enough history to know the usual value")
     if thin is not None:
         return thin
     folds = [one for one in folds_of(days, labelled) if len(one.learned) >= FEWEST_DAYS]
     if len(folds) < FEWEST_FOLDS:
-        reason = "too few days come before those with labels to learn what is usual"
+        reason = "too little history before the labelled days to learn the usual value"
         return Tuned(about, None, reason, len(labelled))
     best = _best([_try(past, row, days, folds, one.past, one) for one in candidates])
     if not wins(best.trials):
@@ -145,7 +145,7 @@ def _tuned(
         return Tuned(about, None, "fixed limits cost less on held-out days", len(labelled))
     is_better = best.is_cheaper(fixed) or best.fit < fixed.fit
     if not is_better and best.nearness > _SHARPER * fixed.nearness:
-        return Tuned(about, None, "fixed limits are as good on held-out days", len(labelled))
+        return Tuned(about, None, "fixed limits are just as good on held-out days", len(labelled))
     return _proposed(past, row, best, fixed, text, gate, len(labelled))
 
 

@@ -110,7 +110,7 @@ class History:
                 entries.append((number, entry))
                 continue
             place = Span(str(self.path), number, 1, number, 2)
-            message = "invalid entry: incomplete, or changed by hand"
+            message = "invalid entry: incomplete, or edited by hand"
             damaged.append(Diagnostic(message, place, code="W050"))
         return tuple(entries), tuple(damaged)
 
@@ -131,7 +131,7 @@ class History:
         except OSError as error:
             raise RequestError(
                 f"cannot write the history {self.path}: {error.strerror}",
-                "it is beside the suite: run this where that folder is writable",
+                "it is next to the suite: run this where that folder is writable",
             ) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX)

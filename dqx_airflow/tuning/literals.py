@@ -20,7 +20,7 @@ def typed_values(typed: Iterable[str]) -> dict[str, float]:
     for text in typed:
         name, equals, literal = text.partition("=")
         if not equals:
-            raise RequestError(f"--set {text}: there is no =", "write --set MAX_NULLS=3%")
+            raise RequestError(f"--set {text}: missing =", "write --set MAX_NULLS=3%")
         values[name.strip()] = _number(text, literal.strip())
     return values
 

@@ -101,7 +101,7 @@ def proposal_from_json(text: str) -> Proposal:
             *(one for one in known.values() if one is not None),
         ]
         if not all(isinstance(text, str) for text in texts):
-            raise TypeError("a string is expected, and something else is there")
+            raise TypeError("expected a string")
         return Proposal(
             fields["suite"],
             fields["agent"],
@@ -121,7 +121,7 @@ def _form(fields: Mapping[str, Any]) -> ProposedForm:
     form = ProposedForm(*(fields[name] for name in names), *lists)
     texts = (*(fields[name] for name in names), *chain.from_iterable(lists))
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a string is expected in the form, and something else is there")
+        raise TypeError("expected a string in the form")
     return form
 
 

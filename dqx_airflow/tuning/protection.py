@@ -104,10 +104,10 @@ def changed_since(suite: nodes.Suite, expected: Mapping[str, float]) -> tuple[Di
     constants = {constant.name.text: constant for constant in suite.constants}
     return tuple(
         Diagnostic(
-            f"{name} is not {expected[name]:g} any more: the change was proposed for another value",
+            f"{name} is no longer {expected[name]:g}: the change was proposed for that value",
             constants[name].value.span,
             code="E604",
-            help="reject the change, and have it proposed anew",
+            help="reject the proposal and create a new one",
         )
         for name in expected
         if name in now and now[name] != expected[name]
@@ -205,7 +205,7 @@ def _weakened(pairs: Iterable[_Pair], agent: str) -> Iterator[Diagnostic]:
             f"'{agent}' cannot change this: '{pair.title}' is {mark}, and {why}",
             pair.node.claim.span,
             code="E602",
-            help="a person can: edit the suite, or set it as agent `human`",
+            help="a person can change it: edit the suite, or set it as agent `human`",
         )
 
 
@@ -221,7 +221,7 @@ def _weakness(pair: _Pair) -> str | None:
     if not new.severity.at_least(old.severity):
         return f"its severity would fall to {new.severity.value}"
     if old.term != new.term:
-        return "it would compare another value, which is not provably stricter"
+        return "it would compare a different value, which is not provably stricter"
     first, then = old.condition, new.condition
     if (first.kind, first.tolerance) != (then.kind, then.tolerance):
         return f"its condition would become {_text(new)}"
@@ -363,7 +363,7 @@ def _beyond(agent: str, place: Span) -> Diagnostic:
         f"'{agent}' cannot change this: algorithms may only change tunables within their bounds",
         place,
         code="E603",
-        help="a person can: edit the suite",
+        help="a person can change it: edit the suite",
     )
 
 

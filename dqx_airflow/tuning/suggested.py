@@ -99,8 +99,10 @@ def suggested_suite(name: str, seen: Sequence[Seen], now: datetime) -> str:
 
 
 def _comments(seen: Sequence[Seen], now: datetime) -> Iterator[str]:
-    yield "A draft: what the data held, not what it has to hold. No assertion blocks a gate, since"
-    yield "each is @experimental: keep what is meant, and `dql promote` it."
+    yield (
+        "A draft: it describes the current data, not your requirements. No assertion blocks a gate,"
+    )
+    yield "since all are @experimental: keep what you require, and `dql promote` it."
     for one in seen:
         rows = f"{one.table.rows} rows"
         if one.days is not None and one.days.rows:
@@ -115,8 +117,8 @@ def _comments(seen: Sequence[Seen], now: datetime) -> Iterator[str]:
         if not one.table.key and one.table.rows:
             yield f"{one.name}: no column or pair of columns identifies a row."
         if one.newest is not None and now - one.newest > _OLDEST:
-            yield f"{one.name}: {one.table.clock} ends on {one.newest.date()}, too long ago to"
-            yield "suggest how fresh it has to be."
+            yield f"{one.name}: the newest {one.table.clock} is {one.newest.date()}, too old to"
+            yield "suggest an age limit."
 
 
 class _Suggestions:
@@ -278,7 +280,7 @@ class _Suggestions:
         yield self._assertion(
             f"freshness({show_name(clock)}) < {constant}",
             f"{clock}.fresh",
-            f"the newest one was less than {hours} hours old",
+            f"the newest value was less than {hours} hours old",
         )
 
 

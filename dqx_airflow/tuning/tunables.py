@@ -33,7 +33,7 @@ class Tunable(ABC, Generic[T]):
     def __init__(self, name: str, value: T) -> None:
         if not _NAME.match(name):
             raise RequestError(
-                f"a tunable cannot be called {name!r}", "write a name such as MAX_NULL_RATE"
+                f"invalid name of a tunable: {name!r}", "write a name such as MAX_NULL_RATE"
             )
         self.name = name
         self._value = self._checked(value)
@@ -204,7 +204,7 @@ class Tunables(Generic[K]):
         self._by_name: dict[str, K] = {}
         for tunable in tunables:
             if tunable.name in self._by_name:
-                raise RequestError(f"there are two tunables named {tunable.name}")
+                raise RequestError(f"duplicate tunable {tunable.name}")
             self._by_name[tunable.name] = tunable
 
     def __iter__(self) -> Iterator[K]:

@@ -133,7 +133,7 @@ def thin_evidence(
     on = len(set(labelled))
     if on < FEWEST_LABELLED_DAYS:
         lacking = FEWEST_LABELLED_DAYS - on
-        reason = f"its labels are on {on} days: labels on at least {lacking} more are needed"
+        reason = f"its labels are on {on} days: labels on at least {lacking} more days are needed"
         return Tuned(about, None, reason, len(labelled), lacking)
     return None
 
@@ -160,7 +160,7 @@ def _tuned(
     best = search.best(days)
     chosen = search.named(best)
     if not chosen or search.counts(best, days).cost >= search.counts(search.now, days).cost:
-        reason = "no allowed value costs less than today's"
+        reason = "no allowed value costs less than the current one"
         if is_required:
             reason += "; it is required, so only stricter values are allowed"
         return Tuned(names, None, reason, len(labelled))

@@ -100,8 +100,8 @@ def _without_results(folder: Path) -> StoredDatabase:
         ("2026-01-03..", "has no last date"),
         ("today..tomorrow", "invalid date 'today'"),
         ("2026-01-03", "invalid range of dates"),
-        ([], "there are no dates"),
-        (DAYS[0], "`dates` is one date"),
+        ([], "`dates` is empty"),
+        (DAYS[0], "`dates` is a single date"),
         (["2026-01-01"], "'2026-01-01' is not a date"),
     ],
 )

@@ -50,8 +50,8 @@ def test_editors_see_every_call_of_the_language_with_its_arguments() -> None:
     assert _signature("coalesce") == "(*metric)"
     assert _signature("query") == "(select, /)"
     assert inspect.getdoc(MetricProvider().average) == (
-        "The mean of the column, NULL ignored; exact for whole numbers and decimals. Of booleans it"
-        " is the share of true.\n\n"
+        "The mean of the column, NULL ignored; exact for whole numbers and decimals. For "
+        "booleans, the share of true values.\n\n"
         "In DQL: `assert average(price) > 0`"
     )
 

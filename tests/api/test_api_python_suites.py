@@ -139,9 +139,18 @@ def test_warnings_come_with_the_results() -> None:
         ("ctx.assert_each_row('a > 1').where(rows='a > 1 name')", "is not a filter"),
         ("ctx.assert_any()", "assert_any needs a claim"),
         ("ctx.assert_all(mp.num_rows())", "is not a claim"),
-        ("ctx.assert_all(ctx.assert_column('id').where(name='a'))", "assert_all has a name of its"),
-        ("ctx.assert_any(ctx.assert_column('id').for_each('id'))", "assert_any has groups of its"),
-        ("a = ctx.assert_column('id'); ctx.assert_if(a, a)", "assert_if is part of another"),
+        (
+            "ctx.assert_all(ctx.assert_column('id').where(name='a'))",
+            "assert_all cannot have a name",
+        ),
+        (
+            "ctx.assert_any(ctx.assert_column('id').for_each('id'))",
+            "assert_any cannot have groups",
+        ),
+        (
+            "a = ctx.assert_column('id'); ctx.assert_if(a, a)",
+            "assert_if already belongs to another",
+        ),
     ],
 )
 def test_values_that_the_language_does_not_have_are_refused(text: str, message: str) -> None:

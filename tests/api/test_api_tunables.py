@@ -59,5 +59,5 @@ def test_what_makes_no_sense_is_refused(kind: Any, value: Any, bounds: Any) -> N
 
 
 def test_a_tunable_has_the_name_of_a_constant() -> None:
-    with pytest.raises(RequestError, match="cannot be called 'MAX NULLS'"):
+    with pytest.raises(RequestError, match="invalid name of a tunable: 'MAX NULLS'"):
         TunableInt("MAX NULLS", value=1, bounds=(0, 2))

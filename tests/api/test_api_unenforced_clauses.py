@@ -63,7 +63,7 @@ def test_freshness_that_nothing_measures_is_an_error(moments: str) -> None:
     found = verdict(broken, "freshness")
     assert broken.outcome is Outcome.BROKEN
     assert (found.status, found.datasets) == (Status.ERROR, ("slots",))
-    assert "the age of which column?" in str(found.reason)
+    assert "so the column of the age is unknown" in str(found.reason)
     assert found.clause == "contract.quality.freshness.max_age_minutes"
     assert to_json(broken)
 
@@ -172,7 +172,7 @@ def test_an_acceptance_names_who_accepts_it_and_why(missing: str) -> None:
     kept = {"owner": "platform", "reason": "seen"}
     del kept[missing]
     rule = f"{{type: custom, engine: monte-carlo, x-dqx-accepted: {kept}}}"
-    with pytest.raises(SourceError, match=f"names no {missing}"):
+    with pytest.raises(SourceError, match=f"has no {missing}"):
         Contract.from_string(DCS % ("", "", rule, ""))
 
 

@@ -187,7 +187,7 @@ def test_diff_of_folders_sees_what_is_new_moved_renamed_and_deleted(folder: Path
     result = contract("diff", "--git", "HEAD", "contracts")
     assert result.exit_code == 0, result.output
     assert "bronze.new 1.0.0: a new contract" in result.output
-    assert "bronze.ended 1.0.0: deleted, after its end" in result.output
+    assert "bronze.ended 1.0.0: deleted after its sunset" in result.output
     assert "5 contracts compared, none changed" in result.output
     said = contract("diff", "--git", "HEAD", "contracts/later/moved.yaml").output
     assert said == "1 contract compared, none changed\n", "hooks name the new path alone"
@@ -394,7 +394,7 @@ def test_evolve_prints_statements() -> None:
     ("options", "said"),
     [
         (("--table", "lh.wagers", "--model", "wager"), "did you mean 'wagers'?"),
-        (("--table", "lh..wagers"), "names no table"),
+        (("--table", "lh..wagers"), "is not a table name"),
     ],
 )
 def test_evolve_says_what_is_wrong_with_a_call(options: tuple[str, ...], said: str) -> None:

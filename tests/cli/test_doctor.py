@@ -62,7 +62,7 @@ def test_a_check_that_hangs_becomes_a_finding_and_holds_up_nobody() -> None:
     late, good = examine({"late": hang, "good": lambda: ok("fine")}, timeout_s=0.1)
     blocked.set()
     assert late.level is FindingLevel.WARNING
-    assert late.found == "no answer within 0.1 s"
+    assert late.found == "no response within 0.1 s"
     assert good.found == "fine"
 
 

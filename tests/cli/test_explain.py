@@ -77,7 +77,7 @@ date  2024-11-29
 one query: SELECT count(*) FROM orders
 one pass over orders: 2024-11-28 to 2024-11-29 (2 days)
     why: each row is read once, for all metrics that need single rows
-    days before 2024-11-29: for stable; separately, if they need far fewer rows
+    days before 2024-11-29: for stable; in a separate pass if they need far fewer rows
     after an append: only the new files, but all files for 1 of these
     columns: country, email, name, those in the Spark SQL
         count(1)

@@ -290,7 +290,7 @@ def test_a_shadow_is_shown_and_has_no_say(lake: Path, run_here: Callable[..., Ca
     done = run_here("sound.dql", "--shadow", "next.dql", "--output", "summary")
     assert done.returncode == 0, done.stderr
     assert "the shadow cannot be judged: " in done.stderr
-    assert "shadow next.dql was not judged, and the gate goes on: " in done.stdout
+    assert "shadow next.dql was not judged; the gate is not affected: " in done.stdout
 
 
 @pytest.mark.spark
@@ -320,7 +320,7 @@ def test_suites_of_one_name_do_not_hide_each_other_in_the_results(home: Path) ->
     call = ["run", "orders.dql", "again.dql", "--dataset", "orders=x", "--results", "store"]
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 2
-    assert "two suites are called 'Orders': orders.dql and again.dql" in result.stderr
+    assert "two suites are named 'Orders': orders.dql and again.dql" in result.stderr
 
 
 @pytest.mark.spark

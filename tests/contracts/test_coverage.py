@@ -66,7 +66,7 @@ def test_each_clause_is_told_with_its_place_its_reason_and_its_assertions() -> N
             7,
             "schema.fields[0].pattern",
             "unsupported",
-            "the pattern cannot be translated to Java: \\A is the letter A to ECMA: write ^",
+            "the pattern cannot be translated to Java: \\A means the letter A in ECMA-262: write ^",
         ),
         (8, "schema.fields[1].name", "checked", ("Customers.age.exists", "Customers.only_columns")),
         (9, "schema.fields[1].type", "checked", ("Customers.age.type",)),

@@ -83,7 +83,7 @@ QUERIES = [
     ("SELECT * FROM dim_customers JOIN other USING (id)", "customer_id country", "dim_customers"),
     ("SELECT count(*) FROM t", "?", None),
     ("SELECT * FROM t", "", "columns of t"),
-    ("SELECT * FROM read_csv('x')", "", "not known"),
+    ("SELECT * FROM read_csv('x')", "", "unknown"),
     ("SELECT * FROM t PIVOT (sum(x) FOR y IN ('a'))", "", "pivot"),
     ("{% if a %}SELECT 1 AS a{% endif %}", "", "template"),
 ]  # fmt: skip
@@ -166,25 +166,25 @@ def changed(text: str, by: str) -> str:
 
 
 IMPACTS = [
-    ("nothing changed", SOURCE.text, {"Pinned": "there is a version 3"}),
+    ("nothing changed", SOURCE.text, {"Pinned": "version 3 is available"}),
     (
         "a version is gone",
         changed('"version": 1,\n       "sig', '"version": 2,\n       "sig'),
-        {"Pinned": "version 1 is gone, there is 3, 2"},
+        {"Pinned": "version 1 no longer exists; available: 3, 2"},
     ),
     (
         "a column is renamed in the same version",
         changed('"name": "share"', '"name": "ratio"'),
         {
-            "Pinned": "there is a version 3",
-            "Newest": "the output 'share' is gone; the output 'ratio' is new, and the block has to "
-            "give it; and its version stayed the same",
+            "Pinned": "version 3 is available",
+            "Newest": "the output 'share' no longer exists; the output 'ratio' is new, and the "
+            "block must return it; and its version is unchanged",
         },
     ),
     (
         "a contract is gone",
         changed("commerce.Customer.listed", "commerce.Customer.told"),
-        {"Pinned": "there is a version 3", "Other": "it is gone"},
+        {"Pinned": "version 3 is available", "Other": "it no longer exists"},
     ),
 ]
 
@@ -212,16 +212,19 @@ def test_a_broken_block_fails_the_job_and_tells_lineage(
     (tmp_path / "blocks.dql").write_text(BLOCKS)
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0, "a block that is not certified fails nothing"
-    assert "'Other' is not certified, and would break: commerce.Customer.listed@1" in done.output
+    assert "'Other' would break, but is not certified: commerce.Customer.listed@1" in done.output
     (tmp_path / "blocks.dql").write_text(BLOCKS.replace('"draft" datalex', '"certified" datalex'))
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 1, done.output
-    assert "'Other' breaks: commerce.Customer.listed@1: it is gone\n1 block broken" in done.output
+    assert (
+        "'Other' breaks: commerce.Customer.listed@1: it no longer exists\n1 block broken"
+        in done.output
+    )
     begun, event = [json.loads(line) for line in events.read_text().splitlines()]
     assert (begun["eventType"], event["eventType"]) == ("START", "FAIL")
     assert event["job"]["name"] == "Other.block"
     assert [item["name"] for item in event["inputs"]] == ["commerce.Customer.listed@1"]
-    assert "it is gone" in event["run"]["facets"]["errorMessage"]["message"]
+    assert "it no longer exists" in event["run"]["facets"]["errorMessage"]["message"]
 
 
 def test_what_is_not_concerned_exits_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

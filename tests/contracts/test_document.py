@@ -44,7 +44,7 @@ def test_a_text_means_this_or_is_refused_so(case: Case) -> None:
 
 
 def test_a_tab_is_called_a_tab() -> None:
-    assert "a tab where YAML expects spaces" in drawn("a:\n\tb: 1")
+    assert "tab in the indentation" in drawn("a:\n\tb: 1")
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing", "---", "null"])
@@ -80,7 +80,7 @@ def test_aliases_that_multiply_are_refused_before_they_do() -> None:
 def test_a_document_of_too_many_nodes_is_refused() -> None:
     found = read_text(f"{ORDERS}x: [{'1, ' * MOST_NODES}]\n")
     assert [(error.code, error.help) for error in found.errors] == [
-        ("E409", "split the contract into several")
+        ("E409", "split it into several contracts")
     ]
 
 

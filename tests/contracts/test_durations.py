@@ -56,7 +56,7 @@ def test_a_duration_has_so_many_seconds(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("text", "help_line"),
     [
-        ("24", "24 of what? write 24h or PT24H for hours, 24d or P24D for days"),
+        ("24", "24 has no unit: write 24h or PT24H for hours, 24d or P24D for days"),
         ("5M", "write '5 months' or '5 minutes'"),
         ("5 huors", "did you mean '5 hours'?"),
         ("P1H", "ISO 8601 writes P1Y2M3DT4H5M6S, with a T before hours, minutes and seconds"),

@@ -69,8 +69,8 @@ def test_a_draft_considers_the_reader_options_of_the_settings(here: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ('comment = "#"', "the option 'comment' is not considered in a draft"),
-        ('sep = "||"', "the separator '||' is not considered in a draft"),
+        ('comment = "#"', "a draft ignores the option 'comment'"),
+        ('sep = "||"', "a draft ignores the separator '||'"),
         ('header = "yes"', "[reader.csv] has the option header=yes"),
     ],
 )

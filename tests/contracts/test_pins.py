@@ -35,7 +35,7 @@ def test_a_pin_admits_all_versions_below_it(version: str, pin: str) -> None:
 @pytest.mark.parametrize(
     ("version", "pin", "said"),
     [
-        ("3.0.0", "2", "at version 3.0.0, and version 2 is pinned"),
+        ("3.0.0", "2", "has version 3.0.0, but version 2 is pinned"),
         ("2.3.0", "2.4", "pinned"),
         ("2.3.0", "2.3.1", "pinned"),
         ("20.3.0", "2", "pinned"),
@@ -48,7 +48,7 @@ def test_a_pin_admits_all_versions_below_it(version: str, pin: str) -> None:
         ("2.3.0-rc10", "2.3.0-rc1", "pinned"),
         ("2.3.1-rc1", "2.3-rc1", "pinned"),
         ("2.3.0", "2.3.0.7", "pinned"),
-        (None, "2", "names no version"),
+        (None, "2", "has no version"),
         ("newest", "2", "'newest'"),
         ("2.3.0", "two", "'two' is not a version"),
         ("2.3.0", "", "'' is not a version"),
@@ -76,7 +76,7 @@ def test_any_other_version_is_objected_to(version: str | None, pin: str, said: s
         ),
         ({"deprecation_date": "2026-05-20", "notice_days": 30}, False, "until 2026-06-19"),
         ({"deprecation_date": "2026-05-01", "notice_days": 30}, True, "ended on 2026-05-31"),
-        ({"effective_date": "2026-07-01"}, False, "not in force before 2026-07-01"),
+        ({"effective_date": "2026-07-01"}, False, "not in effect before 2026-07-01"),
         ({"sunset_date": "some day"}, None, None),
     ],
 )

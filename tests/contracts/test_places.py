@@ -96,7 +96,7 @@ def test_without_servers_the_table_that_a_model_names_is_read(
     if place is not None:
         assert dataset_settings(named, {}) == {"orders": place}
     else:
-        with pytest.raises(RequestError, match="it is not known where orders is found"):
+        with pytest.raises(RequestError, match="the location of orders is unknown"):
             dataset_settings(named, {})
 
 
@@ -108,9 +108,9 @@ def test_datasets_beside_the_models_are_kept() -> None:
 @pytest.mark.parametrize(
     ("servers", "name", "said"),
     [
-        ((), None, "the contract names no server: give the dataset orders"),
+        ((), None, "the contract has no server: give the dataset orders"),
         ((Server("x", "kafka", AT),), None, "does not read the server 'x' of type kafka"),
-        ((Server("a", "s3", AT), Server("b", "s3", AT)), None, "name one of the servers a, b"),
+        ((Server("a", "s3", AT), Server("b", "s3", AT)), None, "choose one of the servers a, b"),
         ((Server("production", "s3", AT),), "prodution", "did you mean 'production'?"),
     ],
 )
@@ -232,11 +232,11 @@ def test_a_database_names_the_table_and_the_dataset_the_connection(server: str) 
     found = dataset_settings(shop(), {"orders": {"conn_id": "shop"}}, server)["orders"]
     assert found["conn_id"] == "shop"
     assert found["table"].endswith("shop.orders")
-    with pytest.raises(RequestError, match="it is not known where orders is found") as refused:
+    with pytest.raises(RequestError, match="the location of orders is unknown") as refused:
         dataset_settings(shop(), {}, server)
     assert "over JDBC: set conn_id of the dataset orders" in refused.value.hint
 
 
 def test_a_connection_alone_needs_a_database_in_the_contract() -> None:
-    with pytest.raises(RequestError, match="has a conn_id and no table"):
+    with pytest.raises(RequestError, match="has a conn_id but no table"):
         dataset_settings(shop(), {"orders": {"conn_id": "shop"}}, "files")

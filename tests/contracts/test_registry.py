@@ -399,7 +399,7 @@ def test_rows_of_another_format_are_told(table: Path) -> None:
     later = table.parent / "later"
     place = rows.schema.get_field_index("format")
     write_deltalake(later, rows.set_column(place, "format", pa.array([2])))
-    with pytest.raises(RegistryError, match="has another format"):
+    with pytest.raises(RegistryError, match="has an unknown format"):
         registry_at(str(later)).versions(ID)
 
 

@@ -149,7 +149,7 @@ def test_what_cannot_be_told_is_warned_of(here: Path) -> None:
         "warning: dags/broken.py: invalid Python: invalid syntax (<unknown>, line 1)",
         "warning: dags/gates.py:1: ContractGateOperator: there is no gone.yaml",
         "warning: dags/gates.py:2: ContractGateOperator: its contract is not known before it runs",
-        "warning: dags/other.py:1: assert_contract: empty.yaml holds no contract",
+        "warning: dags/other.py:1: assert_contract: empty.yaml contains no contract",
     ]
 
 

@@ -145,7 +145,7 @@ def test_what_cannot_be_renamed_is_refused_in_words(editor: Editor) -> None:
     text = SUITE.replace("avg", "average")
     editor.open("orders.dql", text)
     refused = editor.ask_at("orders.dql", "prepareRename", place(text, "price)"))
-    assert refused["message"] == "'price' cannot be renamed: a column belongs to the data"
+    assert refused["message"] == "'price' cannot be renamed: columns are defined by the data"
 
 
 def test_a_broken_file_is_not_formatted(editor: Editor) -> None:

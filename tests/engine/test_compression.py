@@ -114,7 +114,7 @@ def test_so_is_a_name_that_does_not_say_it_in_any_encoding(
     (tmp_path / "a.csv").write_text("id\n1\n")
     (tmp_path / name).write_bytes(data(b"id\n1\n"))
     problem = refusal(tmp_path, ("encoding", "ISO-8859-1"))
-    assert f"{name} holds {kind} data, which its name does not say" in problem
+    assert f"{name} holds {kind} data, but its name does not have that suffix" in problem
 
 
 def test_a_place_that_cannot_be_listed_is_known_by_its_name() -> None:

@@ -28,7 +28,9 @@ assert extra_column_count([id, price, ds]) == 0 name "others"
 assert num_rows() > 0 name "rows"
 assert average(discount) < 1 name "discount"
 """
-READ = "column 'discount' of dataset 'orders' is not read: files of the date have it, and the first"
+READ = (
+    "column 'discount' of dataset 'orders' cannot be read: files of the date have it, but the first"
+)
 
 Verdicts = dict[str, Verdict]
 Judge = Callable[..., Verdicts]

@@ -383,9 +383,9 @@ def test_a_sample_that_cannot_be_taken_leaves_the_verdict_and_says_why(
     report = run(gate)
     assert verdict(report).status is Status.FAILED
     assert report.outcome is Outcome.BLOCKED
-    assert "no failing rows are shown: " in (verdict(report).note or "")
+    assert "failing rows cannot be shown: " in (verdict(report).note or "")
     assert len(rows(report, "b")) == 1
-    assert "no failing rows are shown" in draw_report(report)
+    assert "failing rows cannot be shown" in draw_report(report)
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
 
 
@@ -421,4 +421,4 @@ def test_where_spark_is_gone_the_verdicts_stand(tmp_path: Path, orders: DatasetR
     assert verdict(report).status is Status.FAILED
     assert verdict(report).value == 1
     assert verdict(report).failing_rows == ()
-    assert (verdict(report).note or "").startswith("no failing rows are shown: ")
+    assert (verdict(report).note or "").startswith("failing rows cannot be shown: ")

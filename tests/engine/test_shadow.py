@@ -106,4 +106,4 @@ def test_a_shadow_with_a_mistake_is_said_and_stops_nothing(
         assert report.outcome is Outcome.PASSED
         assert report.shadow is not None
         assert (report.shadow.outcome, report.shadow.verdicts) == (None, ())
-        assert "shadow next.dql was not judged, and the gate goes on: " in draw_report(report)
+        assert "shadow next.dql was not judged; the gate is not affected: " in draw_report(report)

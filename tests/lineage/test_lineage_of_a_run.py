@@ -58,7 +58,7 @@ def test_an_event_that_waits_is_told_of_where_nothing_is_configured(
     del os.environ["OPENLINEAGE_URL"]
     with caplog.at_level(logging.WARNING), begin() as end:
         end(passed)
-    assert f"2 lineage events stay in {spool}: no OpenLineage transport" in caplog.text
+    assert f"2 lineage events remain in {spool}: no OpenLineage transport" in caplog.text
     assert sorted(spool.iterdir()) == waiting
 
 

@@ -64,11 +64,11 @@ def test_the_exit_code_says_whether_rules_are_left(fail_on: str, name: str, code
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", "{", "not JSON"),
+        ("a.json", "{", "invalid JSON"),
         ("a.yml", "a: [", "invalid YAML"),
         ("a.yml", "models: 3", "not recognised as a file of Great Expectations, Soda, dbt"),
-        ("a.dqdl", "Rules = [ IsComplete ]]", "not DQDL"),
-        ("a.py", "import pydeequ\nCheck(", "line 2: not Python"),
+        ("a.dqdl", "Rules = [ IsComplete ]]", "invalid DQDL"),
+        ("a.py", "import pydeequ\nCheck(", "line 2: invalid Python"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_said(

@@ -68,7 +68,7 @@ def test_a_secrets_backend_that_is_down_is_no_unknown_connection(tmp_path: Path)
     (tmp_path / "vault.py").write_text(BACKEND)
     env = {"PYTHONPATH": str(tmp_path), "AIRFLOW__SECRETS__BACKEND": "vault.Vault"}
     unknown, far = look_up("unknown", "far", **env)
-    assert unknown.startswith("GateMisconfigured: there is no Spark connection 'unknown'")
+    assert unknown.startswith("GateMisconfigured: the Spark connection 'unknown' does not exist")
     assert far == (
         "GateInfrastructureError: the Spark connection 'far' cannot be looked up: "
         "Vault does not respond"
@@ -78,7 +78,7 @@ def test_a_secrets_backend_that_is_down_is_no_unknown_connection(tmp_path: Path)
 def test_an_api_server_that_is_down_is_no_unknown_connection_nor_a_variable_that_is_none() -> None:
     names = ("unknown", "far", "broken")
     unknown, far, broken = look_up(*names, code=API_SERVER, AIRFLOW_CONN_BROKEN="{broken")
-    assert unknown.startswith("GateMisconfigured: there is no Spark connection 'unknown'")
+    assert unknown.startswith("GateMisconfigured: the Spark connection 'unknown' does not exist")
     assert far.startswith("GateInfrastructureError: the Spark connection 'far' cannot be looked up")
     assert far.endswith("the API server of Airflow does not respond")
     assert broken == (

@@ -170,9 +170,7 @@ def test_without_dates_in_the_data_the_gate_runs_and_says_that_nothing_gave_one(
     (asked,) = spark_submit.requests
     assert asked.run_key.date == date(2026, 11, 22)
     first = log.at("info", "warning")[0]
-    assert first.startswith(
-        "date 2026-11-22, the day on which the run is due: the run has no logical"
-    )
+    assert first.startswith("date 2026-11-22, the scheduled day of the run: the run has no logical")
     assert first in log.at("warning")
     assert context["ti"].pushed["dqx_report"]["date_from"] == asked.date_from
 

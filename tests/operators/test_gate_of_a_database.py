@@ -58,7 +58,7 @@ def test_a_driver_here_learns_the_password_and_nobody_else_does(
 @pytest.mark.parametrize(
     ("connection", "problem"),
     [
-        (None, "there is no database connection 'shop'"),
+        (None, "the database connection 'shop' does not exist"),
         ({**CONNECTION, "conn_type": "oracle"}, "of type oracle"),
     ],
 )

@@ -448,10 +448,10 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
         {"quarantine": "/lake", "datasets": {"orders": "/lake/orders"}},
         r"location of dataset 'orders'",
     ),
-    ({"quarantine": {"order": "/q"}}, r"quarantine names order: the datasets are orders"),
+    ({"quarantine": {"order": "/q"}}, r"quarantine has unknown datasets order; available: orders"),
     ({"promote_to": 5}, r"promote_to=5: write a path, a table, or a mapping"),
     ({"promote_to": "/lake/orders"}, r"promoted to the location of dataset 'orders': /lake/orders"),
-    ({"promote_to": {"order": "/p"}}, r"promote_to names order: the datasets are orders"),
+    ({"promote_to": {"order": "/p"}}, r"promote_to has unknown datasets order; available: orders"),
     (
         {"promote_to": "/p", "datasets": {"orders": "/lake/orders", "codes": "/lake/codes"}},
         r"promote_to='/p': ambiguous with the datasets orders, codes; write a mapping",
@@ -574,7 +574,7 @@ def test_a_selection_is_checked_before_anything_is_submitted(gate: Gate, context
 
     assert checked(only="{{ 'orders.i?' }}").selection == Selection(("orders.i?",))
     for given, problem in (
-        ({"only": "{{ layer }}"}, "no assertion or check is called 'silver'"),
+        ({"only": "{{ layer }}"}, "no assertion or check is named 'silver'"),
         ({"severity": "{{ layer }}"}, "severity='silver': write P0, P1, P2 or P3"),
         ({"only": "Completeness", "promote_to": "/lake/silver"}, "promote_to promotes rows that"),
     ):
@@ -606,7 +606,7 @@ def test_of_several_suites_each_gets_what_it_knows_of_a_selection(
     assert one.run_key.gate.endswith("/Second")
     assert (one.suite.text, one.selection) == (SECOND.strip(), Selection(tags=("fast",)))
     for given, problem in (
-        ({"only": ["orders.id", "orders.row"]}, "no assertion or check is called 'orders.row'"),
+        ({"only": ["orders.id", "orders.row"]}, "no assertion or check is named 'orders.row'"),
         ({"severity": "P0", "tags": "fast", "only": "orders.id"}, "no assertion is selected"),
         (
             {"tags": "fast", "promote_to": "/lake/silver", "promote_partial": True},

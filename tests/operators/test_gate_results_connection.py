@@ -104,7 +104,7 @@ def test_the_configuration_names_a_connection_for_all_gates(
     [
         ({"conn_type": "aws"}, "of type aws: results need one of type dqx"),
         ({}, "does not say where results go"),
-        (None, "there is no results connection 'store'"),
+        (None, "the results connection 'store' does not exist"),
     ],
 )
 def test_a_connection_that_leads_nowhere_is_a_mistake_in_the_gate(

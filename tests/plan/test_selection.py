@@ -98,12 +98,12 @@ def test_a_severity_is_that_of_the_day() -> None:
 @pytest.mark.parametrize(
     ("given", "problem", "hint"),
     [
-        ({"only": "idz"}, "no assertion or check is called 'idz'", "did you mean 'ids'?"),
-        ({"only": "Volume::ids"}, "no assertion or check is called 'Volume::ids'", ""),
+        ({"only": "idz"}, "no assertion or check is named 'idz'", "did you mean 'ids'?"),
+        ({"only": "Volume::ids"}, "no assertion or check is named 'Volume::ids'", ""),
         ({"tags": "volum"}, "no assertion has the tag 'volum'", "did you mean 'volume'?"),
         ({"tags": "xyz"}, "no assertion has the tag 'xyz'", "available: fast, slow, volume"),
         ({"only": "ids", "exclude_tags": "snow"}, "no assertion has the tag 'snow'", "'slow'?"),
-        ({"dimensions": "accuracy"}, "no assertion is about the dimension 'accuracy'", "has a dim"),
+        ({"dimensions": "accuracy"}, "no assertion has the dimension 'accuracy'", "has a dim"),
         ({"only": "stable", "tags": "fast"}, "no assertion is selected: only stable; tag fast", ""),
         ({"only": "Refunds", "severity": "P1"}, "severity P1 or worse", "there are 1 P0, 2 P1"),
         ({"severity": "P9"}, "severity='P9': write P0, P1, P2 or P3", ""),

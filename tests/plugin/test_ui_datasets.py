@@ -171,7 +171,7 @@ def test_a_place_names_the_gates_that_promote_into_it(get: Get, scene: Scene) ->
     assert "not read s3://lake/silver promoted by lake.gate" in Html(get("datasets").text).text
     page = Html(get("dataset", place="s3://lake/silver").text)
     assert "promoted here by lake.gate" in page.text
-    assert "No gate reads it." in page.text
+    assert "No gate reads this dataset." in page.text
 
 
 def test_the_index_is_searched_by_words_and_outcome(get: Get, scene: Scene) -> None:

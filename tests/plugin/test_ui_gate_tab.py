@@ -437,14 +437,16 @@ def test_the_shadow_of_a_gate_is_shown_beside_it(tab: Get, scene: Scene) -> None
     page = Html(tab().text)
     assert page.unbalanced == []
     assert (
-        "Shadow next.dql It would be ✕ blocked . It changes nothing: 2 verdicts differ" in page.text
+        "Shadow next.dql The outcome would be ✕ blocked . It has no effect on the gate: 2 "
+        "verdicts differ" in page.text
     )
-    assert "orders.new not there ✓ passed" in page.text
+    assert "orders.new missing ✓ passed" in page.text
 
 
 def test_a_shadow_that_was_not_judged_is_said(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(shadow=ShadowReport("next.dql", problem="an error in next.dql:1")))
     assert (
-        "It was not judged, and the gate went on: an error in next.dql:1" in Html(tab().text).text
+        "It was not judged. The gate is not affected: an error in next.dql:1"
+        in Html(tab().text).text
     )

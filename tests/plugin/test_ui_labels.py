@@ -327,7 +327,7 @@ def test_alerts_are_grouped_by_assertion_with_history_and_failing_rows(
     assert len(page.forms) == 6
     assert page.text.count("tax_id") == 3
     assert json.loads(ROWS[0].row)["tax_id"] in page.text
-    assert "Report of the gate" in page.links
+    assert "Gate report" in page.links
 
 
 def test_what_has_a_label_leaves_the_list_and_the_count(get: Get, post: Get, scene: Scene) -> None:

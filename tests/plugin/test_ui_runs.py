@@ -136,7 +136,7 @@ def test_the_list_of_runs_without_the_store_is_what_is_left_in_airflow(
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     text = Html(get(RUNS).text).text
     assert "This server has no results store" in text
-    assert "What the last runs left in Airflow" in text
+    assert "The last runs in Airflow" in text
     assert "✕ blocked 2024-03-20" in text
 
 

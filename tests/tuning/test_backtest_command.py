@@ -107,7 +107,7 @@ def test_a_table_says_which_days_change_sides(here: Path) -> None:
         "2024-12-06",
     ]
     assert "LEAST: 10 -> 8" in told
-    assert "of them false, by labels: 1 -> 0" in told
+    assert "labelled false: 1 -> 0" in told
 
 
 def test_a_proposed_suite_and_a_proposal_are_tried(here: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_proposed_suite_and_a_proposal_are_tried(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--set", "LEAST"], "there is no ="),
+        (["--set", "LEAST"], "missing ="),
         (["--set", "LEAST=high"], "not a number"),
         (["--set", "LEAST=1000"], "LEAST cannot be 1000: it is outside its bounds [1, 100]"),
         (["--set", "LOWEST=10"], "the suite has no tunable 'LOWEST'"),
@@ -144,7 +144,7 @@ def test_a_picture_shows_the_days(here: Path) -> None:
     dql("--set", "LEAST=8", "--format", "svg", "--output-file", "days.svg")
     root = ET.fromstring(Path("days.svg").read_text())
     titles = [one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}title")]
-    told = f"2024-12-03 {ROWS}: failed, proposed: passed; value 9; a person: the data was fine"
+    told = f"2024-12-03 {ROWS}: failed, proposed: passed; value 9; labelled: the data was fine"
     assert told in titles
     assert len(titles) == 1 + 3 * 8
     page = dql("--set", "LEAST=8", "--format", "html")

@@ -81,7 +81,7 @@ def test_the_last_label_counts_and_all_are_kept(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--author", "ada")
     assert label(*alert, "--false-positive", "--reason", "Planned maintenance") == "1 labelled\n"
     told = label(*alert, "--false-positive", "--reason", "Planned maintenance")
-    assert told == "0 labelled, 1 had the same label already\n"
+    assert told == "0 labelled, 1 already had the label\n"
     (found,) = [one for one in alerts() if one["label"]]
     assert (found["label"], found["labelled_by"], found["label_reason"]) == (
         "false positive",
@@ -123,9 +123,9 @@ def test_a_missed_issue_becomes_an_alert(root: Path) -> None:
          "did you mean 'orders.volume.min_rows'?"),
         (["--date", "2023-01-01", "--assertion", "orders.volume.min_rows", "--missed"],
          "has no results for this date"),
-        (["--date", "2024-12-03", "--false-positive"], "what is to be said"),
+        (["--date", "2024-12-03", "--false-positive"], "the label or the verdict is missing"),
         (["--date", "2024-12-03", "--assertion", "x", "--false-positive", "--missed"],
-         "what is to be said"),
+         "the label or the verdict is missing"),
     ],
 )  # fmt: skip
 def test_labels_that_say_nothing_are_refused(

@@ -251,5 +251,5 @@ def test_a_form_reaches_nothing_else(tmp_path: Path, changes: dict[str, object])
 def test_a_form_that_is_out_of_date_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.dql"
     path.write_text(SUITE.replace(">= LEAST name", "> LEAST name"), encoding="utf-8")
-    with pytest.raises(RequestError, match="'rows' is not `num_rows\\(\\) >= LEAST` any more"):
+    with pytest.raises(RequestError, match="'rows' is no longer `num_rows\\(\\) >= LEAST`"):
         require_allowed(SuiteFile.at(path, {}), Proposal("S", AGENT, form=FORM))

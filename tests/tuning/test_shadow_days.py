@@ -75,7 +75,7 @@ def test_labels_say_which_alarms_were_false_and_which_issues_were_missed(here: P
     assert (rows["only_own"], rows["only_shadow"]) == (["2024-12-09"], [])
     assert told["not_judged"] == {"2024-12-10": "an error in next.dql:3: mistake"}
     dql("label", "suite.dql", "--date", "2024-12-09", "--false-positive", *of_rows)
-    assert "of them false, by labels: 1 -> 0" in dql("shadow", "suite.dql", *_RANGE)
+    assert "labelled false: 1 -> 0" in dql("shadow", "suite.dql", *_RANGE)
 
 
 def test_without_a_shadow_it_says_how_to_run_one(here: Path) -> None:
@@ -127,7 +127,7 @@ def test_values_of_a_shadow_are_taken_over(here: Path) -> None:
     )
     assert (entry["agent"], entry["assertion"], entry["shadow"]) == ("human", ROWS, "next.dql")
     again = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
-    assert "next.dql has no other values" in again
+    assert "next.dql has no different values" in again
     assert "promote" in dql("history", "suite.dql", "--param", "LEAST")
 
 

@@ -92,7 +92,7 @@ def test_the_draft_has_the_evidence_and_no_personal_value(tmp_path: Path) -> Non
         "10 to 10 rows on 4 Sundays",
         "const LEAST_QTY = -1 tunable [-11, 4]",
         "void is always NULL",
-        "updated_at ends on 2024-03-30",
+        "the newest updated_at is 2024-03-30",
     ):
         assert part in text
     assert "example.org" not in text
@@ -141,7 +141,7 @@ def test_several_datasets_make_one_suite(tmp_path: Path) -> None:
     ("dataset", "code", "said"),
     [
         ("o={path}?date_column=dss", 2, "o has no column 'dss'"),
-        ("o={path}?date_column=note", 4, "holds strings that are not dates"),
+        ("o={path}?date_column=note", 4, "contains strings that are not dates"),
         ("o={path}?date_column=qty", 4, "is of type int64"),
         ("o={path}?filter=qty>1", 2, "filter cannot be considered"),
         ("o=/nowhere/x.parquet", 4, "/nowhere/x.parquet"),

@@ -180,7 +180,7 @@ HOLIDAYS = {
 } | {date(2025, 4, 18): "Good Friday", date(2026, 4, 3): "Good Friday"}
 
 
-@pytest.mark.parametrize("one", calendars(HOLIDAYS), ids=lambda one: one.told)
+@pytest.mark.parametrize("one", calendars(HOLIDAYS), ids=lambda one: one.text)
 def test_the_days_of_a_calendar_are_those_of_its_profile(one: Calendar) -> None:
     body = "\n".join(
         f'profile "P{n}" {{ from {period.start} to {period.end} scale check "C" by 2.0x }}'

@@ -26,7 +26,7 @@ def against_data(
         ),
     ] = None,
     server: Annotated[
-        str | None, typer.Option(help="The server of the contract whose data is read.")
+        str | None, typer.Option(help="The server of the contract to read the data from.")
     ] = None,
     expect_version: Annotated[
         str | None, typer.Option(help="The expected version: 2, 2.3 or 2.3.0.")

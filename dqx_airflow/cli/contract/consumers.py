@@ -42,14 +42,16 @@ def consumers(
     ] = None,
     outdated: Annotated[
         bool,
-        typer.Option("--outdated", help="Only consumers of a version that ends or is outdated."),
+        typer.Option(
+            "--outdated", help="Only consumers of a version that is outdated or about to end."
+        ),
     ] = False,
     code: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="DAGs, jobs and blocks of DataLex: files, or folders with them. What they pin is "
-            "read from their text, nothing is imported.",
+            help="DAGs, jobs and DataLex blocks: files, or folders with them. Pins are read "
+            "from the source; nothing is imported.",
         ),
     ] = None,
     results: Annotated[
@@ -66,7 +68,7 @@ def consumers(
         Path | None,
         typer.Option(
             metavar="MANIFEST",
-            help="The DataLex manifest with the versions; default: the nearest one.",
+            help="The DataLex manifest that lists the versions; default: the nearest one.",
         ),
     ] = None,
     on: DayOption = None,

@@ -35,7 +35,7 @@ def coverage(
     *,
     fail_on: Annotated[
         FailOnUnsupported | None,
-        typer.Option(help="Exit with 1 if a clause is not checked but should be."),
+        typer.Option(help="Exit with 1 if an unsupported clause is left."),
     ] = None,
     format: Annotated[
         CoverageFormat, typer.Option(help="Output format: table, json or markdown.")

@@ -46,7 +46,7 @@ def diff(
         DiffFormat, typer.Option(help="Output format: table, json, markdown or github.")
     ] = DiffFormat.TEXT,
     semantic: Annotated[
-        Weight, typer.Option(help="The bump for a change of meaning in descriptions.")
+        Weight, typer.Option(help="The version bump for a change of meaning in descriptions.")
     ] = Weight.MAJOR,
 ) -> None:
     """Compare two versions of a contract: every change, who is affected, and the required version

@@ -72,17 +72,17 @@ def _deletion(gone: Deletion) -> str:
     contract = gone.contract
     named = f"{contract.id} {contract.version or 'no version'}"
     if gone.is_due:
-        return f"{named}: deleted, after its end"
+        return f"{named}: deleted after its sunset"
     models = ", ".join(model.name for model in contract.models)
     hint = "sunset it first, or put it back"
-    return f"{named}: deleted, which breaks everybody who relies on {models or 'it'}: {hint}"
+    return f"{named}: deleted while consumers may rely on {models or 'it'}: {hint}"
 
 
 def _stranded_pin(pin: StrandedPin) -> str:
     contract = pin.contract
     return (
         f"{contract.id} {contract.version or 'no version'}: {pin.team} pins {pin.pin}, and no "
-        "contract has this version any longer: keep it beside the new one, or move the pin"
+        "contract has this version any longer: keep it beside the new one, or update the pin"
     )
 
 
@@ -120,7 +120,7 @@ def headline(diff: Diff) -> str:
     versions = f"{diff.old.version or 'no version'} → {diff.new.version or 'no version'}"
     count = len(diff.changes)
     if not count:
-        return f"{diff.new.id} {versions}: nothing changes"
+        return f"{diff.new.id} {versions}: no changes"
     breaking = len(diff.breaking)
     breaks = f", {breaking} of them {'break' if breaking != 1 else 'breaks'}" if breaking else ""
     due = f"a {diff.due.word} bump is required"

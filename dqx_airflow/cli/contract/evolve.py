@@ -45,7 +45,7 @@ def evolve(
         )
         raise typer.Exit(EXIT_WRONG)
     if not all(part.strip() for part in table.split(".")):
-        typer.echo(f"error: '{table}' names no table\n  help: write schema.table", err=True)
+        typer.echo(f"error: '{table}' is not a table name\n  help: write schema.table", err=True)
         raise typer.Exit(EXIT_WRONG)
     changes = diff(before, after)
     plan = versioned_evolution if versioned else evolution

@@ -40,7 +40,7 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
         before |= {path: it for path, it in _gone(revision, before) if it.id in new}
     if not before and not after:
         shown = ", ".join(paths)
-        typer.echo(f"error: there is no contract at {shown}, now or at {revision}", err=True)
+        typer.echo(f"error: no contract found at {shown}, neither now nor at {revision}", err=True)
         raise typer.Exit(EXIT_ERRORS)
     pairs = []
     for path in [path for path in after if path in before]:
@@ -86,7 +86,9 @@ def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFi
     here = [_key(path) for path in paths]
     outside = [path for path in here if path.startswith("..")]
     if outside:
-        _refuse(f"{outside[0]} is outside of this folder: run the command above both")
+        _refuse(
+            f"{outside[0]} is outside this folder: run the command in a folder that contains both"
+        )
     try:
         run = subprocess.run(  # noqa: S603
             ["git", "ls-tree", "-r", "-z", "--name-only", revision, "--", *here],  # noqa: S607
@@ -97,7 +99,7 @@ def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFi
     except FileNotFoundError:
         _refuse("git is not installed")
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        _refuse(f"git did not answer: {error}")
+        _refuse(f"git did not respond: {error}")
     if run.returncode != 0:
         answer = run.stderr.decode(errors="replace").strip().splitlines()
         _refuse(f"git cannot list {revision}: {answer[0] if answer else 'no reason given'}")

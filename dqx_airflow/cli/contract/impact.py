@@ -104,9 +104,9 @@ def _written(impacts: list[Impact], format: TextOrJson) -> str:
     lines = []
     for item in impacts:
         said = "; ".join(item.reasons) or item.advice or ""
-        kind = "breaks" if item.is_breaking else "may move on"
+        kind = "breaks" if item.is_breaking else "can be updated"
         if item.reasons and not item.is_certified:
-            kind = "is not certified, and would break"
+            kind = "would break, but is not certified"
         lines.append(f"{item.span.file}:{item.span.line}: '{item.block}' {kind}: ")
         lines[-1] += f"{item.contract}: {said}"
     broken = sum(item.is_breaking for item in impacts)

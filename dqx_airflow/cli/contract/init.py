@@ -46,8 +46,8 @@ def init(
         typer.Option(
             "--from",
             metavar="PLACE",
-            help="A file, a folder of files, a Delta table; or a table of a catalog: "
-            "catalog.schema.table, table:NAME.",
+            help="A file, a folder of files, a Delta table, or a catalog table: "
+            "catalog.schema.table or table:NAME.",
         ),
     ],
     format: Annotated[
@@ -58,7 +58,8 @@ def init(
         DraftDialect, typer.Option(help="The dialect of the contract.")
     ] = DraftDialect.ODCS,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to a new file; default: print.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write the contract to a new file; default: print it."),
     ] = None,
     connection: ConnectionOption = None,
 ) -> None:

@@ -48,8 +48,8 @@ def lint(
     if any(True for _ in unknown_rules(ignored)):
         raise typer.Exit(EXIT_ERRORS)
     if not paths:
-        hint = "name contracts or folders, or . for this one"
-        typer.echo(f"error: there is nothing to check\n  help: {hint}", err=True)
+        hint = "give contracts or folders, or . for the current folder"
+        typer.echo(f"error: no contract given\n  help: {hint}", err=True)
         raise typer.Exit(EXIT_ERRORS)
     files, missing = contract_files(paths)
     for path in missing:

@@ -94,7 +94,7 @@ def read_files(
     format_name = file_format or _format_of(place)
     if format_name not in _READERS:
         raise DatasetError(
-            f"{place} has the format {format_name}", f"data is read here as {', '.join(FORMATS)}"
+            f"{place} has the format {format_name}", f"a draft reads only {', '.join(FORMATS)}"
         )
     try:
         return use(_READERS[format_name](place, ReaderOptions.of(format_name, options)))

@@ -28,7 +28,7 @@ class ReaderOptions:
             is_known = name in _TAKEN if file_format == "csv" else name == "header"
             if not is_known and name not in _WITHOUT_EFFECT:
                 raise RequestError(
-                    f"the option '{name}' is not considered in a draft",
+                    f"a draft ignores the option '{name}'",
                     "draft from a Parquet copy, or from a table of the catalog",
                 )
         return cls(given)
@@ -52,7 +52,7 @@ class ReaderOptions:
         separator = self.given.get("sep", ",").replace("\\t", "\t")
         if len(separator) != 1:
             raise RequestError(
-                f"the separator '{separator}' is not considered in a draft",
+                f"a draft ignores the separator '{separator}'",
                 "draft from a Parquet copy, or from a table of the catalog",
             )
         return pyarrow.csv.ParseOptions(

@@ -15,7 +15,10 @@ def to_suite(
     *,
     check: Annotated[
         Path | None,
-        typer.Option(metavar="SUITE.dql", help="Compare with this suite instead of printing one."),
+        typer.Option(
+            metavar="SUITE.dql",
+            help="Compare with this suite instead of printing; exit 1 if they differ.",
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the suite to a file.")

@@ -71,7 +71,7 @@ class RunningAirflow:
             self._call(f"dags/{DAG_ID}/dagRuns", body)
         except HTTPError as error:
             if error.code != _ALREADY_THERE:
-                raise DemoError(f"Airflow did not take the run of {run_id}", str(error)) from None
+                raise DemoError(f"Airflow did not accept the run {run_id}", str(error)) from None
             self._call(f"dags/{DAG_ID}/dagRuns/{run_id}/clear", {"dry_run": False})
         return run_id
 
@@ -145,7 +145,7 @@ def _token(home: DemoHome, address: str, processes: Sequence[subprocess.Popen[by
             _require_running(home, processes)
             if time.monotonic() > deadline:
                 raise DemoError(
-                    "Airflow's API server did not answer", f"see {home.logs / 'api_server.log'}"
+                    "Airflow's API server did not respond", f"see {home.logs / 'api_server.log'}"
                 ) from None
             time.sleep(_POLL_S)
 

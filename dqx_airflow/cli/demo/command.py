@@ -56,7 +56,7 @@ def demo(
         list[datetime] | None,
         typer.Option(
             formats=["%Y-%m-%d"],
-            help="Run one of the days only; can be repeated. Default: all three.",
+            help="Run only this day. Repeatable. Default: all three days.",
         ),
     ] = None,
 ) -> None:

@@ -62,7 +62,7 @@ def database(env: Mapping[str, str] = os.environ) -> Answer:
     if "unapplied migrations" in reply.err:
         return problem(f"not migrated (AIRFLOW_HOME is {airflow_home(env)})", migrate)
     if reply.code is None:
-        return warning(f"no answer within {TIMEOUT_S:g} s", "try it manually: airflow db check")
+        return warning(f"no response within {TIMEOUT_S:g} s", "try it manually: airflow db check")
     return warning(
         f"unreachable: {reply.last_line}",
         "expected on a worker of Airflow 3; elsewhere check AIRFLOW_HOME and "
@@ -138,7 +138,7 @@ def connection(
     # Airflow says the same where its database lacks the tables.
     if "not found" in (reply.out + reply.err).lower():
         return problem(missing, add)
-    what = f"no answer within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
+    what = f"no response within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
     return warning(
         f"Airflow could not look it up: {what}",
         f"try it manually: airflow connections get {conn_id}",

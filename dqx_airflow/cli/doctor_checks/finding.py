@@ -66,7 +66,7 @@ def examine(checks: Mapping[str, Check], timeout_s: float = 60.0) -> tuple[Findi
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     late = warning(
-        f"no answer within {timeout_s:g} s", "check the service that it contacts: it may hang"
+        f"no response within {timeout_s:g} s", "check the service that it contacts: it may hang"
     )
     answered = {name: answers.get(name, late) for name in checks}
     return tuple(

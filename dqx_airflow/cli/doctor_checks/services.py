@@ -26,7 +26,7 @@ def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Ans
         own = env.get("DQX_RESULTS_ROOT")
         meant = f", such as {own}, which DQX_RESULTS_ROOT names for the command line" if own else ""
         return warning(
-            "gates have no results root unless it is an argument of each",
+            "no default results root: each gate needs the argument results_root",
             f"set AIRFLOW__DQX__RESULTS_ROOT to a path or URI{meant}",
         )
     from dqx_airflow.request_arguments import storage_options_of

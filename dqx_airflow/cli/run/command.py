@@ -39,10 +39,11 @@ def run(
 ) -> None:
     """Run suites against datasets, with one Spark session.
 
-    A run of some assertions (--only, --tag, --severity ...) is partial, and says so: it leaves the
-    rest unjudged. Exit code 0 passed or warned, 1 blocked, 2 an error in a suite or on the command
-    line, 3 broken, 4 Spark or the results store failed; the worst one of several suites. Settings
-    that are not given here come from the dqx.toml nearest to the suite.
+    Settings that are not given here come from the dqx.toml nearest to the suite. A run with a
+    selection (--only, --tag, --severity ...) is partial: the other assertions are not judged.
+
+    Exit code 0 passed or warned, 1 blocked, 2 an error in a suite or on the command line, 3 broken,
+    4 Spark or the results store failed. With several suites, the worst one counts.
     """
     raise typer.Exit(run_call(replace(shared, paths=tuple(paths), shadow=shadow)))
 

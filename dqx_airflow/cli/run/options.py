@@ -22,8 +22,8 @@ DateOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--date",
-        help="The date of the data: 2024-12-25, today or yesterday; or FROM..TO: all dates of the "
-        "range, in one scan.",
+        help="The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates "
+        "of a range in one scan.",
     ),
 ]
 DatasetOption: TypeAlias = Annotated[
@@ -58,7 +58,8 @@ ShadowOption: TypeAlias = Annotated[
     typer.Option(
         "--shadow",
         metavar="SUITE",
-        help="Another suite, judged in the same scan: stored and shown, never acted on.",
+        help="A second suite to compare with, judged in the same scan. It never changes the "
+        "outcome.",
     ),
 ]
 RecomputeOption: TypeAlias = Annotated[
@@ -69,20 +70,20 @@ FailOnOption: TypeAlias = Annotated[
 ]
 AllowEmptyOption: TypeAlias = Annotated[
     bool | None,
-    typer.Option("--allow-empty/--no-allow-empty", help="Whether a dataset may be empty."),
+    typer.Option("--allow-empty/--no-allow-empty", help="Whether an empty dataset passes."),
 ]
 RequireHistoryOption: TypeAlias = Annotated[
     bool | None,
     typer.Option(
         "--require-history/--no-require-history",
-        help="Whether a lack of data of other dates makes the run broken (exit 3).",
+        help="Whether missing data of other dates makes the run broken (exit 3).",
     ),
 ]
 UnsupportedOption: TypeAlias = Annotated[
     Unsupported | None,
     typer.Option(
         "--unsupported",
-        help="What a clause is that cannot be enforced: an error (exit 3), or a warning.",
+        help="How to treat a clause that cannot be enforced: error (exit 3) or warn.",
     ),
 ]
 SkipDateOption: TypeAlias = Annotated[
@@ -94,13 +95,15 @@ OnlyOption: TypeAlias = Annotated[
     typer.Option(
         "--only",
         metavar="NAME",
-        help="Only assertions of this name or check, CHECK::NAME, a clause of a contract or the id "
-        "of a rule; * and ? are wildcards. Repeatable.",
+        help="Only assertions that match: a name, a check, CHECK::NAME, or the clause or rule "
+        "id of a contract; * and ? are wildcards. Repeatable.",
     ),
 ]
 TagOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--tag", help="Only assertions with this tag. Repeatable: one of them."),
+    typer.Option(
+        "--tag", help="Only assertions with this tag. Repeatable: any of the tags is enough."
+    ),
 ]
 ExcludeTagOption: TypeAlias = Annotated[
     list[str] | None,
@@ -114,7 +117,7 @@ DimensionOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--dimension",
-        help="Only assertions about this quality dimension, such as completeness. Repeatable.",
+        help="Only assertions of this quality dimension, such as completeness. Repeatable.",
     ),
 ]
 WatchOption: TypeAlias = Annotated[

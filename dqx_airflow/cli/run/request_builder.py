@@ -148,7 +148,7 @@ class _CallReader:
             self.problems.wrong("PATH", " ".join(map(str, options.paths)), message)
         has_dates = any(ref.date_column for one in requests for ref in one.datasets)
         if requests and len(dates) > 1 and not has_dates:
-            message = "no dataset has a date_column: each date is judged by the same rows"
+            message = "no dataset has a date_column, so all dates would be judged on the same rows"
             self.problems.warn("--date", options.date or "", message)
         if not self.problems.has_errors:
             self._tell_unused(given)
@@ -242,7 +242,7 @@ class _CallReader:
         for request in requests:
             gate, name = request.run_key.gate, request.suite.name
             if request.results_root and files.setdefault(gate, name) != name:
-                message = f"two suites are called '{gate}': {files[gate]} and {name}"
+                message = f"two suites are named '{gate}': {files[gate]} and {name}"
                 hint = "rename one of them, or run them one by one"
                 self.problems.wrong("PATH", name, message, hint)
 

@@ -30,7 +30,7 @@ def alerts(
         bool, typer.Option("--unlabeled", help="Only failures without a label.")
     ] = False,
     days: Annotated[
-        int, typer.Option("--days", min=1, help="How many days back, up to the last day.")
+        int, typer.Option("--days", min=1, help="The number of days, up to the last one.")
     ] = 7,
     until: Annotated[
         datetime | None,
@@ -40,7 +40,9 @@ def alerts(
     results: ResultsOption = None,
     output: Annotated[
         SheetFormat,
-        typer.Option("--format", help="For people, for scripts, to fill in for `label`."),
+        typer.Option(
+            "--format", help="Output format: table, json, or csv to fill in for `dql label`."
+        ),
     ] = SheetFormat.TABLE,
 ) -> None:
     """List the failed assertions of the last days, oldest first, with their labels."""

@@ -46,11 +46,15 @@ def backtest(
     until: UntilOption = None,
     values: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A tunable with another value."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A tunable with the value to try: NAME=VALUE. Repeatable.",
+        ),
     ] = None,
     proposal: Annotated[
         Path | None,
-        typer.Option("--proposal", help="A suite as it would be, or a proposal as JSON."),
+        typer.Option("--proposal", help="The changed suite, or a proposal as JSON."),
     ] = None,
     fill: Annotated[
         bool, typer.Option("--fill", help="Measure the days that the store lacks, in one scan.")
@@ -61,16 +65,16 @@ def backtest(
     connection: ConnectionOption = None,
     config: ConfigOption = None,
     output: Annotated[
-        BacktestFormat, typer.Option("--format", help="For people, for scripts, as a picture.")
+        BacktestFormat, typer.Option("--format", help="Output format: table, json, svg or html.")
     ] = BacktestFormat.TABLE,
     output_file: Annotated[
-        Path | None, typer.Option("--output-file", help="Write it there instead of to stdout.")
+        Path | None,
+        typer.Option("--output-file", help="Write the output to this file instead of stdout."),
     ] = None,
 ) -> None:
-    """Say what would have passed and failed on past days, from stored metric values.
+    """Show what would have passed and failed on past days, from stored metric values.
 
-    It looks at 90 days unless --from says otherwise.
-    Nothing is measured, unless by --fill. A day whose values are not stored is unknown.
+    By default, the last 90 days. Days without stored values are unknown; --fill measures them.
     """
     with failing_well():
         from dqx_airflow.errors import RequestError
@@ -247,8 +251,8 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
             lines.append(f"{name}: {comparison.values_before.get(name)} -> {value}")
     for label, name in (
         ("alarms", "failed"),
-        ("of them false, by labels", "false_alarms"),
-        ("issues missed, by labels", "missed"),
+        ("labelled false", "false_alarms"),
+        ("missed issues, by label", "missed"),
         ("unknown", "unknown"),
     ):
         was, becomes = getattr(before, name), getattr(after, name)

@@ -90,7 +90,7 @@ def _opened(
         from dqx_airflow.cli.run.spark import Spark
     except ModuleNotFoundError as error:
         raise SparkError(
-            f"there is no package {error.name}", "pip install 'dqx-airflow[spark]'"
+            f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
         ) from error
     return request, plans, Spark(call.settings.connection, call.settings.session)
 

@@ -37,31 +37,34 @@ def label(
         str | None, typer.Option("--assertion", help="The name of the assertion.")
     ] = None,
     false_positive: Annotated[
-        bool, typer.Option("--false-positive", help="It failed, and the data was fine.")
+        bool, typer.Option("--false-positive", help="The assertion failed, but the data was fine.")
     ] = False,
     true_positive: Annotated[
-        bool, typer.Option("--true-positive", help="It failed, and there was an issue.")
+        bool, typer.Option("--true-positive", help="The assertion failed because of a real issue.")
     ] = False,
     missed: Annotated[
-        bool, typer.Option("--missed", help="It passed, and there was an issue.")
+        bool, typer.Option("--missed", help="The assertion passed, but there was an issue.")
     ] = False,
     true_negative: Annotated[
-        bool, typer.Option("--true-negative", help="It passed, and the data was fine.")
+        bool, typer.Option("--true-negative", help="The assertion passed, and the data was fine.")
     ] = False,
     reason: Annotated[str | None, typer.Option("--reason", help="Why.")] = None,
     check: Annotated[
-        str | None, typer.Option("--check", help="Its check, where several have the name.")
+        str | None,
+        typer.Option("--check", help="The check, if several have an assertion of this name."),
     ] = None,
     from_csv: Annotated[
         Path | None,
         typer.Option(
             "--from-csv",
-            help="Many at once: a file with the columns date, assertion, label, and check and "
-            "reason where there are any. `dql alerts --format csv` writes one to fill in.",
+            help="Set many labels at once from a CSV file with the columns date, assertion "
+            "and label, and optionally check and reason. `dql alerts --format csv` writes one "
+            "to fill in.",
         ),
     ] = None,
     author: Annotated[
-        str | None, typer.Option("--author", help="Who says so; default: the user.")
+        str | None,
+        typer.Option("--author", help="The author of the label; default: the current user."),
     ] = None,
     gate: GateOption = None,
     results: ResultsOption = None,
@@ -82,11 +85,13 @@ def label(
         said = [one for one, is_given in given.items() if is_given]
         if from_csv is not None:
             if said or assertion or on:
-                raise RequestError("--from-csv says all", "leave out the other options")
+                raise RequestError(
+                    "--from-csv cannot be combined with other labels", "remove the other options"
+                )
             sayings = _read(from_csv)
         elif len(said) != 1 or assertion is None or on is None:
             raise RequestError(
-                "what is to be said, and of which verdict?",
+                "the label or the verdict is missing",
                 "give --date, --assertion, and one of --false-positive, --true-positive, "
                 "--missed and --true-negative; or --from-csv FILE",
             )
@@ -101,11 +106,11 @@ def label(
             storage_options=storage_options(),
         )
         if problems:
-            raise RequestError("nothing was labelled:\n  " + "\n  ".join(problems))
+            raise RequestError("no label was set:\n  " + "\n  ".join(problems))
         written = write_labels(root, labels, storage_options=storage_options())
     same = len(labels) - len(written)
     summary = f"{len(written)} labelled"
-    typer.echo(f"{summary}, {same} had the same label already" if same else summary)
+    typer.echo(f"{summary}, {same} already had the label" if same else summary)
 
 
 def _read(path: Path) -> list[Saying]:
@@ -123,7 +128,7 @@ def _read(path: Path) -> list[Saying]:
             if missing:
                 raise RequestError(
                     f"{path} has no column {', '.join(missing)}",
-                    "its first line names them: date,assertion,label,reason",
+                    "write a header line: date,assertion,label,reason",
                 )
             rows = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -147,5 +152,5 @@ def _read(path: Path) -> list[Saying]:
         check, reason = (row.get("check") or "").strip(), (row.get("reason") or "").strip()
         sayings.append(Saying(on, name, known[text], reason or None, check or None))
     if problems:
-        raise RequestError(f"{path} has mistakes:\n  " + "\n  ".join(problems))
+        raise RequestError(f"{path} has errors:\n  " + "\n  ".join(problems))
     return sayings

@@ -16,22 +16,24 @@ def promote(
     *,
     assertion: Annotated[str, typer.Option("--assertion", help="The name of the assertion.")],
     check: Annotated[
-        str | None, typer.Option("--check", help="Its check, where several have the name.")
+        str | None,
+        typer.Option("--check", help="The check, if several have an assertion of this name."),
     ] = None,
     shadow: Annotated[
         Path | None,
         typer.Option(
             "--shadow",
             metavar="SUITE",
-            help="Take the values of its tunables from this suite.",
+            help="Set its tunables to the values in this suite instead.",
         ),
     ] = None,
     author: Annotated[
-        str | None, typer.Option("--author", help="Who promotes it; default: the user.")
+        str | None,
+        typer.Option("--author", help="The person who promotes it; default: the current user."),
     ] = None,
 ) -> None:
     """Drop @experimental from an assertion, so that it can block. With --shadow, set its tunables
-    to the values of that suite instead. The history gets entries.
+    to the values of that suite instead. The history records the change.
     """
     with failing_well():
         from dqx_airflow.tuning.review import promote as drop_experimental

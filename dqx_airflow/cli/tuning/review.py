@@ -29,31 +29,37 @@ def review(
     suite: SuiteArgument,
     *,
     pending: Annotated[
-        bool, typer.Option("--pending", help="List what waits for a decision; the default.")
+        bool, typer.Option("--pending", help="List the pending proposals (the default).")
     ] = False,
     approve: Annotated[
         str | None,
-        typer.Option("--approve", metavar="ID", help="Approve a proposal, and apply it."),
+        typer.Option("--approve", metavar="ID", help="Approve and apply this proposal."),
     ] = None,
     reject: Annotated[
-        str | None, typer.Option("--reject", metavar="ID", help="Reject a proposal.")
+        str | None,
+        typer.Option("--reject", metavar="ID", help="Reject this proposal; needs --reason."),
     ] = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Apply what was approved elsewhere, as in Airflow.")
+        bool,
+        typer.Option(
+            "--apply",
+            help="Apply proposals that were approved elsewhere, such as in the Airflow UI.",
+        ),
     ] = False,
     reason: Annotated[str | None, typer.Option("--reason", help="Why.")] = None,
     author: Annotated[
-        str | None, typer.Option("--author", help="Who decides; default: the user.")
+        str | None,
+        typer.Option("--author", help="The person who decides; default: the current user."),
     ] = None,
     results: ResultsOption = None,
     output: Annotated[
-        TableOrJson, typer.Option("--format", help="For people, for scripts.")
+        TableOrJson, typer.Option("--format", help="Output format: table or json.")
     ] = TableOrJson.TABLE,
 ) -> None:
     """List, approve and reject the changes that algorithms propose.
 
-    They wait in the results store, or in the history of the suite where an algorithm saved it
-    without one.
+    Proposals are in the results store or, if an algorithm saved the suite without one, in the
+    history of the suite.
     """
     with failing_well():
         from dqx_airflow.errors import RequestError
@@ -61,7 +67,9 @@ def review(
         queue = _Queue(suite, results or known_results_root(suite))
         wanted = [bool(approve), bool(reject), apply]
         if sum(wanted) > 1 or (pending and any(wanted)):
-            raise RequestError("one thing at a time", "--pending, --approve, --reject or --apply")
+            raise RequestError(
+                "more than one action", "choose one of --pending, --approve, --reject and --apply"
+            )
         who = author or getpass.getuser()
         if approve is not None:
             proposal = queue.pending(approve)
@@ -78,7 +86,7 @@ def review(
             for one in applied:
                 typer.echo(f"applied: {_described(one)}")
             if not applied:
-                typer.echo("nothing is approved and not applied yet")
+                typer.echo("no approved proposals to apply")
         else:
             _show(queue.all_pending(), output)
 
@@ -109,9 +117,9 @@ class _Queue:
         proposals = [one for one in waiting if one.id.startswith(proposal_id)]
         if len(proposals) == 1:
             return proposals[0]
-        what = "several proposals have" if proposals else "no proposal that waits has"
+        what = "several pending proposals have" if proposals else "no pending proposal has"
         listed = ", ".join(one.id for one in waiting) or "none"
-        raise RequestError(f"{what} the id {proposal_id}", f"there wait: {listed}")
+        raise RequestError(f"{what} the id {proposal_id}", f"pending: {listed}")
 
     def approve(self, proposal: Proposal, author: str, reason: str | None) -> None:
         from dqx_airflow.results.proposals import ProposalStage
@@ -138,8 +146,8 @@ class _Queue:
         if self.root is None:
             raise RequestError(
                 "which results?",
-                "add --results PATH, or set the variable DQX_RESULTS_ROOT: proposals that were "
-                "approved elsewhere are there",
+                "add --results PATH, or set the variable DQX_RESULTS_ROOT: it contains the "
+                "proposals that were approved elsewhere",
             )
         applied = []
         for one in self._stored(ProposalStage.APPROVED):
@@ -184,7 +192,7 @@ def _show(waiting: list[Proposal], output: TableOrJson) -> None:
         typer.echo(json.dumps(listed, ensure_ascii=False, indent=2))
         return
     if not waiting:
-        typer.echo("nothing waits for a decision")
+        typer.echo("no pending proposals")
         return
     from rich.text import Text
 

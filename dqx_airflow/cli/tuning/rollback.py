@@ -31,9 +31,8 @@ def rollback(
         bool, typer.Option("--dry-run", help="Only show what would change.")
     ] = False,
 ) -> None:
-    """Restore earlier values of the tunables. The history gets new entries, and keeps those that
-    are undone.
-    """
+    """Restore earlier values of the tunables. The history records the rollback and keeps all "
+    "earlier entries."""
     with failing_well():
         changes, before, gone = _changes(suite, to, reason)
         if changes and not dry_run:

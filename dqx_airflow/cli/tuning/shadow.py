@@ -43,12 +43,12 @@ def shadow(
     gate: GateOption = None,
     results: ResultsOption = None,
     output: Annotated[
-        TableOrJson, typer.Option("--format", help="For people, for scripts.")
+        TableOrJson, typer.Option("--format", help="Output format: table or json.")
     ] = TableOrJson.TABLE,
 ) -> None:
     """Compare the alarms of a suite with those of the shadow that ran beside it.
 
-    It looks at 30 days unless --from says otherwise.
+    By default, the last 30 days.
     """
     with failing_well():
         from dqx_airflow.errors import RequestError
@@ -131,8 +131,8 @@ def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAsse
         if day.problem is not None:
             lines.append(f"{day.date}: the shadow was not judged: {day.problem}")
     lines.append(f"alarms: {_total(compared, 'alarms')}")
-    lines.append(f"of them false, by labels: {_total(compared, 'false')}")
-    lines.append(f"issues missed, by labels: {_total(compared, 'missed')}")
+    lines.append(f"labelled false: {_total(compared, 'false')}")
+    lines.append(f"missed issues, by label: {_total(compared, 'missed')}")
     typer.echo(printable("\n".join(lines), keep="\n"))
 
 

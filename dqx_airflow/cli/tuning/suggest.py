@@ -30,23 +30,26 @@ def suggest(
         ),
     ],
     days: Annotated[
-        int, typer.Option("--days", min=1, help="The last days up to the newest one.")
+        int,
+        typer.Option("--days", min=1, help="The number of days to look at, up to the newest one."),
     ] = 30,
     name: Annotated[
-        str | None, typer.Option("--name", help="The name of the suite; default: of the dataset.")
+        str | None,
+        typer.Option("--name", help="The name of the suite; default: that of the dataset."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to a new file; default: print.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write the suite to a new file; default: print it."),
     ] = None,
     connection: ConnectionOption = None,
 ) -> None:
     """Draft a suite from the data: keys, NULL shares, ranges, sets, formats, volume, freshness.
 
-    All rows of the last days by date_column are read, one column at a time; without a date column
-    all rows. Everything that was seen passes the draft. Each assertion is @experimental and shows
-    its evidence; limits are tunable. Of columns that look personal no value is written. Files are
-    read without Spark, catalog tables over --connection. Exit code 2 if the command line is wrong
-    or the file exists, 4 if a dataset cannot be read.
+    Reads all rows of the last days by date_column, or all rows without a date column, one column
+    at a time. The data passes its own draft. Each assertion is @experimental and shows its
+    evidence; limits are tunable. Values of columns that look personal are omitted. Files are read
+    without Spark, catalog tables over --connection. Exit code 2 if the command line is wrong or
+    the file exists, 4 if a dataset cannot be read.
     """
     with failing_well():
         from dqx_airflow.errors import RequestError
@@ -108,7 +111,7 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
 
     if ref.conn_id is not None:
         raise RequestError(
-            f"--dataset {ref.name} is a table of a database, from which no suite is suggested",
+            f"--dataset {ref.name} is a database table, for which no suite can be suggested",
             "give a path, or a table of the catalog with the same rows",
         )
     if ref.table is None:

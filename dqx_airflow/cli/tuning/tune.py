@@ -47,20 +47,31 @@ def tune(
     since: SinceOption = None,
     until: UntilOption = None,
     profile_days: Annotated[
-        Days, typer.Option("--profile-days", help="Whether days with profiles count.")
+        Days,
+        typer.Option(
+            "--profile-days", help="Include or exclude days on which a profile is active."
+        ),
     ] = Days.EXCLUDE,
     max_move: Annotated[
         float,
         typer.Option(
-            "--max-move", min=0.01, max=1, help="How far a value may move: a share of its range."
+            "--max-move",
+            min=0.01,
+            max=1,
+            help="The largest change of a value, as a share of its range.",
         ),
     ] = 0.25,
     min_labels: Annotated[
-        int, typer.Option("--min-labels", min=4, help="Without as many, nothing is proposed.")
+        int,
+        typer.Option("--min-labels", min=4, help="The minimum number of labels for a proposal."),
     ] = 4,
     holidays: Annotated[
         str | None,
-        typer.Option("--holidays", metavar="COUNTRY", help="Look at public holidays: US, DE-BY."),
+        typer.Option(
+            "--holidays",
+            metavar="COUNTRY",
+            help="Consider the public holidays of this country or region: US, DE-BY.",
+        ),
     ] = None,
     propose: Annotated[
         bool, typer.Option("--propose", help="Put the proposals into the review queue.")
@@ -72,13 +83,13 @@ def tune(
     gate: GateOption = None,
     results: ResultsOption = None,
     output: Annotated[
-        TableOrJson, typer.Option("--format", help="For people, for scripts.")
+        TableOrJson, typer.Option("--format", help="Output format: table or json.")
     ] = TableOrJson.TABLE,
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
 
-    It looks at 180 days unless --from says otherwise. The suite is not changed: `dql review`
-    decides about what --propose puts into the queue.
+    By default, from the last 180 days. The suite is not changed: --propose queues the proposals
+    for `dql review`.
     """
     with failing_well():
         from dqx_airflow.tuning.tuner import ProfileDays, Rules
@@ -201,8 +212,10 @@ def _print(tuned: Sequence[Tuned], days: Sequence[PastDay], first: date, last: d
             lines += [f"  {line}" for line in proposal.form.text.splitlines()]
         lines.append(f"  {one.reason}")
         held = proposal.evidence["held_out"]
-        lines.append(f"  gains {held['gain']:.3g} a fold; noise of the folds: {held['noise']:.3g}")
-        lines.append(f"  changes side: {_days(proposal)}")
+        lines.append(
+            f"  gain per fold: {held['gain']:.3g}; noise of the folds: {held['noise']:.3g}"
+        )
+        lines.append(f"  changed verdicts: {_days(proposal)}")
     typer.echo(printable("\n".join(lines), keep="\n"))
 
 

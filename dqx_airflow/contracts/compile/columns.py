@@ -32,7 +32,7 @@ from dqx_airflow.dql.printer import show, show_text
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 
-_AT_NO_COLUMN = "it applies to a column, but is set on none"
+_AT_NO_COLUMN = "it applies to a column, but is not set on one"
 _SIMPLE_TYPE = re.compile(r"\w+(\(\d+(, \d+)*\))?", re.ASCII)
 
 
@@ -75,7 +75,7 @@ def type_text(item: Field) -> str:
 def only_columns(place: RuleContext) -> CompiledClaim:
     names = ", ".join(show(terms.column_named(item.name)) for item in place.model.fields)
     if not names:
-        raise UnenforceableError("the contract names no column")
+        raise UnenforceableError("the contract lists no columns")
     return CompiledClaim(f"extra_column_count([{names}]) == 0")
 
 
@@ -127,7 +127,9 @@ def _matches_as_text(place: RuleContext, kind: ValueKind) -> CompiledClaim:
     """A pattern on values that are not strings, applied to their string form."""
     demand, share = place.rule.demand, place.rule.share
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
-        raise UnenforceableError(f"only a text matches a pattern, and this is a {kind.value}")
+        raise UnenforceableError(
+            f"only strings can match a pattern, and this is of type {kind.value}"
+        )
     if not place.is_reachable:
         values = nested(place.way)
         claim = PREDICATES[type(demand)](values.operand, demand, None)
@@ -169,5 +171,5 @@ def _field_name(name: str) -> str:
     if name.isidentifier() and name.isascii():
         return name
     if "`" in name or "\n" in name or not name:
-        raise UnenforceableError(f"a type has no way to write the name {name!r}")
+        raise UnenforceableError(f"a type cannot contain the name {name!r}")
     return f"`{name}`"

@@ -43,7 +43,7 @@ def refers(place: RuleContext) -> CompiledClaim:
     assert isinstance(demand, Refers)
     other = place.dataset(demand.dataset)
     if len(demand.columns) != len(demand.other_columns) or not demand.columns:
-        raise UnenforceableError("both sides of a reference have the same number of columns")
+        raise UnenforceableError("both sides of a reference need the same number of columns")
     if place.item is not None and not place.is_reachable:
         return _refers_from_within(place, other, demand.other_columns[0])
     if len(demand.columns) == 1:
@@ -69,7 +69,9 @@ def rows_satisfy(place: RuleContext) -> CompiledClaim:
             return CompiledClaim(f"{sql(f'CAST({predicate} AS INT)')} == 1")
         case Query(sql=text, datasets=datasets):
             if share < 1:
-                raise UnenforceableError("a share of rows, and other datasets or windows with it")
+                raise UnenforceableError(
+                    "a share of rows cannot be combined with other datasets or window functions"
+                )
             others = tuple(name for name in datasets if name != place.model.name)
             return CompiledClaim(f"{query(text)} == 0", others)
         case _:
@@ -105,9 +107,13 @@ def _clock(place: RuleContext, *, of_what: str = "age", tells_hours: bool = Fals
     dated = place.ref.date_column if place.ref is not None else None
     if dated is not None and (not tells_hours or dated in timestamps):
         return dated
-    what = "it has several timestamps" if timestamps else "none of its columns is a timestamp"
+    what = (
+        "the dataset has several timestamp columns"
+        if timestamps
+        else "the dataset has no timestamp column"
+    )
     raise UnenforceableError(
-        f"the {of_what} of which column? {what}: name one, or give it a date_column"
+        f"{what}, so the column of the {of_what} is unknown: name one, or set a date_column"
     )
 
 
@@ -159,7 +165,7 @@ def mean_rows(place: RuleContext, days: int) -> str:
 def _need_dates(place: RuleContext) -> None:
     """:raises UnenforceableError: the gate's dataset has no date column."""
     if place.ref is not None and place.ref.date_column is None:
-        reason = f"it compares days, and dataset '{place.model.name}' has no date_column"
+        reason = f"it compares days, but dataset '{place.model.name}' has no date_column"
         raise UnenforceableError(reason)
 
 
@@ -172,7 +178,7 @@ def hourly_volume(place: RuleContext) -> CompiledClaim:
         if limit is not None
     ]
     if not bounds:
-        raise UnenforceableError("it has no bounds")
+        raise UnenforceableError("it has no limits")
     column = demand.column or _clock(place, of_what="hours", tells_hours=True)
     zone = place.ref.time_zone if place.ref else None
     timestamp, now = _local(_quoted(column), zone), _local("current_timestamp()", zone)
@@ -234,7 +240,7 @@ def _within(expression: str, low: float | None, high: float | None) -> CompiledC
         return CompiledClaim(compared(expression, Condition(">=", low)))
     if high is not None:
         return CompiledClaim(compared(expression, Condition("<=", high)))
-    raise UnenforceableError("it has no bounds")
+    raise UnenforceableError("it has no limits")
 
 
 def _rounded(value: float) -> float:
@@ -289,7 +295,7 @@ def _seconds(seconds: float) -> str:
 def _time(seconds: float) -> str:
     terms.number(seconds)
     if seconds <= 0:
-        raise UnenforceableError("a time lies above 0")
+        raise UnenforceableError("a time must be above 0")
     return show_number(terms.duration(seconds))
 
 

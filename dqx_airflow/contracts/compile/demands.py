@@ -42,11 +42,13 @@ def _among_rows(place: RuleContext) -> CompiledClaim | EnforcedByType:
     text = filled_in(demand.where, placeholders(place))
     where = row_rule(text, demand.sql_dialect, place.model.name, place.dataset)
     if isinstance(where, RowSql | TableSql | Query):
-        raise UnenforceableError(f"DQL has no such filter: {demand.where}")
+        raise UnenforceableError(f"DQL cannot express the filter: {demand.where}")
     rule = replace(place.rule, demand=demand.demand)
     claim = DEMANDS[type(demand.demand)](replace(place, rule=rule, is_filtered=True))
     if isinstance(claim, EnforcedByType):
-        raise UnenforceableError("a column has its type in all rows")
+        raise UnenforceableError(
+            "a column has the same type in all rows, so a filter has no effect"
+        )
     return replace(claim, text=claim.text + show_where(where))
 
 

@@ -59,8 +59,8 @@ _OF_OTHERS = {
     "R": r"write \r?\n",
     "Q": "escape each character",
     "E": "escape each character",
-    "G": "leave it out",
-    "K": "leave it out",
+    "G": "remove it",
+    "K": "remove it",
     "X": "write .",
 }
 """Escapes that mean something in other dialects, and their meaning in ECMA."""
@@ -124,22 +124,20 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
             return _back(int(token["back"]), groups)
         case "back_name":
             if token["back_name"] not in groups:
-                raise UntranslatableEcmaError(
-                    f"no group before it has the name {token['back_name']}"
-                )
+                raise UntranslatableEcmaError(f"no earlier group is named {token['back_name']}")
             return _back(groups.index(token["back_name"]) + 1, groups)
         case "inverted" | "inside" | "closed":
             if token["closed"] is None:
-                raise BrokenPatternError("a bracket is not closed")
+                raise BrokenPatternError("unclosed bracket")
             return _class(token["inside"], is_inverted=token["inverted"] is not None)
         case "name":
             if token["name"] in groups:
-                raise UntranslatableEcmaError(f"two groups have the name {token['name']}")
+                raise UntranslatableEcmaError(f"two groups are named {token['name']}")
             groups.append(token["name"])
             # Only back references need the name of a group, and they become numbers.
             return token[0] if _JAVA_NAME.fullmatch(token["name"]) else "("
         case "refused":
-            raise UntranslatableEcmaError(f"ECMA has no group that begins with {token[0]}")
+            raise UntranslatableEcmaError(f"ECMA-262 has no group that begins with {token[0]}")
         case "group":
             groups.append(None)
             return "("
@@ -148,14 +146,14 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
         case "written":
             return _WRITTEN[token[0]]
         case "half":
-            raise UntranslatableEcmaError("half of a character")
+            raise UntranslatableEcmaError("half of a surrogate pair")
         case _:
             return _escaped(token, is_in_class=False)
 
 
 def _back(number: int, groups: list[str | None]) -> str:
     if number > len(groups):
-        raise UntranslatableEcmaError(f"\\{number} refers to a group that is not before it")
+        raise UntranslatableEcmaError(f"\\{number} refers to a group that does not precede it")
     # In parentheses, so that a following digit is not part of it.
     return f"(?:\\{number})"
 
@@ -173,17 +171,19 @@ def _escaped(token: re.Match[str], *, is_in_class: bool) -> str:
     character = token["character"]
     if token["zeros"] or character is None:
         if character is None:
-            raise BrokenPatternError("a backslash is at the end")
-        raise UntranslatableEcmaError(f"{token[0]} is undefined in ECMA")
+            raise BrokenPatternError("trailing backslash")
+        raise UntranslatableEcmaError(f"{token[0]} is undefined in ECMA-262")
     if character in "dDwW":
         return token[0]
     if character in _CONTROLS:
         return _CONTROLS[character]
     if character in _OF_OTHERS:
         help_ = _OF_OTHERS[character]
-        raise UntranslatableEcmaError(f"\\{character} is the letter {character} to ECMA: {help_}")
+        raise UntranslatableEcmaError(
+            f"\\{character} means the letter {character} in ECMA-262: {help_}"
+        )
     if character.isascii() and character.isalnum():
-        raise UntranslatableEcmaError(f"\\{character} is undefined in ECMA")
+        raise UntranslatableEcmaError(f"\\{character} is undefined in ECMA-262")
     is_special = character in _PUNCTUATION or (is_in_class and character in "-&")
     return "\\" + character if is_special else character
 
@@ -244,5 +244,7 @@ def _coded(code: int, low: str | None) -> str:
     if low and 0xD800 <= code < 0xDC00:
         code = 0x10000 + ((code - 0xD800) << 10) + int(low, 16) - 0xDC00
     elif low or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
-        raise UntranslatableEcmaError("half of a character, or a character that does not exist")
+        raise UntranslatableEcmaError(
+            "half of a surrogate pair, or a character that does not exist"
+        )
     return f"\\u{code:04x}" if code < 0x10000 else f"\\x{{{code:x}}}"

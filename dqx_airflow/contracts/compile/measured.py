@@ -64,7 +64,7 @@ def all_complete(place: RuleContext) -> CompiledClaim:
     assert isinstance(demand, AllComplete)
     counts = [f"null_count({show(terms.column(item.path))})" for item in place.model.fields]
     if not counts:
-        raise UnenforceableError("the contract names no column")
+        raise UnenforceableError("the contract lists no columns")
     if demand.share >= 1:
         return CompiledClaim(f"{' + '.join(counts)} == 0")
     most = show_number(terms.share(round(1 - demand.share, 12)))
@@ -173,7 +173,7 @@ def _invalid(place: RuleContext, demand: MetricRule) -> nodes.Expression:
     column, item = _subject(place, demand)
     valid = _listed(column, demand, item)
     if not valid:
-        raise UnenforceableError("it does not say which values are valid")
+        raise UnenforceableError("it does not define which values are valid")
     return terms.negated(_joined(valid, "and"))
 
 
@@ -194,7 +194,7 @@ def _equal(place: RuleContext, demand: MetricRule) -> nodes.Expression:
     column, item = _subject(place, demand)
     predicates = _listed(column, demand, item)
     if not predicates:
-        raise UnenforceableError("it does not say which values are counted")
+        raise UnenforceableError("it does not define which values are counted")
     return _joined(predicates, "or")
 
 
@@ -204,7 +204,7 @@ _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values"
 
 def _subject(place: RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:
     if len(demand.arguments) != 1:
-        raise UnenforceableError(f"{demand.metric} is about one column")
+        raise UnenforceableError(f"{demand.metric} takes exactly one column")
     (path,) = demand.arguments
     return terms.column(path), place.field_at(path)
 

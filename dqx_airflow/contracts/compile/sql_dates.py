@@ -81,7 +81,7 @@ def _shifted(node: Expr, operation: type[Expr]) -> Expr:
     unit = _SYNONYMS.get(unit, unit)
     months = _MONTHS.get(unit)
     if unit not in _UNITS and months is None:
-        raise UnenforceableError(f"it is not known how long a {unit.lower()} is")
+        raise UnenforceableError(f"the length of a {unit.lower()} is unknown")
     factor = exp.Literal.string(str(months or 1))
     interval = exp.Interval(this=factor, unit=exp.var("MONTH" if months else unit))
     if not months and isinstance(amount, exp.Literal):
@@ -124,7 +124,9 @@ def _start_of_day(node: Expr, value: Expr, *, is_time: bool) -> Expr:
     if _is_number(value):
         return node
     if not is_time:
-        raise UnenforceableError("TRUNC of a number or of a time? write CAST(... AS DATE) or FLOOR")
+        raise UnenforceableError(
+            "TRUNC is ambiguous between numbers and times: write CAST(... AS DATE) or FLOOR"
+        )
     return exp.cast(value, "date")
 
 

@@ -104,7 +104,7 @@ def row_rule(
 
     tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Query) or not isinstance(tree, exp.Condition | exp.Paren):
-        raise UnenforceableError("not a condition over a row")
+        raise UnenforceableError("not a condition on a row")
     tree = _without_qualifiers(tree, model, dataset_of)
     try:
         return predicate_of(tree, dataset_of, is_spark=_is_spark(sql_dialect))
@@ -159,17 +159,17 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
         details = error.errors if isinstance(error, ParseError) else []
         problem = (details[0]["description"] if details else str(error)).splitlines()[0]
         problem = problem.split(" for <class")[0].rstrip(". ")
-        raise UnenforceableError(f"the SQL cannot be read: {problem}") from error
+        raise UnenforceableError(f"invalid SQL: {problem}") from error
     except ValueError as error:
-        raise UnenforceableError(f"the SQL cannot be read: {error}") from error
+        raise UnenforceableError(f"invalid SQL: {error}") from error
     statements = [statement for statement in trees if statement is not None]
     if len(statements) != 1:
-        raise UnenforceableError("one statement is expected here")
+        raise UnenforceableError("expected one statement")
     tree = statements[0]
     if isinstance(tree, exp.Alias) or tree.find(
         exp.DDL, exp.DML, exp.Command, exp.Into, exp.Placeholder, exp.Parameter
     ):
-        raise UnenforceableError("this is not one read-only expression of SQL")
+        raise UnenforceableError("expected one read-only SQL expression")
     return tree if _is_spark(sql_dialect) else with_intervals(tree, sql_dialect)
 
 
@@ -306,7 +306,7 @@ def _demand_one_value(tree: exp.Query) -> None:
 
     columns = tree.selects
     if len(columns) != 1 or tree.is_star:
-        raise UnenforceableError("the query gives several columns, and one number is wanted")
+        raise UnenforceableError("the query returns several columns; expected one number")
     if not isinstance(tree, exp.Select):
         raise UnenforceableError("the query gives several rows, and one number is wanted")
     limit = tree.args.get("limit")

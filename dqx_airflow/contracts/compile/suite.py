@@ -161,7 +161,9 @@ class _Drafting:
         if isinstance(claim, EnforcedByType):
             outer = types.get(id(claim.column))
             if outer is None:
-                reason = f"the type of {claim.column.path} is not checked, and this is part of it"
+                reason = (
+                    f"the type of {claim.column.path} is not checked, and this clause is part of it"
+                )
                 self._refuse(place, reason, is_part=True)
             else:
                 outer.included.append(place.rule)
@@ -221,7 +223,7 @@ class _Drafting:
         if isinstance(claim, CompiledClaim):
             for dataset in (model, *claim.others):
                 if not dataset or "\n" in dataset or not terms.is_writable(dataset):
-                    raise UnenforceableError(f"DQL has no way to write the dataset {dataset!r}")
+                    raise UnenforceableError(f"DQL cannot contain the dataset name {dataset!r}")
         return claim
 
     def _name(self, place: RuleContext) -> str:

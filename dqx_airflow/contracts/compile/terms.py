@@ -77,7 +77,7 @@ def name(text: str) -> nodes.Name:
 def number(value: int | Fraction | float) -> nodes.Number:
     """:raises UnenforceableError: it is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise UnenforceableError(f"{value} is not a number to compare with")
+        raise UnenforceableError(f"{value} is not a number")
     if isinstance(value, float):
         exact = exact_as_written(value)
         value = exact if magnitude(exact) < _LARGEST_EXACT else Fraction(exact)
@@ -87,7 +87,7 @@ def number(value: int | Fraction | float) -> nodes.Number:
 def duration(seconds: float) -> nodes.Number:
     """:raises UnenforceableError: it is infinite."""
     if not math.isfinite(seconds):
-        raise UnenforceableError(f"{seconds} is not a duration to compare with")
+        raise UnenforceableError(f"{seconds} is not a duration")
     return nodes.Number(exact_as_written(seconds), nodes.Unit.DURATION, NOWHERE)
 
 
@@ -98,7 +98,7 @@ def share(value: float) -> nodes.Number:
 def text(value: str) -> nodes.Text:
     """:raises UnenforceableError: a text file cannot contain it."""
     if not is_writable(value):
-        raise UnenforceableError("it contains a character that a text file cannot")
+        raise UnenforceableError("it contains a character that a text file cannot contain")
     return nodes.Text(value, NOWHERE)
 
 
@@ -177,7 +177,7 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
         except ValueError:
             if timestamp_in(value) is not None and len(value) > 4:
                 return text(value)
-    raise UnenforceableError(f"{_as_text(value)!r} is no {kind.value}")
+    raise UnenforceableError(f"{_as_text(value)!r} is not of type {kind.value}")
 
 
 def _plain(value: Literal) -> nodes.Expression:
@@ -238,7 +238,7 @@ def column_named(*parts: str) -> nodes.Name:
     """
     named = ".".join(parts)
     if not all(parts) or "\n" in named or not is_writable(named):
-        raise UnenforceableError(f"DQL has no way to write the name {named!r}")
+        raise UnenforceableError(f"DQL cannot contain the name {named!r}")
     return name(named)
 
 

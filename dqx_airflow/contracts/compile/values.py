@@ -62,7 +62,7 @@ def among(
     """A value is one of these. NULL and values that the type cannot have are dropped."""
     kind = kind_of(item)
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
-        raise UnenforceableError(f"no {kind.value} can be written in a list")
+        raise UnenforceableError(f"a list cannot contain values of type {kind.value}")
     given = [value for value in values if value is not None]
     if kind is ValueKind.UNKNOWN and len({_sort_of(value) for value in given}) > 1:
         kind = ValueKind.TEXT
@@ -73,16 +73,16 @@ def among(
         except UnenforceableError:
             continue
     if not choices and given:
-        raise UnenforceableError(f"none of the values is a {kind.value}")
+        raise UnenforceableError(f"none of the values is of type {kind.value}")
     return terms.member(operand, *choices) if choices else terms.is_null(operand)
 
 
 def bound(operand: nodes.Expression, demand: Bound, item: Field | None) -> nodes.Expression:
     kind = kind_of(item)
     if kind in (ValueKind.NESTED, ValueKind.BINARY, ValueKind.BOOLEAN):
-        raise UnenforceableError(f"a {kind.value} is neither large nor small")
+        raise UnenforceableError(f"values of type {kind.value} have no order")
     if kind is ValueKind.TEXT and not isinstance(demand.value, str):
-        raise UnenforceableError("a text is not compared with a number")
+        raise UnenforceableError("a string cannot be compared with a number")
     return terms.compare(operand, demand.op, terms.literal(demand.value, kind))
 
 
@@ -91,7 +91,9 @@ def length(operand: nodes.Expression, demand: Length, item: Field | None) -> nod
     if kind not in (ValueKind.TEXT, ValueKind.NESTED, ValueKind.UNKNOWN) or (
         item and item.type == "struct"
     ):
-        raise UnenforceableError(f"a {kind.value} has no length: only strings and arrays have one")
+        raise UnenforceableError(
+            f"values of type {kind.value} have no length: only strings and arrays do"
+        )
     measured = terms.call("size" if kind is ValueKind.NESTED else "length", operand)
     return terms.compare(measured, demand.op, terms.number(demand.count))
 
@@ -101,7 +103,7 @@ def multiple_of(
 ) -> nodes.Expression:
     _demand_number(item, "a multiple")
     if demand.divisor <= 0:
-        raise UnenforceableError(f"{demand.divisor} divides nothing: a divisor lies above 0")
+        raise UnenforceableError(f"{demand.divisor} is not a valid divisor: write a number above 0")
     terms.number(demand.divisor)
     divisor = Fraction(str(demand.divisor))
     if divisor.denominator == 1:

@@ -68,7 +68,7 @@ def _status(block: Block) -> Iterator[Diagnostic]:
     status = block.settings.get("status")
     if status is None or status.value in STATUSES:
         return
-    message = f"'{status.value}' is not a status: this block counts as a draft"
+    message = f"'{status.value}' is not a valid status, so this block is treated as a draft"
     help_line = did_you_mean(str(status.value), STATUSES)
     yield Diagnostic(message, status.span, "W043", help=help_line)
 
@@ -139,9 +139,12 @@ def _unpinned(
 ) -> Diagnostic:
     help_line = f"write {contract_id}@{versions[0].version}"
     if manifest.needs_pins:
-        message = f"{contract_id} is not pinned to a version, as DataLex 2 wants it"
+        message = f"{contract_id} is not pinned to a version, which DataLex 2 requires"
         return Diagnostic(message, place, "E505", help=help_line)
-    message = f"{contract_id} is not pinned: the next version counts as soon as it is there"
+    message = (
+        f"{contract_id} is not pinned, so the block uses each new version "
+        "as soon as it is published"
+    )
     return Diagnostic(message, place, "W040", help=help_line)
 
 
@@ -152,7 +155,7 @@ def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Ite
     place = block.span_of("query")
     if query is None:
         if wanted:
-            message = f"the block has no query, and its contract promises {', '.join(wanted)}"
+            message = f"the block has no query, but its contract promises {', '.join(wanted)}"
             yield Diagnostic(message, place, "E507", help='write query = """ SELECT ... """')
         return
     given = outputs_of(query, manifest.dialect, manifest.tables)
@@ -167,19 +170,21 @@ def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Ite
         declared = {item.name.lower() for item in (*promise.outputs, *promise.inputs)}
         extra = [name for name in given.names if name and name.lower() not in declared]
         if extra and wanted:
-            message = f"the query gives columns that the contract does not name: {', '.join(extra)}"
-            yield Diagnostic(message, place, "W041", help="remove them, or add them to it")
+            message = f"the query returns columns that are not in the contract: {', '.join(extra)}"
+            yield Diagnostic(
+                message, place, "W041", help="remove them, or add them to the contract"
+            )
 
 
 def _missing(name: str, given: Outputs, promise: ManifestContract, place: Span) -> Diagnostic:
     declared = next(output for output in promise.outputs if output.name == name)
     related = (Related(declared.span, "promised here"),)
     if given.unknown is not None:
-        message = f"it cannot be proven that the query gives '{name}': {given.unknown}"
-        help_line = "name the columns in place of the star or the template"
+        message = f"cannot prove that the query returns '{name}': {given.unknown}"
+        help_line = "list the columns instead of using a star or a template"
         return Diagnostic(message, place, "E507", related=related, help=help_line)
     names = [item for item in given.names if item is not None]
-    message = f"the query does not give '{name}', which {promise.id} promises"
+    message = f"the query does not return '{name}', which {promise.id} promises"
     hint = did_you_mean(name, names)
     return Diagnostic(message, place, "E506", related=related, help=hint)
 

@@ -51,14 +51,18 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
     versions = new.versions_of(contract_id)
     if after is None:
         there = ", ".join(str(item.version) for item in versions)
-        gone = f"version {before.version} is gone, there is {there}" if there else "it is gone"
+        gone = (
+            f"version {before.version} no longer exists; available: {there}"
+            if there
+            else "it no longer exists"
+        )
         return Impact(block.name, name, (gone,), None, span, is_certified)
     reasons = tuple(breaking_changes(before, after))
     if reasons and after.version == before.version:
-        reasons = (*reasons, "and its version stayed the same")
+        reasons = (*reasons, "and its version is unchanged")
     advice = None
     if pin is not None and versions[0].version > after.version:
-        advice = f"there is a version {versions[0].version}"
+        advice = f"version {versions[0].version} is available"
     if not reasons and advice is None:
         return None
     return Impact(block.name, name, reasons, advice, span, is_certified)
@@ -70,7 +74,7 @@ def breaking_changes(old: ManifestContract, new: ManifestContract) -> Iterator[s
     yield from _changes("input", old.inputs, new.inputs)
     for added in sorted(_named(new.outputs).keys() - _named(old.outputs).keys()):
         # A block must provide every output, so a new one is missing.
-        yield f"the output '{added}' is new, and the block has to give it"
+        yield f"the output '{added}' is new, and the block must return it"
     for added in sorted(_named(new.inputs).keys() - _named(old.inputs).keys()):
         yield f"the input '{added}' is new"
 
@@ -82,11 +86,11 @@ def _changes(
     for name, before in _named(old).items():
         after = there.get(name)
         if after is None:
-            yield f"the {side} '{name}' is gone"
+            yield f"the {side} '{name}' no longer exists"
         elif after.type != before.type:
-            yield f"the {side} '{name}' is {after.type} now, it was {before.type}"
+            yield f"the {side} '{name}' changed from {before.type} to {after.type}"
         elif added := [item for item in after.constraints if item not in before.constraints]:
-            yield f"the {side} '{name}' has to be {', '.join(added)} now"
+            yield f"the {side} '{name}' must now be {', '.join(added)}"
 
 
 def _named(parameters: tuple[ContractPort, ...]) -> dict[str, ContractPort]:

@@ -127,7 +127,7 @@ def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
                 due = ".".join(name or "" for name in names)
                 if contract_id is not None and all(names) and contract_id != due:
                     message = f"the id {contract_id} stands where {due} belongs"
-                    help_line = f"write {due}, or move the contract"
+                    help_line = f"write {due}, or move the contract to another entity"
                     place = contract.span_of("id")
                     yield Diagnostic(message, place, "E501", help=help_line, is_mild=True)
 
@@ -143,8 +143,8 @@ def _unsupported_version(root: Mapping) -> Iterator[Diagnostic]:
 
 
 def _from_yaml(source: SourceFile, root: Mapping, diagnostics: list[Diagnostic]) -> Manifest:
-    message = "this is the YAML of DataLex, and its manifest is what counts"
-    help_line = "compile it, and name the manifest: what the compiler turns down is not seen here"
+    message = "this is DataLex source YAML, not a compiled manifest"
+    help_line = "compile it and pass the manifest, since only the compiler validates the source"
     diagnostics.append(Diagnostic(message, root.span, "W042", help=help_line))
     promises: list[ManifestContract] = []
     for entity in _mappings(root.get("entities")):
@@ -200,7 +200,7 @@ def _repeated(promises: list[ManifestContract]) -> Iterator[Diagnostic]:
         key = (promise.id, promise.version)
         if key in seen:
             message = f"{promise.id} has version {promise.version} twice"
-            yield Diagnostic(message, promise.span, "E501", help="give each version once")
+            yield Diagnostic(message, promise.span, "E501", help="keep one of them")
         seen[key] = promise
 
 

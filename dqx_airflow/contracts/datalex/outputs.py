@@ -51,7 +51,7 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
 
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     if "{%" in query:
-        return Outputs(unknown="the query is made by a template, and may be any")
+        return Outputs(unknown="a template generates the query, so its columns are unknown")
     text = _REFERENCE.sub(_referred, _SAYS_NOTHING.sub(" ", query))
     text = _VALUE.sub(_TEMPLATE, text)
     known = dialect if dialect in sqlglot.Dialect.classes else None
@@ -59,11 +59,11 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
         statements = [item for item in sqlglot.parse(text, dialect=known) if item is not None]
     except SqlglotError as error:
         first = str(error).splitlines()[0].split(" for <class")[0]
-        return Outputs(problem=f"the query cannot be read: {first}")
+        return Outputs(problem=f"invalid SQL: {first}")
     except RecursionError:
         return Outputs(problem="the query is nested too deeply")
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        return Outputs(problem="the query is not one SELECT")
+        return Outputs(problem="the query is not a single SELECT")
     try:
         return _outputs_of(statements[0], {}, tables or {}, 0)
     except RecursionError:
@@ -100,7 +100,7 @@ def _outputs_of(query: Expr, defined: Mapping[str, Outputs], tables: Tables, dep
         return _outputs_of(query.left, within, tables, depth + 1)
     if isinstance(query, exp.Select):
         return _of_select(query, within, tables, depth)
-    return Outputs(unknown=f"the columns of {query.key.upper()} are not known")
+    return Outputs(unknown=f"the columns of {query.key.upper()} are unknown")
 
 
 def _of_select(
@@ -118,7 +118,7 @@ def _of_select(
             star, of_table = item.this, item.table.lower()
         if star is None:
             if _TEMPLATE in item.output_name:
-                unknown = unknown or "a template gives columns or their names"
+                unknown = unknown or "a template generates columns or their names"
                 continue
             if isinstance(item, exp.Aliases):
                 names += [alias.name for alias in item.aliases]
@@ -126,11 +126,11 @@ def _of_select(
                 names.append(item.output_name or None)
             continue
         if of_table is not None and of_table not in sources:
-            unknown = unknown or f"{of_table}.* is about no table of the query"
+            unknown = unknown or f"{of_table}.* does not refer to a table of the query"
             continue
         parts = [sources[of_table]] if of_table is not None else list(sources.values())
         if not parts:
-            unknown = unknown or "a star with no table"
+            unknown = unknown or "a star without a table"
         for part in parts:
             names += _through_star(part, star)
             unknown = unknown or part.unknown
@@ -179,13 +179,13 @@ def _of_source(item: Expr, defined: Mapping[str, Outputs], tables: Tables, depth
             return Outputs(tuple(column.name for column in columns))
         return Outputs(unknown="VALUES without names for its columns")
     if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
-        return Outputs(unknown=f"the columns of {item.sql()} are not known")
+        return Outputs(unknown=f"the columns of {item.sql()} are unknown")
     written = ".".join(part.name for part in item.parts).lower()
     if not item.db and written in defined:
         return _renamed(defined[written], item)
     columns_known = tables.get(written) or tables.get(item.name.lower())
     shown = "a template" if _TEMPLATE in written else written
-    unknown = f"the columns of {shown} are not known"
+    unknown = f"the columns of {shown} are unknown"
     if columns_known is None:
         return _renamed(Outputs(unknown=unknown), item)
     # It has these, and may have others that are unknown.

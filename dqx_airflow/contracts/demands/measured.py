@@ -101,4 +101,4 @@ class QueryGives(DemandBase):
 
     @property
     def text(self) -> str:
-        return f"{one_line(self.query)} gives {self.condition.text}"
+        return f"{one_line(self.query)} returns {self.condition.text}"

@@ -123,4 +123,4 @@ class UniqueItems(DemandBase):
 
     @property
     def text(self) -> str:
-        return "no item twice"
+        return "no duplicate items"

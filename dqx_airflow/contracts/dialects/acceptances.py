@@ -40,8 +40,8 @@ def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Ac
     for item in acceptances:
         is_name = any(item.clause.startswith(f"{name}.") for name in models)
         if not is_name and not any(map(item.covers, known)):
-            message = f"unknown clause '{item.clause}' to accept"
-            help_line = "remove it, or write the path of a clause, as `dql contract coverage` does"
+            message = f"cannot accept unknown clause '{item.clause}'"
+            help_line = "remove it, or use a clause path that `dql contract coverage` lists"
             reading.report(Diagnostic(message, item.span, "W022", help=help_line))
     return tuple(acceptances)
 
@@ -64,7 +64,7 @@ def _within(reading: ClauseReader, node: Node) -> Iterator[Acceptance]:
 
 
 def _read(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acceptance]:
-    reading.documented(node, "who accepts that a clause is not checked")
+    reading.documented(node, "records who accepts that a clause is not checked")
     for item in node.items if isinstance(node, Sequence) else (node,):
         given = item if isinstance(item, Mapping) else None
         clause = reading.text(given, "clause") or show_path(owner)
@@ -73,7 +73,7 @@ def _read(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acceptance
             yield Acceptance(clause, why, who, item.span)
             continue
         missing = "owner" if not who else "reason" if not why else "clause"
-        message = f"the acceptance names no {missing}"
+        message = f"the acceptance has no {missing}"
         reading.report(Diagnostic(message, item.span, "E411", help=_EXAMPLE))
 
 

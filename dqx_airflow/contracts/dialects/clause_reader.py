@@ -30,7 +30,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
 from dqx_airflow.exact import WrittenFloat
 
-_EXTENSION = "an extension: the dialect gives it no meaning"
+_EXTENSION = "an extension that the dialect does not define"
 
 
 def clause_of(node: Node) -> Clause:
@@ -92,7 +92,7 @@ class ClauseReader:
         reference = node.get("$ref")
         if reference is None:
             return node
-        self.documented(reference, "what it leads to is read in its place")
+        self.documented(reference, "replaced by the content that it refers to")
         return self.references.resolve(node)
 
     def mappings(self, node: Mapping | None, key: str) -> Iterator[Mapping]:

@@ -30,7 +30,7 @@ _TYPES = {
 }
 _BOUND = ("dbt_model", "dbt_source", "view", "table")
 _SENSITIVE = re.compile(r"(?i)\b(pii|phi|pci|sensitive|restricted|confidential|secret)\b")
-_NO_PROMISE = "said about the project: no data could break it"
+_NO_PROMISE = "describes the project: no data can violate it"
 
 
 def _demand(constraint: str, column: str) -> Demand | None:
@@ -112,7 +112,9 @@ def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
             tags=reading.texts(entity, "tags"),
         )
     else:
-        reading.documented(entity.get("fields"), "of a concept that is bound to no table")
+        reading.documented(
+            entity.get("fields"), "belongs to a concept that is not bound to a table"
+        )
     for contract in reading.mappings(entity, "contracts"):
         with reading.of_model(_name_of(reading, contract)):
             model = _promise(reading, contract)
@@ -128,7 +130,7 @@ def _promise(reading: ClauseReader, contract: Mapping) -> Model:
     reading.documented_keys(contract, "id", "name", "description", "version", "owner", "tags")
     signature = reading.mapping(contract, "signature")
     inputs = signature.get("inputs") if signature is not None else None
-    reading.documented(inputs, "what the query takes")
+    reading.documented(inputs, "an input of the query")
     outputs = tuple(_output(reading, item) for item in reading.mappings(signature, "outputs"))
     return Model(
         _name_of(reading, contract),
@@ -167,7 +169,7 @@ def _field(reading: ClauseReader, node: Mapping) -> Field:
         if is_asked:
             rules.append(reading.rule(name, demand, node.get(key)))
         else:
-            reading.documented_keys(node, key, reason="asks for nothing")
+            reading.documented_keys(node, key, reason="requires nothing")
     if is_key and reading.truth(node, "nullable") is not False:
         rules.append(reading.rule("required", Required(), node.get("primary_key")))
     reading.documented_keys(node, "tags", "classification")

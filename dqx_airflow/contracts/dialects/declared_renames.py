@@ -27,7 +27,7 @@ def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Ren
     """The renames of the document. Incomplete ones, and those of unknown elements, are reported and
     ignored."""
     node = at_the_top(reading, KEY)
-    reading.documented(node, "what was called otherwise in the version before")
+    reading.documented(node, "renames since the previous version")
     known = {model.name: model for model in models}
     for item in node.items if isinstance(node, Sequence) else (node,) if node else ():
         given = item if isinstance(item, Mapping) else None

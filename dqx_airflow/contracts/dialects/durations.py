@@ -84,7 +84,10 @@ def _finite(seconds: float) -> float | None:
 
 def _hint(text: str) -> str:
     if re.fullmatch(_NUMBER, text):
-        return f"{text} of what? write {text}h or PT{text}H for hours, {text}d or P{text}D for days"
+        return (
+            f"{text} has no unit: write {text}h or PT{text}H for hours, "
+            f"{text}d or P{text}D for days"
+        )
     if match := re.fullmatch(rf"{_NUMBER}\s*M", text):
         return f"write '{match[1]} months' or '{match[1]} minutes'"
     if text[:1].upper() == "P":

@@ -80,12 +80,12 @@ def bound_rule(
     if family is Family.TIME:
         if not _ISO_TIME.fullmatch(node.text.strip()):
             hint = "write it as `2024-01-31` or `2024-01-31T06:00:00`"
-            _report_bound(reading, node, f"no date, and the field has type {field_type}", hint)
+            _report_bound(reading, node, f"not a date, but the field has type {field_type}", hint)
             return None
     elif number is not None and family is not Family.TEXT:
         bound = number
     elif family is Family.NUMBER or field_type in NUMBER_WORDS:
-        _report_bound(reading, node, f"no number, and the field has type {field_type}", None)
+        _report_bound(reading, node, f"not a number, but the field has type {field_type}", None)
         return None
     return reading.rule(name, Bound(op, bound), node)
 

@@ -25,7 +25,7 @@ def with_extension(reading: ClauseReader, incident: IncidentResponse) -> Inciden
     """The information of the dialect, completed by the extension of the document."""
     node = at_the_top(reading, KEY)
     extension = node if isinstance(node, Mapping) else None
-    reading.documented(extension, "what is done in an incident")
+    reading.documented(extension, "how incidents are handled")
     return replace(
         incident,
         channel=reading.text(extension, "channel") or incident.channel,

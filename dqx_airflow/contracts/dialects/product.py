@@ -113,10 +113,10 @@ def _incident(reading: ClauseReader) -> IncidentResponse:
 
 def _lifecycle(reading: ClauseReader, top: Mapping | None) -> Lifecycle:
     sla = reading.mapping(reading.root, "sla")
-    reading.documented(sla, "of the service: no value of the data shows it")
+    reading.documented(sla, "concerns the service: the data does not show it")
     usage = reading.mapping(reading.root, "usage")
     reading.documented(usage, "what the data may be used for")
-    reading.documented_keys(usage, "retention", reason="of rows that no column identifies")
+    reading.documented_keys(usage, "retention", reason="concerns rows that no column identifies")
     changes = reading.mapping(sla, "changes")
     notice = reading.number(changes, "notification_days")
     breaking = reading.number(changes, "breaking_change_notice")
@@ -185,8 +185,8 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
         example_spans=tuple(value.span for value in examples if isinstance(value, Scalar)),
     )
     reading.documented_keys(column, "description", "examples")
-    reading.documented_keys(column, "default", reason="the producer fills it in")
-    reading.documented_keys(column, "pii", reason="decides which values are masked")
+    reading.documented_keys(column, "default", reason="filled by the producer")
+    reading.documented_keys(column, "pii", reason="determines which values are masked")
     item, type_rules = _typed(reading, column, item)
     rules = [
         reading.rule("exists", Presence(), column.get("name")),
@@ -235,7 +235,7 @@ def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[
             demand = Refers((item.path,), table, (column_path(other),))
             yield reading.rule("references", demand, node)
         else:
-            reading.unsupported(node, "names no dataset and field: write `dataset.field`")
+            reading.unsupported(node, "does not name a dataset and a field: write `dataset.field`")
 
 
 def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
@@ -286,7 +286,7 @@ def _completeness(
     if of_all is not None:
         yield None, reading.rule("completeness", AllComplete(float(of_all)), whole)
     elif isinstance(whole, Scalar):
-        reading.unsupported(whole, "no share: write 0.95, or one for each field")
+        reading.unsupported(whole, "not a share: write 0.95, or one for each field")
 
 
 def _uniqueness(
@@ -302,7 +302,9 @@ def _uniqueness(
         rule = reading.rule("uniqueness", demand, _at(quality, "uniqueness"))
         yield (keys[0] if len(keys) == 1 else None), rule
     elif of_keys is not None:
-        reading.unsupported(_at(quality, "uniqueness"), "of which fields? none is a business key")
+        reading.unsupported(
+            _at(quality, "uniqueness"), "the fields are unknown: none is a business key"
+        )
 
 
 def _shares(
@@ -341,18 +343,16 @@ def _retention(reading: ClauseReader, freshness: Mapping | None) -> Iterator[Rul
     days, named = reading.number(usage, "retention_days"), reading.text(freshness, "column")
     node = _at(usage, "retention_days")
     if days is None:
-        reading.unsupported(node, "no number of days")
+        reading.unsupported(node, "not a number of days")
     else:
         demand = Retained(column_path(named) if named is not None else None, days * DAY_S)
         yield reading.rule("retention", demand, node, _at(freshness, "column"))
 
 
 def _unmeasured(reading: ClauseReader, quality: Mapping | None) -> None:
-    reading.documented(_at(quality, "validity"), "no field has a rule about single values")
+    reading.documented(_at(quality, "validity"), "no field has a rule for individual values")
     for key in ("accuracy", "accuracy_target"):
-        reading.unsupported(
-            _at(quality, key), "the truth that the values are compared with is not named"
-        )
+        reading.unsupported(_at(quality, key), "the dataset to compare with is not named")
 
 
 def _at(node: Mapping | None, key: str) -> Node | None:

@@ -161,10 +161,16 @@ class Diff:
             if change.model in there or change.kind.name == "input_changed"
         )
         if gone:
-            return f"{', '.join(gone)}: removed while consumers may pin it: keep it until none does"
+            return (
+                f"{', '.join(gone)}: removed while consumers may still pin it: "
+                "keep it until no consumer does"
+            )
         if not broken:
             return None
-        return f"{', '.join(broken)}: raise the version of what breaks, and keep the one before"
+        return (
+            f"{', '.join(broken)}: raise the version of each breaking contract, "
+            "and keep the previous one"
+        )
 
     def _unread_version(self, is_old: bool) -> str | None:
         """The note about versions that are not numbers: if neither is, any other version is
@@ -173,7 +179,7 @@ class Diff:
         if self.due is Bump.NONE:
             return None
         if after is None:
-            return f"the contract names no version, and a {self.due.word} bump is required"
+            return f"the contract has no version, and a {self.due.word} bump is required"
         if before is None:
             return None
         if before == after:
@@ -181,7 +187,7 @@ class Diff:
         if self.due is not Bump.MAJOR:
             return None
         which = before if is_old else after
-        return f"a major bump is required, and '{which}' does not show how far the version moves"
+        return f"a major bump is required, and '{which}' does not show how the version changed"
 
 
 def _plain_span(span: Span | None) -> Mapping[str, Any] | None:

@@ -80,7 +80,7 @@ def compare_columns(
         other = after[columns.names.get(item.name, item.name)]
         here = _place(place, other.path, item, other)
         if item.name in columns.names:
-            message = f"column {item.path} is renamed {other.path}"
+            message = f"column {item.path} is renamed to {other.path}"
             yield here.change("column_renamed", message, item.name, other.name)
         yield from _compared(item, other, here, habits)
     for item in new:
@@ -127,7 +127,7 @@ def _order(
     if before != after and sorted(before) == sorted(after):
         yield place.change(
             "columns_reordered",
-            "columns change places",
+            "columns are reordered",
             ", ".join(item.name for item in old),
             ", ".join(item.name for item in new),
         )
@@ -156,7 +156,7 @@ def _types(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
     before, after = old.written_type or old.type or "any", new.written_type or new.type or "any"
     match order:
         case Order.SAME if before != after and _is_leaf(old) and _is_leaf(new):
-            message = f"the type of {new.path} is written {after}"
+            message = f"the type of {new.path} is now written as {after}"
             yield place.change("type_respelled", message, before, after)
         case Order.LOOSER:
             message = f"the type of {new.path} is widened: {before} → {after}"
@@ -186,7 +186,7 @@ def _meaning(old: Field, new: Field, place: ContractLocation, habits: Habits) ->
             Wording.OTHER_MEANING: "semantic_changed",
         }.get(wording)
         if kind is not None:
-            verb = "is corrected" if kind == "wording_corrected" else "is another one"
+            verb = "is corrected" if kind == "wording_corrected" else "changes"
             yield place.change(kind, f"{what} {verb}", old.semantic, new.semantic)
     elif old.semantic is not None:
         kind = "semantic_removed" if habits.has_semantics else "description_changed"
@@ -208,7 +208,7 @@ def _defaults(old: Field, new: Field, place: ContractLocation) -> Iterator[Chang
         kind = "default_removed" if new.is_nullable else "needed_default_removed"
         yield place.change(kind, f"the default of {new.path} is removed", old=before)
     elif new.has_default and not old.has_default:
-        message = f"{new.path} gets the default {after}"
+        message = f"{new.path} now has the default {after}"
         yield place.change("default_added", message, new=after)
     elif before != after:
         message = f"the default of {new.path} changes: {before} → {after}"
@@ -244,7 +244,7 @@ def _remarks(old: Field, new: Field, place: ContractLocation) -> Iterator[Change
             what = "examples" if kind == "example_changed" else "tags"
             yield place.change(kind, f"the {what} of {new.path} change", *texts)
     if old.inputs != new.inputs:
-        message = f"what {new.path} is made of changes"
+        message = f"the source fields of {new.path} change"
         texts = tuple(
             ", ".join(f"{item.name}.{item.field}" for item in inputs)
             for inputs in (old.inputs, new.inputs)

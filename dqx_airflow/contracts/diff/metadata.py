@@ -56,9 +56,9 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
         known = consumers.pop(consumer.team, None)
         if known != consumer:
             here = ContractLocation(f"consumers.{consumer.team}", old.span, new.span)
-            verb = "is listed" if known is None else "is listed with other words"
+            verb = "is listed" if known is None else "has a changed description"
             if known is not None and known.pin != consumer.pin:
-                verb = f"pins version {consumer.pin}" if consumer.pin else "pins no version"
+                verb = f"pins version {consumer.pin}" if consumer.pin else "does not pin a version"
             message = f"consumer {consumer.team} {verb}"
             yield here.change(
                 "consumers_changed", message, known.team if known else None, consumer.team

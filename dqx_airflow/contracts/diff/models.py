@@ -29,7 +29,7 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
             continue
         here = ContractLocation(other.name, model.span, other.span, other.name)
         if model.name in names:
-            message = f"model {model.name} is renamed {other.name}"
+            message = f"model {model.name} is renamed to {other.name}"
             yield here.change("model_renamed", message, model.name, other.name)
         yield from _compared(model, other, here, habits)
     known = {model.name for model in old} | set(names.values())
@@ -101,7 +101,7 @@ def _described(old: str | None, new: str | None, place: ContractLocation) -> Cha
     if wording is Wording.CORRECTED:
         return place.change("wording_corrected", message, old, new)
     if wording in (Wording.REWORDED, Wording.OTHER_MEANING):
-        message = f"the description of {place.path} changes, and with it perhaps what a row is"
+        message = f"the description of {place.path} changes, and possibly what a row represents"
         return place.change("grain_changed", message, old, new)
     return place.change("description_changed", message, old, new)
 

@@ -99,14 +99,14 @@ def _compared(old: Rule, new: Rule, place: ContractLocation, *, is_whole: bool) 
         detail = _of_enums(old.demand, new.demand) or f"{before} → {after}"
         yield here.change(kind, f"`{new.name}` {verb}: {detail}", before, after)
     if _given_name(old) != _given_name(new):
-        message = f"`{old.name}` is called `{new.name}`"
+        message = f"`{old.name}` is renamed to `{new.name}`"
         yield here.change("rule_described", message, old.name, new.name)
     if old.severity is not new.severity:
         severities = tuple(str(rule.severity or "none") for rule in (old, new))
         message = f"the severity of `{new.name}` changes: {severities[0]} → {severities[1]}"
         yield here.change("severity_changed", message, *severities)
     if (old.description, old.dimension, old.tags) != (new.description, new.dimension, new.tags):
-        message = f"`{new.name}` is described in another way"
+        message = f"`{new.name}` has a changed description"
         yield here.change("rule_described", message, old.description, new.description)
 
 

@@ -38,7 +38,7 @@ def _checks(table: ObservedTable) -> Iterator[str]:
         yield "}"
     if table.clock is not None:
         yield f'check "Freshness" on {name} {{'
-        yield "# It warns when an old date is checked again, as in a backfill."
+        yield "# This warns if an old date is checked again, for example in a backfill."
         yield f'assert freshness({column_path(table.clock)}) < 2 days name "{name}.fresh"'
         yield "severity P3"
         yield "}"

@@ -68,14 +68,14 @@ def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
     for rule in rules:
         match rule.demand:
             case Digits(precision=precision, scale=scale) if scale > precision:
-                what = f"{scale} digits after the point are more than {precision} digits in all"
+                what = f"the scale {scale} is larger than the precision {precision}"
                 yield Contradiction((rule,), what)
             case Volume(low=float() | int() as low, high=float() | int() as high) if low > high:
-                yield Contradiction((rule,), f"the band begins at {low} and ends at {high}")
+                yield Contradiction((rule,), f"the band starts at {low}, above its end at {high}")
             case HourlyVolume(low=float() | int() as low, high=float() | int() as high) if (
                 low > high
             ):
-                yield Contradiction((rule,), f"at least {low} rows an hour, and at most {high}")
+                yield Contradiction((rule,), f"at least {low} rows per hour, but at most {high}")
 
 
 def _crossed(limits: Sequence[_Limit], least: str, most: str) -> Iterator[Contradiction]:
@@ -86,7 +86,9 @@ def _crossed(limits: Sequence[_Limit], least: str, most: str) -> Iterator[Contra
                 if _is_above(low.value, high.value, or_equal=is_strict):
                     what = f"the {least} {low.value} is above the {most} {high.value}"
                     if low.value == high.value:
-                        what = f"no value lies between {low.value} and {high.value}, ends excluded"
+                        what = (
+                            f"no value is between {low.value} and {high.value}, which are excluded"
+                        )
                     yield Contradiction((low.rule, high.rule), what)
 
 
@@ -109,7 +111,7 @@ def _no_value_left(rules: Sequence[Rule], limits: Sequence[Rule]) -> Iterator[Co
             for limit in limits:
                 kept = (_keeps(value, limit.demand) for value in rule.demand.values)
                 if not any(kept):
-                    yield Contradiction((rule, limit), "none of the values keeps the bound")
+                    yield Contradiction((rule, limit), "none of the values is within the limit")
 
 
 def _keeps(value: Literal, limit: object) -> bool:
@@ -154,7 +156,7 @@ def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
                 continue
             for other, one in group[:position]:
                 if one is not None and _is_apart(one, span):
-                    yield Contradiction((other, rule), "no number keeps both thresholds")
+                    yield Contradiction((other, rule), "no number satisfies both thresholds")
 
 
 _Span: TypeAlias = "tuple[float, bool, float, bool]"

@@ -62,7 +62,7 @@ def dataset_settings(
     missing = [model.name for model in contract.models if model.name not in settings]
     if missing:
         raise RequestError(
-            f"it is not known where {', '.join(missing)} is found",
+            f"the location of {', '.join(missing)} is unknown",
             _where_to_say_it(contract, chosen, missing[0]),
         )
     for model in contract.models:
@@ -161,7 +161,7 @@ def _server(contract: Contract, name: str) -> Server:
         if server.name == name:
             return server
     names = [server.name for server in contract.servers]
-    hint = did_you_mean(name, names) or "the contract names no server: give the datasets"
+    hint = did_you_mean(name, names) or "the contract has no server: give the datasets"
     raise RequestError(f"the contract {contract.id} has no server '{name}'", hint)
 
 
@@ -203,9 +203,9 @@ def _table_on(contract: Contract, model: Model, server: Server | None) -> str:
     """
     if server is None or server.type not in DATABASES:
         raise RequestError(
-            f"the dataset {model.name} has a conn_id and no table, and the contract {contract.id} "
-            "names no database for it",
-            "write table=SCHEMA.TABLE as well, or choose the server",
+            f"the dataset {model.name} has a conn_id but no table, "
+            f"and the contract {contract.id} has no database for it",
+            "add table=SCHEMA.TABLE, or choose the server",
         )
     name = model.location or model.name
     location = (server.location or "{model}").replace("{model}", name)
@@ -233,8 +233,8 @@ def _where_to_say_it(contract: Contract, server: Server | None, name: str) -> st
         )
     if contract.servers:
         names = ", ".join(item.name for item in contract.servers)
-        return f"name one of the servers {names}, or give the dataset {name}"
-    return f"the contract names no server: give the dataset {name}"
+        return f"choose one of the servers {names}, or give the dataset {name}"
+    return f"the contract has no server: give the dataset {name}"
 
 
 def _quoted(name: str) -> str:

@@ -121,7 +121,7 @@ class _Rows:
             is_there = column.lower() in [name.lower() for name in names]
             if not is_there and (meant is not None or self.model.is_closed):
                 hint = f": did you mean '{meant}'?" if meant else ""
-                what = f"the examples of {self.model.name} have a column '{column}', and the model"
+                what = f"the examples of {self.model.name} have a column '{column}', but the model"
                 yield BrokenExample(f"{what} has none{hint}", self.example.span)
 
     def _rows_of(
@@ -145,7 +145,7 @@ class _Rows:
                     what = f"{owner.path} is {_cell(cells[0]) if is_plain else 'rejected'}"
                 broken.append((number, what))
         if broken:
-            more = f", and {len(broken) - 1} more like it" if len(broken) > 1 else ""
+            more = f", and {len(broken) - 1} more of this kind" if len(broken) > 1 else ""
             number, what = broken[0]
             yield self._in_row(number, what + more, rule)
 
@@ -162,7 +162,7 @@ class _Rows:
             if first != number and None not in key:
                 shown = ", ".join(map(_cell, key))
                 columns = ", ".join(rule.demand.columns)
-                what = f"{columns} is {shown}, as in row {first + 1}"
+                what = f"{columns} is {shown}, the same as in row {first + 1}"
                 yield self._in_row(number, what, rule)
 
     def _in_row(self, number: int, what: str, rule: Rule | None = None) -> BrokenExample:

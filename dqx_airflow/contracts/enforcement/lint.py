@@ -126,7 +126,7 @@ def _spelling(contract: Contract) -> Iterator[Diagnostic]:
         if key.meant is not None:
             help_line = f"did you mean '{key.meant}'?"
         elif key.is_check:
-            help_line = "no rule is made of it here: move it to where it belongs"
+            help_line = "it has no effect here: move it to the right place"
         else:
             help_line = "remove it, or let the name of your own key begin with x-"
         yield Diagnostic(f"unknown key '{key.key}'", key.span, "W021", help=help_line)
@@ -212,7 +212,7 @@ def _no_field(model: Model, column: str, span: Span) -> Iterator[Diagnostic]:
 def _examples(contract: Contract) -> Iterator[Diagnostic]:
     for broken in broken_examples(contract):
         clauses = broken.rule.clauses[:1] if broken.rule is not None else ()
-        related = tuple(Related(clause.span, "by this clause") for clause in clauses)
+        related = tuple(Related(clause.span, "rejected by this clause") for clause in clauses)
         help_line = f"correct the {broken.kind}, or the clause"
         yield Diagnostic(broken.what, broken.place, "E421", related=related, help=help_line)
 
@@ -223,21 +223,21 @@ def _semantics(contract: Contract) -> Iterator[Diagnostic]:
         for item in model.fields:
             if not (item.semantic or "").strip():
                 message = f"the field '{item.path}' of '{model.name}' has no {word}"
-                help_line = f"write `{word}:`, what its values mean: a type does not say it"
+                help_line = f"add `{word}:` and describe what its values mean"
                 yield Diagnostic(message, item.span, "W030", help=help_line)
 
 
 def _owner(contract: Contract) -> Iterator[Diagnostic]:
     if not contract.owner and not contract.contacts:
         message = f"the contract {contract.id} has no owner"
-        help_line = "name the responsible team, so that there is a contact"
+        help_line = "add the responsible team"
         yield Diagnostic(message, contract.span, "W031", help=help_line)
 
 
 def _version(contract: Contract) -> Iterator[Diagnostic]:
     if not contract.version:
         message = f"the contract {contract.id} has no version"
-        help_line = "write one, such as 1.0.0: a contract without a version cannot be pinned"
+        help_line = "add one, such as 1.0.0, so that consumers can pin it"
         yield Diagnostic(message, contract.span, "W032", help=help_line)
     elif not _SEMVER.fullmatch(contract.version):
         message = f"the version {contract.version} is not of the form MAJOR.MINOR.PATCH"
@@ -250,16 +250,18 @@ def _keys(contract: Contract) -> Iterator[Diagnostic]:
         demands = [rule.demand for item in model.walk() for rule in item.rules]
         demands += [rule.demand for rule in model.rules]
         if model.fields and not any(isinstance(item, Unique | Distinct) for item in demands):
-            message = f"nothing identifies the rows of '{model.name}'"
-            help_line = "name a primary key, or a column that is unique"
+            message = f"'{model.name}' has no primary key and no unique column"
+            help_line = "add a primary key, or mark a column as unique"
             yield Diagnostic(message, model.span, "W033", help=help_line)
 
 
 def _quality(contract: Contract) -> Iterator[Diagnostic]:
     demands = [rule.demand for _, _, rule in contract.rules()]
     if contract.models and not any(isinstance(item, _QUALITY) for item in demands):
-        message = f"the contract {contract.id} promises a schema alone"
-        help_line = "promise freshness, completeness or volume too: a stale table has a schema"
+        message = f"the contract {contract.id} promises only a schema"
+        help_line = (
+            "add freshness, completeness or volume: a stale table still has the right schema"
+        )
         yield Diagnostic(message, contract.span, "W034", help=help_line)
 
 
@@ -268,7 +270,7 @@ def _sensitive(contract: Contract) -> Iterator[Diagnostic]:
         for item in model.walk():
             if looks_personal(item.name) and not item.is_sensitive:
                 message = f"'{item.path}' of '{model.name}' looks like data about a person"
-                help_line = "mark it (pii, classification), so that its values stay hidden"
+                help_line = "mark it (pii, classification), so that its values are masked"
                 yield Diagnostic(message, item.span, "W035", help=help_line)
 
 
@@ -303,43 +305,50 @@ def _broken_patterns(contract: Contract) -> Iterator[tuple[Rule, str]]:
 
 def _models(contract: Contract) -> Iterator[Diagnostic]:
     if not contract.models:
-        message = f"the contract {contract.id} has no models, so nothing is checked"
-        help_line = "add the tables that it is about, with their fields"
+        message = f"the contract {contract.id} has no models, so nothing can be checked"
+        help_line = "add its tables with their fields"
         yield Diagnostic(message, contract.span, "W036", help=help_line)
     for model in contract.models:
         if not model.fields:
             message = f"'{model.name}' has no fields"
-            yield Diagnostic(message, model.span, "W036", help="add the fields that it has")
+            yield Diagnostic(message, model.span, "W036", help="add its fields")
 
 
 def _elements(contract: Contract) -> Iterator[Diagnostic]:
     missing = [name for name in reader_of(contract.dialect).elements if name not in contract.parts]
     if missing:
         message = f"the contract {contract.id} lacks {', '.join(missing)}"
-        help_line = "each of these is part of a complete contract"
+        help_line = "add them, or ignore the rule `complete`"
         yield Diagnostic(message, contract.span, "W039", help=help_line)
 
 
 RULES: tuple[LintRule, ...] = (
-    LintRule("references", "E420", "References lead to fields that exist.", _references),
-    LintRule("examples", "E421", "Examples and defaults keep the contract.", _examples),
-    LintRule("values", "E422", "Closed sets have no other values.", _mistakes("E422")),
-    LintRule("bounds", "E423", "Bounds leave room for a value.", _bounds),
+    LintRule("references", "E420", "References point to existing fields.", _references),
+    LintRule("examples", "E421", "Examples and defaults satisfy the contract.", _examples),
+    LintRule(
+        "values", "E422", "Keys with a fixed set of values have no other value.", _mistakes("E422")
+    ),
+    LintRule("bounds", "E423", "Limits do not contradict each other.", _bounds),
     LintRule("patterns", "E424", "Patterns are regular expressions.", _patterns),
     LintRule("thresholds", "E425", "Queries have a threshold.", _mistakes("E425")),
-    LintRule("addresses", "E426", "Addresses are addresses.", _mistakes("E426")),
-    LintRule("dates", "E427", "Dates and periods of the lifecycle agree.", contradicting_dates),
+    LintRule("addresses", "E426", "Addresses are valid.", _mistakes("E426")),
+    LintRule(
+        "dates",
+        "E427",
+        "Lifecycle dates and periods do not contradict each other.",
+        contradicting_dates,
+    ),
     LintRule("enforceable", "W020", "Every clause that promises a check has one.", _enforceable),
-    LintRule("spelling", "W021", "Keys are known at their places.", _spelling),
-    LintRule("semantics", "W030", "Every field says what it means.", _semantics),
+    LintRule("spelling", "W021", "Keys are known and in the right place.", _spelling),
+    LintRule("semantics", "W030", "Every field has a description.", _semantics),
     LintRule("owner", "W031", "The contract has an owner.", _owner),
     LintRule("version", "W032", "The contract has a version that can be pinned.", _version),
-    LintRule("keys", "W033", "The rows of a model can be identified.", _keys),
+    LintRule("keys", "W033", "Every model has a key.", _keys),
     LintRule("quality", "W034", "The contract promises more than a schema.", _quality),
-    LintRule("sensitive", "W035", "Data about people is marked.", _sensitive),
+    LintRule("sensitive", "W035", "Personal data is marked.", _sensitive),
     LintRule("models", "W036", "The contract has models with fields.", _models),
     LintRule("layout", "W037", "Partitions are columns of the schema.", _mistakes("W037")),
-    LintRule("naming", "W038", "Columns keep the naming convention.", _mistakes("W038")),
+    LintRule("naming", "W038", "Columns follow the naming convention.", _mistakes("W038")),
     LintRule("elements", "W039", "The contract has all of its parts.", _elements),
 )
 """All rules, in the order of their findings."""

@@ -49,12 +49,12 @@ def objection_to_version(
         return f"the pin '{expected}' is not a version: write 2, 2.3 or 2.3.0"
     written = contract.version
     if written is None:
-        return f"{contract.id} names no version, and version {expected} is pinned"
+        return f"{contract.id} has no version, but version {expected} is pinned"
     if written == expected.strip():
         return None
     match = _VERSION.fullmatch(written.strip())
     if match is None:
-        return f"{contract.id} has version '{written}', which is none that a pin could mean"
+        return f"{contract.id} has version '{written}', which cannot be pinned"
     wanted, there = pin[1].split("."), match[1].split(".")
     there += ["0"] * (len(wanted) - len(there))
     is_itself = len(there) == len(wanted) and match[2] == pin[2]
@@ -63,8 +63,8 @@ def objection_to_version(
     if same and (is_series or is_itself):
         return None
     return (
-        f"{contract.id} is at version {written}, and version {expected} is pinned: "
-        "see what changed with `dql contract diff`, then set the pin"
+        f"{contract.id} has version {written}, but version {expected} is pinned: "
+        "review the changes with `dql contract diff`, then update the pin"
     )
 
 
@@ -87,7 +87,9 @@ def standing(contract: Contract, on: date) -> Standing | None:
         if sunset is None and deprecated is not None and notice is not None:
             end = deprecated + timedelta(days=notice)
             if end <= on:
-                message = f"{contract.id} is deprecated{since}, its notice ended on {end}{use}"
+                message = (
+                    f"{contract.id} is deprecated{since}, its notice period ended on {end}{use}"
+                )
                 return Standing(message, is_refused=True)
             return Standing(
                 f"{contract.id} is deprecated{since}, until {end}{use}", is_refused=False
@@ -96,7 +98,7 @@ def standing(contract: Contract, on: date) -> Standing | None:
         return Standing(f"{contract.id} is deprecated{since}{until}{use}", is_refused=False)
     starts = _day(cycle.effective_date)
     if starts is not None and starts > on:
-        return Standing(f"{contract.id} is not in force before {starts}", is_refused=False)
+        return Standing(f"{contract.id} is not in effect before {starts}", is_refused=False)
     return None
 
 

@@ -63,7 +63,7 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
     view = f"CREATE OR REPLACE VIEW {quoted_table(table)} AS SELECT * FROM {quoted_table(after)}"  # noqa: S608
     both = (
         EvolutionStep(
-            Phase.ADD, f"version {major} gets a table of its own", (_create(model, after),)
+            Phase.ADD, f"version {major} gets a separate table", (_create(model, after),)
         ),
         *_unknown_partitions(model),
         EvolutionStep(Phase.FILL, f"the producer writes {before} and {after}"),
@@ -71,7 +71,7 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
     alone = (
         EvolutionStep(Phase.DROP, "the alias shows the new version", (view,)),
         EvolutionStep(
-            Phase.DROP, f"once {before} is no longer read", (f"DROP TABLE {quoted_table(before)}",)
+            Phase.DROP, f"when {before} is no longer read", (f"DROP TABLE {quoted_table(before)}",)
         ),
     )
     releases = (
@@ -108,9 +108,11 @@ def _releases(diff: Diff, steps: list[EvolutionStep]) -> Iterator[EvolutionRelea
         return
     names = _release_names(diff)
     if by_phase[Phase.ADD]:
-        yield EvolutionRelease(names[0], "add what succeeds", by_phase[Phase.ADD])
+        yield EvolutionRelease(names[0], "add the successors", by_phase[Phase.ADD])
     if by_phase[Phase.FILL]:
-        yield EvolutionRelease(names[1], "fill it, and deprecate what goes", by_phase[Phase.FILL])
+        yield EvolutionRelease(
+            names[1], "fill them, and deprecate what will be removed", by_phase[Phase.FILL]
+        )
     yield EvolutionRelease(names[2], _waiting(diff), by_phase[Phase.DROP])
 
 

@@ -134,12 +134,10 @@ def _added_required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
     yield EvolutionStep(
         Phase.ADD,
-        f"{item.path} is added, and may be NULL for now",
+        f"add {item.path}, which may be NULL for now",
         scene.add(parts, table_type(item), column_comment(item)),
     )
-    yield EvolutionStep(
-        Phase.FILL, f"all producers fill {item.path}; give the rows before it a value"
-    )
+    yield EvolutionStep(Phase.FILL, f"all producers fill {item.path}; set a value in older rows")
     if any(isinstance(rule.demand, Required) for rule in item.rules):
         yield EvolutionStep(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
 
@@ -160,17 +158,17 @@ def _renamed(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     old_parts = scene.old_parts[before.path]
     yield EvolutionStep(
         Phase.ADD,
-        f"{item.path} is added, to take the place of {before.path}",
+        f"add {item.path}, which replaces {before.path}",
         scene.add(parts, table_type(item), column_comment(item)),
     )
-    yield _filling(parts, quote_name(*old_parts), f"{item.path} is filled from the old one", scene)
+    yield _filling(parts, quote_name(*old_parts), f"fill {item.path} from the old column", scene)
     yield _deprecation(before, old_parts, f"use {item.path}", scene)
     if before.path in scene.old_partitions and item.path in scene.partitions:
-        said = f"{before.path} is left out, and the table is written anew, in a maintenance window"
+        said = f"rewrite the table without {before.path}, in a maintenance window"
         columns = f"* EXCEPT ({quote_name(*old_parts)})"
         yield EvolutionStep(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
         return
-    yield EvolutionStep(Phase.DROP, f"{before.path} is dropped", scene.drop(old_parts))
+    yield EvolutionStep(Phase.DROP, f"drop {before.path}", scene.drop(old_parts))
 
 
 def _widened(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
@@ -207,15 +205,15 @@ def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     )
     if change.kind.name not in _OTHER_MEANING and _can_be_cast(table_type(before), spark):
         source = f"try_cast({quote_name(*parts)} AS {spark})"
-        said = f"{shown} is filled; what does not fit becomes NULL: count it before"
+        said = f"fill {shown}; values that do not fit become NULL: count them first"
         yield _filling(successor, source, said, scene)
     else:
-        yield EvolutionStep(Phase.FILL, f"the producer fills {shown} with what it means now")
+        yield EvolutionStep(Phase.FILL, f"the producer fills {shown} with the new meaning")
     yield _deprecation(before, parts, f"use {shown}", scene)
     if item.path in scene.partitions:
         was, name = quote_name(*parts), quote_name(*successor)
         columns = f"* EXCEPT ({was}, {name}), {name} AS {was}"
-        said = f"{shown} gets the name, and the table is written anew, in a maintenance window"
+        said = f"rewrite the table with {shown} under the name, in a maintenance window"
         yield EvolutionStep(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
         return
     rename = scene.alter(f"RENAME COLUMN {quote_name(*successor)} TO {quote_name(parts[-1])}")
@@ -233,7 +231,7 @@ def _can_be_cast(old: str, new: str) -> bool:
 
 def _filling(parts: tuple[str, ...], source: str, what: str, scene: Scene) -> EvolutionStep:
     if {"element", "key", "value"} & set(parts[:-1]):
-        return EvolutionStep(Phase.FILL, f"{what}: the producer writes the rows anew")
+        return EvolutionStep(Phase.FILL, f"{what}: the producer rewrites the rows")
     name = quote_name(*parts)
     statement = f"UPDATE {scene.table} SET {name} = {source} WHERE {name} IS NULL"  # noqa: S608
     return EvolutionStep(Phase.FILL, f"{what}, also by the producer in all writes", (statement,))
@@ -242,7 +240,7 @@ def _filling(parts: tuple[str, ...], source: str, what: str, scene: Scene) -> Ev
 def _deprecation(item: Field, parts: tuple[str, ...], advice: str, scene: Scene) -> EvolutionStep:
     said = f"DEPRECATED until version {scene.major}: {advice}."
     comment = " ".join(filter(None, (said, column_comment(item))))
-    what = f"{item.path} is deprecated; see who still reads it"
+    what = f"{item.path} is deprecated; check who still reads it"
     return EvolutionStep(Phase.FILL, what, (scene.comment(parts, comment),))
 
 
@@ -263,9 +261,7 @@ def _required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
     name = quote_name(*parts)
     if change.bump is Bump.MAJOR:
-        yield EvolutionStep(
-            Phase.FILL, f"all rows get a value in {item.path}: NULL is counted before"
-        )
+        yield EvolutionStep(Phase.FILL, f"set a value in all rows of {item.path}: count NULL first")
         yield EvolutionStep(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
     else:
         statement = scene.alter(f"ALTER COLUMN {name} DROP NOT NULL")
@@ -299,7 +295,7 @@ def _repartitioned(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     columns = [part.strip() for part in (change.new or "").split(",") if part.strip() != "none"]
     yield EvolutionStep(
         Phase.DROP,
-        f"{change.message}: the table is written anew, in a maintenance window",
+        f"{change.message}: rewrite the table, in a maintenance window",
         scene.written_anew("*", columns),
     )
 
@@ -315,7 +311,7 @@ def _default_value(item: Field) -> str:
 
 def _nothing_to_alter(change: Change, _scene: Scene) -> Iterator[EvolutionStep]:
     if change.bump is Bump.MAJOR:
-        said = f"{change.path}: {change.message}; no statement, the data has to follow first"
+        said = f"{change.path}: {change.message}; no statement: the data has to change first"
         yield EvolutionStep(Phase.DROP, said)
 
 

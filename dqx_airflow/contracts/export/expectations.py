@@ -116,7 +116,7 @@ ExpectationOrReason: TypeAlias = "Expectation | str"
 def expectation_of(place: ExportedRule) -> ExpectationOrReason:
     """The expectation that is equivalent to a rule, or why there is none."""
     if place.item is not None and place.item not in place.model.fields:
-        return "Great Expectations names no columns within others"
+        return "Great Expectations has no names for nested columns"
     writer = _WRITERS.get(type(place.rule.demand))
     expectation = writer(place, place.rule.demand) if writer is not None else NO_COUNTERPART
     if isinstance(expectation, Expectation) and place.rule.severity is not None:
@@ -295,7 +295,7 @@ def _digits(place: ExportedRule, demand: Digits) -> ExpectationOrReason:
 
 def _refers(place: ExportedRule, demand: Refers) -> ExpectationOrReason:
     if "." not in demand.dataset:
-        return "Great Expectations reads one table: it is not known where the other one is"
+        return "Great Expectations reads one table: the location of the other one is unknown"
     return _rows(missing_rows("{batch}", demand))
 
 
@@ -312,13 +312,13 @@ def missing_rows(table: str, demand: Refers) -> str:
 
 def _fresh(_: ExportedRule, demand: Fresh) -> ExpectationOrReason:
     if demand.column is None:
-        return "it names no column"
+        return "it does not name a column"
     return _aged(f"max({sql_name(demand.column)})", demand.age_s)
 
 
 def _retained(_: ExportedRule, demand: Retained) -> ExpectationOrReason:
     if demand.column is None:
-        return "it names no column"
+        return "it does not name a column"
     return _aged(f"min({sql_name(demand.column)})", demand.period_s)
 
 

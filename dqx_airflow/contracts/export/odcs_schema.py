@@ -70,7 +70,7 @@ class SchemaWriter:
         keys = _keys(model)
         for name in model.partition_by:
             if model.field_at(name) is None:
-                reason = f"partitioned by {name}, which is none of its columns"
+                reason = f"partitioned by {name}, which is not one of its columns"
                 self.losses.append(Loss(model.name, reason))
         plain: dict[str, Any] = {
             "name": model.name,

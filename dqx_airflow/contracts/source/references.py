@@ -32,7 +32,7 @@ _LONGEST_CHAIN = 50
 
 def no_files(_referrer: str, path: str) -> str:
     """Reads nothing: for a contract that is not a file."""
-    return f"'{path}' is resolved beside the contract, but this one is not a file"
+    return f"'{path}' is relative to the contract, but this contract is not a file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class FolderReader:
 
     def __call__(self, referrer: str, path: str) -> SourceFile | str:
         if "://" in path:
-            return "only files beside the contract are read: download it, and refer to the copy"
+            return "only local files are read: download it, and refer to the copy"
         root = self.folder.resolve()
         try:
             place = (root / FilePath(referrer).parent / path).resolve()
         except (OSError, ValueError, RuntimeError):  # a NUL in it, or circular links
             return f"{path!a} is not a file path"
         if not place.is_relative_to(root):
-            return f"'{path}' is outside of the folder of the contract: move it there"
+            return f"'{path}' is outside the folder of the contract: move it there"
         source = read_source(place, place.relative_to(root).as_posix())
         return source.reason if isinstance(source, Unreadable) else source
 
@@ -82,7 +82,7 @@ class References:
             if reference.span in spans or len(chain) >= _LONGEST_CHAIN:
                 first = spans.index(reference.span) if reference.span in spans else 0
                 circle = " → ".join(str(item.value) for item in (*chain[first:], reference))
-                related = tuple(Related(span, "by way of this") for span in spans[first + 1 :])
+                related = tuple(Related(span, "through this") for span in spans[first + 1 :])
                 self._error("E407", f"circular $ref: {circle}", reference, None, related)
                 break
             chain.append(reference)
@@ -90,7 +90,7 @@ class References:
             if target is None:
                 break
             if self._leads_back(target, reference):
-                circle = f"{reference.value} holds this $ref"
+                circle = f"{reference.value} contains this $ref"
                 self._error("E407", f"circular $ref: {circle}", reference, None)
                 break
             self.used.add(id(target))
@@ -148,12 +148,12 @@ class References:
             target = find(target, (step,)) if target is not None else None
             if target is None:
                 where = "/".join(map(str, walked)) or "the top"
-                hint = did_you_mean(key, known) or f"there is nothing below {where}"
-                self._error("E406", f"$ref leads nowhere: no '{key}' in {where}", reference, hint)
+                hint = did_you_mean(key, known) or f"{where} is empty"
+                self._error("E406", f"unresolved $ref: no '{key}' in {where}", reference, hint)
                 return None
             walked.append(step)
         if not isinstance(target, Mapping):
-            self._error("E406", f"$ref leads to no mapping: {written}", reference, None)
+            self._error("E406", f"$ref does not point to a mapping: {written}", reference, None)
             return None
         return target
 

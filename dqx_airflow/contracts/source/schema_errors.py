@@ -77,9 +77,9 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
                     f"{where} has no '{meant}', and the key '{slip}' is unknown",
                     node.span_of(slip),
                     "E405",
-                    help=f"write '{meant}' in place of '{slip}'",
+                    help=f"write '{meant}' instead of '{slip}'",
                 )
-            return Diagnostic(f"{where} has no {keys}", span, "E405", help=f"write {keys} there")
+            return Diagnostic(f"{where} has no {keys}", span, "E405", help=f"add {keys}")
         case "type":
             names = [wanted] if isinstance(wanted, str) else wanted
             meant = " or ".join(_TYPE_NAMES.get(name, name) for name in names)
@@ -88,7 +88,7 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
             return Diagnostic(message, span, "E405", help=hint)
         case "enum" | "const":
             choices = [str(item) for item in (wanted if error.validator == "enum" else [wanted])]
-            message = f"{where}: {_shown(actual)} is none of its values"
+            message = f"{where}: {_shown(actual)} is not an allowed value"
             return Diagnostic(message, span, "E405", help=did_you_mean(str(actual), choices))
         case "additionalProperties" | "unevaluatedProperties":
             properties = list(error.schema.get("properties", ()))
@@ -104,7 +104,7 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
                 else span
             )
             keys = ", ".join(f"'{key}'" for key in extra)
-            message = f"{where} knows no {keys}"
+            message = f"{where} has unknown keys: {keys}"
             meant = meant_key(extra[0], properties) if extra else None
             hint = f"did you mean '{meant}'?" if meant else did_you_mean("", properties)
             return Diagnostic(message, place, "E405", help=hint)
@@ -112,20 +112,20 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
             keys = ", ".join(f"'{key}'" for key in wanted["required"])
             return Diagnostic(f"{where} may not have {keys}", span, "E405", help="remove it")
         case "uniqueItems":
-            return Diagnostic(f"{where} holds an item twice", span, "E405", help="remove it")
+            return Diagnostic(f"{where} has a duplicate item", span, "E405", help="remove it")
         case "pattern":
             message = f"{where}: {_shown(actual)} does not match {wanted}"
             examples = error.schema.get("examples") or [None]
             hint = f"write it as {examples[0]}" if examples[0] is not None else None
             return Diagnostic(message, span, "E405", help=hint)
         case "minItems" | "minLength" | "minProperties":
-            return Diagnostic(f"{where} has too little in it: at least {wanted}", span, "E405")
+            return Diagnostic(f"{where} is too short: the minimum is {wanted}", span, "E405")
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
             side = "small" if error.validator.lower().endswith("minimum") else "large"
-            return Diagnostic(f"{where} is too {side}: the bound is {wanted}", span, "E405")
+            return Diagnostic(f"{where} is too {side}: the limit is {wanted}", span, "E405")
         case _:
             first = str(error.message).splitlines()[0]
-            said = first if len(first) <= 2 * _LONGEST else f"{_shown(actual)} does not fit"
+            said = first if len(first) <= 2 * _LONGEST else f"{_shown(actual)} is not valid"
             return Diagnostic(f"{where}: {said}", span, "E405")
 
 

@@ -214,9 +214,9 @@ class _Composer:
                     if documents > 1:
                         self._refuse(
                             "E401",
-                            "a second document begins here",
+                            "a second YAML document starts here",
                             self._span(event),
-                            "one contract a file: move it to a file of its own",
+                            "a file has one contract: move it to a separate file",
                         )
                 self._take(event)
         except _RefusedYamlError:
@@ -226,7 +226,9 @@ class _Composer:
             self.root = None
         if self.root is None and not self.found:
             start = Span(self.source.name, 1, 1, 1, 2)
-            self._report("E401", "the file is empty", start, "write a contract, or name another")
+            self._report(
+                "E401", "the file is empty", start, "write a contract into it, or give another file"
+            )
         return Document(self.source, self.root, tuple(self.found))
 
     def _take(self, event: Any) -> None:
@@ -261,12 +263,14 @@ class _Composer:
         node = self.anchors.get(event.anchor)
         if node is None:
             if any(item.anchor == event.anchor for item in self.open):
-                message = f"the alias *{event.anchor} is inside the node that it repeats"
-                self._refuse("E401", message, span, "write out what belongs here")
-            message = f"the alias *{event.anchor} repeats nothing: no anchor"
-            self._refuse("E401", message, span, f"write &{event.anchor} before the node to repeat")
+                message = f"the alias *{event.anchor} is inside the node that it refers to"
+                self._refuse("E401", message, span, "write the value here instead")
+            message = f"unknown alias *{event.anchor}"
+            self._refuse(
+                "E401", message, span, f"define it with &{event.anchor} before the node to repeat"
+            )
         if top is not None and top.is_mapping and top.key is None:
-            self._refuse("E401", "an alias as a key", span, "write the key out")
+            self._refuse("E401", "an alias cannot be a key", span, "write the key itself")
         self._put(node, self.sizes[id(node)])
 
     def _begin(self, event: Any) -> None:
@@ -274,11 +278,16 @@ class _Composer:
         self._tag_of(event, span)
         if len(self.open) >= DEEPEST:
             self._refuse(
-                "E409", "the document is nested too deeply", span, f"at most {DEEPEST} levels"
+                "E409",
+                "the document is nested too deeply",
+                span,
+                f"use at most {DEEPEST} levels",
             )
         top = self.open[-1] if self.open else None
         if top is not None and top.is_mapping and top.key is None:
-            self._refuse("E401", "a list or mapping as a key", span, "a key is a text")
+            self._refuse(
+                "E401", "a list or mapping cannot be a key", span, "write a string as the key"
+            )
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         self.open.append(_Open(is_mapping, self._path(), span, event.anchor))
 
@@ -302,7 +311,7 @@ class _Composer:
         """`<<: *base` adds the keys of `base` that are not written here."""
         for source in node.items if isinstance(node, Sequence) else (node,):
             if not isinstance(source, Mapping):
-                self._report("E401", "<< takes a mapping", source.span, "write `<<: *anchor`")
+                self._report("E401", "<< needs a mapping", source.span, "write `<<: *anchor`")
                 continue
             for key, entry in source.entries.items():
                 entries.setdefault(key, entry)
@@ -311,13 +320,13 @@ class _Composer:
         self.sizes[id(node)] = size
         self.nodes += 1
         if self.nodes > MOST_NODES:
-            self._refuse_size(node, "split the contract into several")
+            self._refuse_size(node, "split it into several contracts")
         if anchor is not None:
             self.anchors[anchor] = node
 
     def _put(self, node: Node, size: int) -> None:
         if size > MOST_NODES:
-            self._refuse_size(node, "aliases that repeat aliases multiply: write fewer of them")
+            self._refuse_size(node, "nested aliases multiply the nodes: use fewer of them")
         if not self.open:
             self.root = node
             return
@@ -331,8 +340,8 @@ class _Composer:
             top.merged.append(node)
         elif key in top.entries:
             first = Related(top.entries[key].span, "first here")
-            message = f"the key '{key}' is here twice"
-            help_line = "remove one of them: other readers would take the last in silence"
+            message = f"duplicate key '{key}'"
+            help_line = "remove one of them: other tools would silently use the last one"
             self.found.append(Diagnostic(message, span, "E402", related=(first,), help=help_line))
         else:
             top.entries[key] = Entry(key, node, span)
@@ -352,7 +361,7 @@ class _Composer:
             return "str" if tag else None
         name = str(tag).removeprefix(_TAG_PREFIX)
         if name not in _TAGS:
-            self._report("E401", f"the tag {tag} is not permitted", span, "remove it")
+            self._report("E401", f"the tag {tag} is not allowed", span, "remove it")
         return name
 
     def _span(self, event: Any) -> Span:
@@ -386,7 +395,7 @@ class _Composer:
         written = lines[line - 1] if line <= len(lines) else ""
         indent = written[: len(written) - len(written.lstrip())]
         if "\t" in indent:
-            problem, help_line = "a tab where YAML expects spaces", "indent with spaces"
+            problem, help_line = "tab in the indentation", "indent with spaces"
             column = indent.index("\t") + 1
         span = Span(self.source.name, line, column, line, column + 1)
         self._report("E401", f"invalid YAML: {problem}", span, help_line)

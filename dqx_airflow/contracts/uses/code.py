@@ -81,7 +81,7 @@ class _FileReader:
         for place in (file.parent / call.contract, Path(call.contract)):
             if os.path.isfile(place):
                 contract = self._contract_at(place)
-                return contract or f"{call.contract} holds no contract"
+                return contract or f"{call.contract} contains no contract"
         return f"there is no {call.contract}"
 
     def _contract_at(self, place: Path) -> Contract | None:

@@ -63,7 +63,7 @@ def objections(
     version = version_of(contract.version)
     if version is None:
         shown = f"'{contract.version}' cannot be ordered as a version"
-        problem = "the contract names no version" if contract.version is None else shown
+        problem = "the contract has no version" if contract.version is None else shown
         return (Objection(problem, "write it as 1.0.0"),)
     mistyped = tuple(_mistyped(contract))
     if not published:

@@ -63,7 +63,7 @@ class ClaimChecker:
         """Checks a filter of a check, or of an assertion."""
         if len(self.datasets) > 1:
             names = ", ".join(dataset.text for dataset in self.datasets)
-            message = f"a filter of which dataset? this check has {names}"
+            message = f"ambiguous dataset: this check has {names}"
             help_line = (
                 f"write it in a metric: num_rows(dataset {self.datasets[0].text}, where ...)"
             )
@@ -91,7 +91,7 @@ class ClaimChecker:
         assert isinstance(assertion.claim, nodes.Composite)
         if assertion.tolerance is not None:
             message = "a tolerance needs `==` or `!=`"
-            help_line = "write it behind one of the claims"
+            help_line = "write it after one of the claims"
             self._error("E103", message, assertion.tolerance.span, help_line)
         if assertion.where is not None:
             self.check_filter(assertion.where)
@@ -105,9 +105,15 @@ class ClaimChecker:
     def _check_rows_under(self, claim: nodes.Claim, where: nodes.Expression) -> None:
         """Checks that a claim under a filter is about rows."""
         if isinstance(claim, nodes.HasColumn):
-            self._without_rows("a column has its type in all rows", claim.span, where)
+            self._without_rows(
+                "a column has the same type in all rows, so a filter has no effect",
+                claim.span,
+                where,
+            )
         if isinstance(claim, nodes.RowsMatch | nodes.ColumnsMatch):
-            self._without_rows("two datasets are compared as they are read", claim.span, where)
+            self._without_rows(
+                "two datasets are compared as a whole, so a filter has no effect", claim.span, where
+            )
         for call in calls_in(claim):
             name = call.name.text
             if name in METRICS and not takes_where(name):
@@ -115,7 +121,7 @@ class ClaimChecker:
 
     def _without_rows(self, message: str, span: Span, where: nodes.Expression) -> None:
         related = (Related(where.span, "the filter around it"),)
-        help_line = "write the assertion where there is no filter around it"
+        help_line = "move the assertion out of the filter"
         diagnostic = Diagnostic(message, span, code="E121", related=related, help=help_line)
         self.report(diagnostic)
 
@@ -144,7 +150,7 @@ class ClaimChecker:
         if tolerance is not None and not _takes_tolerance(claim):
             message, help_line = "a tolerance needs `==` or `!=`", "remove it"
             if isinstance(claim, nodes.RowsMatch):
-                message = "this tolerance belongs to no column"
+                message = "the tolerance does not apply to a column"
                 help_line = "write comparing [column] tolerance 0.01, before `allowing`"
             self._error("E103", message, tolerance.span, help_line)
 
@@ -284,7 +290,7 @@ class ClaimChecker:
             seen.add(key)
             total += share.value
             if share.value > 1:
-                self._error("E109", "a share is at most 100%", share.span)
+                self._error("E109", "a share cannot exceed 100%", share.span)
         if total > 1 and all(share.value <= 1 for _, share in condition.shares):
             message = f"the shares add up to {float(total) * 100:.6g}%, more than 100%"
             help_line = "the remainder to 100% is the share of all other values"
@@ -303,7 +309,7 @@ class ClaimChecker:
     def _check_column(self, claim: nodes.HasColumn) -> None:
         if len(self.datasets) > 1:
             names = ", ".join(dataset.text for dataset in self.datasets)
-            message = f"a column of which dataset? this check has {names}"
+            message = f"ambiguous dataset: this check has {names}"
             help_line = "move the assertion to a check on one dataset"
             self._error("E009", message, claim.span, help_line)
         self.arguments.check(COLUMN, claim.column)
@@ -324,17 +330,15 @@ class ClaimChecker:
             self.arguments.check(COLUMN, column)
             if isinstance(column, nodes.Name) and column.text in seen:
                 message = f"'{column.text}' is listed twice"
-                self._error(
-                    "E130", message, column.span, "list each column once: keys match anyway"
-                )
+                self._error("E130", message, column.span, "remove it: key columns always match")
             elif isinstance(column, nodes.Name):
                 seen.add(column.text)
         tolerance, allowing = claim.tolerance, claim.allowing
         if tolerance is not None and claim.compared is None and not claim.compares_all:
-            message = "this tolerance belongs to no column"
+            message = "the tolerance does not apply to a column"
             self._error("E130", message, tolerance.span, "write comparing [column] tolerance 0.01")
         if allowing is not None and allowing.value >= 1:
-            message = "all rows may differ: this can never fail"
+            message = "this can never fail: all rows may differ"
             self._error("E109", message, allowing.span, "write a share below 100%")
 
     def _two_datasets(self, dataset: nodes.Expression, reference: nodes.Expression) -> None:

@@ -98,7 +98,7 @@ class ArgumentChecker:
                 (ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES),
                 nodes.Truth() | nodes.Null(),
             ):
-                help_line = f"a column of this name is written in backticks: `{show(node)}`"
+                help_line = f"for a column of this name, write backticks: `{show(node)}`"
         self.error("E101", f"expected {argument.kind.value}", node.span, help_line)
 
     # Parameters
@@ -241,7 +241,7 @@ class ArgumentChecker:
                 self.used.add(item.text)
             elif isinstance(item, nodes.Name):
                 help_line = (
-                    "a list holds no null: in a predicate, write `or x is null` behind it"
+                    "a list cannot contain null: in a predicate, add `or x is null`"
                     if is_null_word(item)
                     else f'write strings in quotes: "{item.text}"'
                 )
@@ -262,8 +262,8 @@ class ArgumentChecker:
             case (nodes.Parameter(name=nodes.Name(text="dataset"), value=nodes.Name()),):
                 pass
             case _ if (where := node.where) is not None:
-                message = "the values of another dataset take no filter"
-                help_line = "write the filter behind the assertion, for the rows that are checked"
+                message = "the values of another dataset cannot be filtered"
+                help_line = "write the filter after the assertion, for the rows that are checked"
                 self.error("E121", message, where.span, help_line)
             case _:
                 message = "missing dataset for `values`"

@@ -15,7 +15,7 @@ from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.registry import Scan
 from dqx_airflow.values import MetricValue, Span
 
-_COMPARED = "compare metrics of both: num_rows(dataset a) == num_rows(dataset b) for each ..."
+_COMPARED = "compare a metric of both: num_rows(dataset a) == num_rows(dataset b) for each ..."
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class GroupChecker:
             listed = ", ".join([_example(len(for_each.columns)), "..."])
             self.arguments.error(
                 "W060",
-                "this cannot fail: only groups that have rows are judged",
+                "this can never fail: only groups with rows are judged",
                 for_each.span,
                 f"list the groups, as in `{columns} in [{listed}]`, or compare with another day",
             )
@@ -115,8 +115,8 @@ def _objections(claim: nodes.Claim) -> Iterator[tuple[str, Span, str | None]]:
         yield "a column is the same in every group", claim.span, "remove `for each ...`"
         return
     if isinstance(claim, nodes.Composite):
-        help_line = "write `for each ...` behind assertions of their own"
-        yield "several claims are judged together, of all rows", claim.span, help_line
+        help_line = "write a separate assertion with `for each ...` for each claim"
+        yield "several claims are judged together, for all rows", claim.span, help_line
         return
     if isinstance(claim, nodes.RowsMatch | nodes.ColumnsMatch):
         yield "two datasets are compared as a whole", claim.span, _COMPARED
@@ -135,7 +135,7 @@ def _objections(claim: nodes.Claim) -> Iterator[tuple[str, Span, str | None]]:
             case Scan.SCHEMA | Scan.LOG:
                 yield f"{name} is the same in every group", part.span, "remove `for each ...`"
             case _ if metric.is_of_texts:
-                help_line = "assert it of all rows, without `for each ...`"
+                help_line = "assert it for all rows, without `for each ...`"
                 yield f"{name} cannot be computed for each group", part.span, help_line
 
 

@@ -105,7 +105,7 @@ class MeasureChecker:
             help_line = f"it is short for {SHORTCUTS[name]}"
             self.arguments.error("E101", message, call.name.span, help_line)
         elif name in WITH_CONDITION:
-            message = f"`{name}` has no value of its own"
+            message = f"`{name}` is not a number"
             help_line = f"write {WITH_CONDITION[name]}"
             self.arguments.error("E101", message, call.name.span, help_line)
         else:
@@ -215,7 +215,7 @@ class MeasureChecker:
         for call in expressions_in(node):
             metric = METRICS.get(call.name.text) if isinstance(call, nodes.Call) else None
             if metric is not None and not metric.scan.has_dates:
-                message = f"`{metric.name}` has a value on the date of the run alone"
+                message = f"`{metric.name}` has a value only on the date of the run"
                 help_line = "compare it with a number"
                 self.arguments.error("E101", message, call.name.span, help_line)
 

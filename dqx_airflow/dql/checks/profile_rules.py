@@ -61,13 +61,13 @@ def _check_rule(
     matched = selection.of(selector)
     checks = selection.names("check")
     if selector.check is not None and selector.check.value not in checks:
-        message = f"there is no check '{selector.check.value}'"
+        message = f"unknown check '{selector.check.value}'"
         hint = did_you_mean(selector.check.value, checks)
         yield Diagnostic(message, selector.check.span, code="W002", help=hint)
     elif not matched:
         message = f"no assertion has the {selector.kind} '{selector.name.value}'"
         if selector.kind == "check":
-            message = f"there is no check with assertions named '{selector.name.value}'"
+            message = f"no check has assertions named '{selector.name.value}'"
         if selector.check is not None:
             message = f"check '{selector.check.value}' has no assertion '{selector.name.value}'"
         hint = did_you_mean(selector.name.value, selection.names(selector.kind))
@@ -122,8 +122,8 @@ def _check_scaled(
         return
     for assertion in (item for item in required[:_MOST_NAMED] if id(item) not in shares):
         yield Diagnostic(
-            f"times {exact_text(rule.factor)} little is left of {_name_of(assertion)}, "
-            "which is required",
+            f"the factor {exact_text(rule.factor)} nearly disables "
+            f"{_name_of(assertion)}, which is required",
             rule.span,
             code="W013",
             related=(Related(_place_of_requirement(assertion), "required here"),),

@@ -101,9 +101,9 @@ def _check_aggregate(text: str) -> None:
     if not isinstance(select, exp.Select) or any(
         value for key, value in select.args.items() if key not in ("expressions", "kind")
     ):
-        raise _RefusedSqlError("this is more than one expression")
+        raise _RefusedSqlError("expected a single expression")
     if len(select.expressions) != 1:
-        raise _RefusedSqlError("this is more than one expression")
+        raise _RefusedSqlError("expected a single expression")
     if select.find(exp.Subquery) or len(list(select.find_all(exp.Query))) > 1:
         raise _RefusedSqlError("a subquery in an aggregate expression: use query()")
     if select.find(exp.Window):

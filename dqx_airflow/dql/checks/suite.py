@@ -44,7 +44,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
         constants.setdefault(constant.name.text, settle_one(constant, constants))
     threshold = suite.availability_threshold
     if threshold is not None and threshold.value > 1:
-        diagnostics.append(Diagnostic("a share is at most 100%", threshold.span, code="E109"))
+        diagnostics.append(Diagnostic("a share cannot exceed 100%", threshold.span, code="E109"))
     for repeated in suite.repeated:
         message, help_line = "duplicate modifier", "remove one of them"
         diagnostics.append(Diagnostic(message, repeated, code="E013", help=help_line))
@@ -209,7 +209,7 @@ def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
     for annotation in assertion.annotations:
         yield from check_annotation(annotation, "assertion")
         if annotation.name.text == "max_groups" and assertion.for_each is None:
-            message = "'@max_groups' is about groups, and this assertion has none"
+            message = "'@max_groups' needs groups, but this assertion has none"
             help_line = "remove it, or write `for each column`"
             yield Diagnostic(message, annotation.name.span, code="E012", help=help_line)
     if assertion.name is not None:

@@ -23,9 +23,9 @@ def hint_without_where(name: str) -> str:
     if name == "query":
         return "write it in the SQL, as in SELECT count(*) FROM orders WHERE status = 'paid'"
     if name in METRICS and METRICS[name].scan is Scan.MATCH:
-        return "give the datasets filters of their own"
+        return "set a filter on each dataset"
     if name in METRICS and METRICS[name].scan is not Scan.FLAT:
-        return "remove it: it is the same whichever rows are chosen"
+        return "remove it: the result does not depend on the rows"
     if name in ROW_FUNCTIONS or name in QUANTIFIERS:
-        return "write it behind the assertion"
+        return "write it after the assertion"
     return f'write it in the metric: {name}(average(price, where status == "paid"))'

@@ -32,7 +32,7 @@ class Quantity(str, Enum):
     MEASURE = "a number in the unit of its column"
     TEXT = "a string"
     DATE = "a date"
-    TRUTH = "a truth value"
+    TRUTH = "true or false"
     UNKNOWN = "a value of unknown unit"
 
 

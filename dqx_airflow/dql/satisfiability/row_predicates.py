@@ -57,7 +57,7 @@ def check_filter(where: nodes.Expression, constants: Mapping[str, Range]) -> Ite
         empty = (trials for trials in reader.operands(tests) if True not in trials.truths(where))
         for trials in islice(empty, 1):
             guilty = _smallest(where, trials, lacking=True)
-            message, help_line = "no row can meet this filter", _advice(guilty, trials)
+            message, help_line = "no row can match this filter", _advice(guilty, trials)
             if isinstance(guilty, nodes.Junction) and guilty.span == guilty.right.span:
                 help_line = "it contradicts the filter around it: correct one of them"
             yield Diagnostic(message, guilty.span, code="E104", help=help_line)

@@ -97,7 +97,7 @@ def arguments_of(tokens: Sequence[Token], opening: int) -> Iterator[Sequence[Tok
 
 def _objection(use: _Use) -> str | None:
     if len(use.pattern) != 1 or use.pattern[0].kind != "string":
-        return "a pattern in SQL must be a literal, so that its run time is bounded"
+        return "a pattern in SQL must be a literal, because its run time must be bounded"
     pattern = use.pattern[0].value
     if pattern in _formats():
         return None

@@ -67,8 +67,8 @@ def _objection(name: str, arguments: Sequence[Sequence[Token]]) -> str | None:
     elif name in _FOLDS:
         if len(arguments) > 1 and not _is_scalar(arguments[1]):
             return (
-                f"{name}() must begin with a number, a date or a boolean: a string or an array "
-                "might double with each item"
+                f"{name}() must begin with a number, a date or a boolean: "
+                "a string or an array could double with each item"
             )
         return None
     elif name in _FORMATS:

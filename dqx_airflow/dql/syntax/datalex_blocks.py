@@ -168,7 +168,7 @@ class _BlockReader:
         near = nearest(key.text, KNOWN_SETTINGS)
         # An unknown setting is no mistake, but a misspelled one would go unnoticed.
         if key.text not in KNOWN_SETTINGS and near is not None and near not in settings:
-            message = f"'{key.text}' is unknown here"
+            message = f"unknown key '{key.text}'"
             help_line = f"did you mean '{near}'?"
             self.found.append(Diagnostic(message, key.span, help=help_line, is_mild=True))
 
@@ -255,7 +255,7 @@ class _BlockReader:
             depth += {"{": 1, "}": -1}.get(self._peek().text, 0)
             self.position += 1
         if depth:
-            self._refuse(self.end, "}", f"the section '{key.text}' is not closed")
+            self._refuse(self.end, "}", f"unclosed section '{key.text}'")
 
     def _skip_to_block(self) -> None:
         self.position += 1

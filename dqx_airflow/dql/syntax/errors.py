@@ -67,7 +67,7 @@ _SIGNS_ELSEWHERE = (
     (r"", r"=>", "COMPARATOR", "write `>=`"),
     (r"", r"=<", "COMPARATOR", "write `<=`"),
     (r"", r"=~|~|rlike|regexp", "LIKE", "write `matches`"),
-    (r"", r"ilike", "LIKE", "write `lower(column) like`, and the pattern in lower case"),
+    (r"", r"ilike", "LIKE", "write `lower(column) like`, with the pattern in lower case"),
     (r"", r"like|rlike|ilike|regexp", "COMPARATOR", _ROWS),
     (r"\bmatches\s*", r'"', "", _ROWS),
     (r"\bis\s+(not\s+)?", r"(?i:null)\b", "NONE", f"write `None` for a metric; {_ROWS}"),
@@ -80,10 +80,15 @@ _SIGNS_ELSEWHERE = (
     (r"", r"&", "AND", "write `and`"),
     (r"", r"\|", "OR", "write `or`"),
     (r"", r"(?i:and|or)\b|&|\|", "ASSERT", "write a separate `assert`"),
-    (r"\*", r"\*", "", "there is no power: write a product, `x * x`"),
-    (r"", r"\^", "STAR", "there is no power: write a product, `x * x`"),
-    (r"(\)|\b[A-Za-z_]\w*)\s*", r"%\s*[\w(]", "STAR", 'there is no remainder: use `sql("a % b")`'),
-    (r"", r";", "", "remove it: an assertion has no terminator"),
+    (r"\*", r"\*", "", "DQL has no power operator: write a product, `x * x`"),
+    (r"", r"\^", "STAR", "DQL has no power operator: write a product, `x * x`"),
+    (
+        r"(\)|\b[A-Za-z_]\w*)\s*",
+        r"%\s*[\w(]",
+        "STAR",
+        'DQL has no remainder operator: use `sql("a % b")`',
+    ),
+    (r"", r";", "", "remove it: statements need no terminator"),
 )
 """The text before an error and at its position, the terminal required there, and the message."""
 

@@ -47,7 +47,7 @@ def read_source(path: Path, name: str) -> SourceFile | Unreadable:
     except (FileNotFoundError, NotADirectoryError):
         return Unreadable(Diagnostic("file not found", start, code="E010"), is_missing=True)
     except (OSError, ValueError) as error:
-        message = f"this file cannot be read: {getattr(error, 'strerror', None) or error}"
+        message = f"cannot read this file: {getattr(error, 'strerror', None) or error}"
         return Unreadable(Diagnostic(message, start, code="E010"))
     return source_of(content, name)
 

@@ -160,8 +160,8 @@ class Promoter:
 
 _OWN_PLACE = "promote to a separate location"
 _SLICE = (
-    'say by promote_slice which rows are those of this task, as promote_slice={"store": "zurich"}, '
-    "or give each a target of its own"
+    "set promote_slice to the values of the rows of this task, as in "
+    'promote_slice={"store": "zurich"}, or give each task a separate target'
 )
 _SAME_SLICES = "give the same columns in promote_slice, or promote to a separate location"
 

@@ -125,8 +125,8 @@ def _differing(
     except Exception as error:
         reason = explain(error) if isinstance(error, PySparkException) else type(error).__name__
         reason = without_values(reason) if plan.masked else reason
-        _log.warning("no failing rows of dataset '%s': %s", fault.request.dataset, reason)
-        return _Sample(note=f"no failing rows are shown: {reason}")
+        _log.warning("cannot show failing rows of dataset '%s': %s", fault.request.dataset, reason)
+        return _Sample(note=f"failing rows cannot be shown: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ class _Sampler:
 
     def failed(self, faults: Sequence[FailingRows], reason: str) -> dict[FailingRows, _Sample]:
         reason = without_values(reason) if self.dataset.ref.masked else reason
-        _log.warning("no failing rows of dataset '%s': %s", self.dataset.ref.name, reason)
-        return dict.fromkeys(faults, _Sample(note=f"no failing rows are shown: {reason}"))
+        _log.warning("cannot show failing rows of dataset '%s': %s", self.dataset.ref.name, reason)
+        return dict.fromkeys(faults, _Sample(note=f"failing rows cannot be shown: {reason}"))
 
     def _matching(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
         """Rows that match the conditions of the faults, in one pass.

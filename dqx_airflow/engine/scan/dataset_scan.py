@@ -177,7 +177,7 @@ def _answer_from_log(
         ask = dataset.log.committed_at if dataset.log is not None else dataset.last_commit
         committed = ask() if ask is not None else None
         if committed is None:
-            unknown = "its log tells no commit that changed the data of its newest version"
+            unknown = "its log has no commit that changed the data of its newest version"
             reason = "it is not a Delta table" if ask is None else unknown
             scanned.failures[request] = f"dataset '{dataset.ref.name}': {reason}"
         else:

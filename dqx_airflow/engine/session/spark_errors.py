@@ -53,7 +53,7 @@ def spark_failures() -> Iterator[None]:
         if _is_about_the_cluster(error):
             raise SparkError(
                 f"Spark was lost: {grpc_details(error) or first_line(error)}",
-                "its log says why; start it again where it is down, and run the gate again",
+                "check its log for the cause, restart it if it is down, and rerun the gate",
             ) from error
         raise
 

@@ -71,7 +71,7 @@ def _stored(kind: pa.DataType) -> DataType:
     if kind in _UNSIGNED:
         return StructType.fromDDL(f"c {_UNSIGNED[kind]}")[0].dataType
     if any(map(_is_unreadable, _parts(kind))):
-        raise ValueError(f"{kind} is not read in parts")
+        raise ValueError(f"{kind} cannot be read in parts")
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 

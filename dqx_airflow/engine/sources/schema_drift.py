@@ -30,7 +30,7 @@ MOST_FILES = 100
 """The maximum number of files to compare, newest first: columns change over time."""
 
 _FIRST = (
-    "files of the date have it, and the first file, from which Spark takes the columns, does not; "
+    "files of the date have it, but the first file, which defines the columns, does not; "
     "set the option mergeSchema"
 )
 _CHOOSE_FILES = ("modifiedafter", "modifiedbefore", "pathglobfilter")

@@ -80,7 +80,7 @@ def _objection(
     except OSError:
         return None
     if (kind := left_compression(head)) is not None:
-        return f"holds {kind} data, which its name does not say", COMPRESSION_HINT
+        return f"contains {kind} data, but its name does not have that suffix", COMPRESSION_HINT
     if needs_line and len(head) < _MOST_BYTES and not head.removeprefix(codecs.BOM_UTF8).strip():
         return "has no header: it is empty", "remove it, or write the header"
     name = codecs.lookup(encoding).name
@@ -89,7 +89,7 @@ def _objection(
     )
     if mark is not None and name in ("utf-8", "iso8859-1", "cp1252", "ascii"):
         return (
-            f"is {mark}, as its first bytes say, and would be read as {encoding}",
+            f"starts with a {mark} byte order mark, but would be read as {encoding}",
             f'set the options encoding="{mark}" and multiLine="true"',
         )
     try:

@@ -74,7 +74,7 @@ COLUMNS = (
         "commit_age",
         (),
         MetricUnit.SECONDS,
-        "The time since the last commit of the Delta table that changed its data.",
+        "The time since the last commit that changed the data of the Delta table.",
         "assert commit_age() <= 1 day",
         lambda _: (),
         scan=Scan.LOG,

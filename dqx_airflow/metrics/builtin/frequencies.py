@@ -205,8 +205,8 @@ FREQUENCIES = (
         "entropy",
         (ANY,),
         MetricUnit.NUMBER,
-        "Shannon's entropy of the values, by the natural logarithm, NULL ignored: 0 if all values"
-        " are equal, `log(n)` for `n` values that are equally common.",
+        "Shannon entropy of the values with the natural logarithm, NULL ignored: 0 if all "
+        "values are equal, `log(n)` for `n` equally common values.",
         "assert entropy(country) > 1.5",
         _entropy,
         value=_entropy_of,
@@ -217,8 +217,8 @@ FREQUENCIES = (
         "mode",
         (ORDERED,),
         MetricUnit.COLUMN,
-        "The most common value of the column, NULL ignored; of equally common values, the"
-        " smallest.",
+        "The most common value of the column, NULL ignored; the smallest one if several are "
+        "equally common.",
         'assert mode(status) == "paid"',
         _mode,
         in_python=_most_common,
@@ -233,8 +233,8 @@ FREQUENCIES = (
             Argument("values", ArgumentKind.LITERALS),
         ),
         MetricUnit.VALUES,
-        "How many of the `n` most common values, and those that are as common as the last of them,"
-        " are not in the list.",
+        "How many of the `n` most common values are not in the list. Values as common as the "
+        "last of them count too.",
         'assert most_common(status, 2) in ["paid", "open", "closed"]',
         _unlisted,
         value=lambda _, results: results[0] if results[1] else None,

@@ -48,8 +48,8 @@ MATCHING = (
         "missing_count",
         (_KEYS,),
         MetricUnit.DIFFERENCES,
-        "The number of rows of the other dataset whose key this dataset lacks. A key that occurs"
-        " more often there counts as often as it is missing here.",
+        "The number of rows of the other dataset whose key is missing in this dataset. A "
+        "repeated key counts once for each row that is missing here.",
         "assert missing_count(order_id, dataset raw_orders) == 0",
         lambda _: (),
         value=_count(0),
@@ -61,8 +61,8 @@ MATCHING = (
         "extra_count",
         (_KEYS,),
         MetricUnit.DIFFERENCES,
-        "The number of rows of this dataset whose key the other one lacks. A key that occurs more"
-        " often here counts as often as it is missing there.",
+        "The number of rows of this dataset whose key is missing in the other one. A repeated "
+        "key counts once for each row that is missing there.",
         "assert extra_count([order_id, line], dataset raw_orders) == 0",
         lambda _: (),
         value=_count(1),
@@ -74,8 +74,8 @@ MATCHING = (
         "changed_count",
         (_KEYS, _COMPARED),
         MetricUnit.DIFFERENCES,
-        "The number of rows whose key both datasets have, and whose values in the compared columns"
-        " differ by more than the tolerance.",
+        "The number of rows whose key is in both datasets, but whose values in the compared "
+        "columns differ by more than the tolerance.",
         "assert changed_count(order_id, [amount, status], dataset raw_orders, tolerance 0.01) == 0",
         lambda _: (),
         value=_count(2),
@@ -113,7 +113,7 @@ MATCHING = (
         "column_mismatch_count",
         (),
         MetricUnit.COLUMNS,
-        "The number of columns that one of the datasets lacks, or that have another type there.",
+        "The number of columns that are missing in one of the datasets or differ in type.",
         "assert columns of orders match raw_orders",
         lambda _: (),
         empty=0,

@@ -76,8 +76,9 @@ def _counting(name: str, op: str, doc: str, example: str) -> Metric:
         name,
         (ORDERED,),
         MetricUnit.ROWS,
-        f"{doc} in the order of `order_by`, NULL ignored. Rows that are equal in `order_by` come as"
-        " they should; a value without `order_by` has no place, and then there is no result.",
+        f"{doc} in the order of `order_by`, NULL ignored. Rows with the same `order_by` never"
+        " count as a decrease or an increase. If a row with a value has no `order_by`,"
+        " the metric has no value.",
         example,
         _steps(op),
         value=_counted_steps,
@@ -149,19 +150,19 @@ SEQUENCES = (
     _counting(
         "decrease_count",
         "<",
-        "The number of rows with a smaller value than the row before,",
+        "The number of rows with a smaller value than the previous row,",
         "assert decrease_count(meter_reading, order_by read_at) == 0",
     ),
     _counting(
         "increase_count",
         ">",
-        "The number of rows with a larger value than the row before,",
+        "The number of rows with a larger value than the previous row,",
         "assert increase_count(stock, order_by sold_at) == 0",
     ),
     _counting(
         "unchanged_count",
         "=",
-        "The number of rows with the same value as the row before,",
+        "The number of rows with the same value as the previous row,",
         "assert unchanged_count(temperature, order_by measured_at) < 100",
     ),
     Metric(
@@ -175,8 +176,8 @@ SEQUENCES = (
             ),
         ),
         MetricUnit.MISSING,
-        "How many values are missing between the smallest and the largest one, NULL ignored. They"
-        " are one `step` apart: 1, or 1 day, unless you write another one.",
+        "How many values are missing between the smallest and the largest one, NULL ignored. "
+        "Values are one `step` apart; the default is 1, or 1 day.",
         "assert gap_count(invoice_number) == 0",
         _gap_aggregates,
         value=_gaps_of,

@@ -236,8 +236,8 @@ VALUES = (
         "average",
         (NUMBER_OR_TRUTH,),
         MetricUnit.COLUMN,
-        "The mean of the column, NULL ignored; exact for whole numbers and decimals. Of booleans it"
-        " is the share of true.",
+        "The mean of the column, NULL ignored; exact for whole numbers and decimals. For "
+        "booleans, the share of true values.",
         "assert average(price) > 0",
         _sum_and_count,
         value=lambda _, results: apply("/", results),
@@ -249,7 +249,7 @@ VALUES = (
         (NUMBER_OR_TRUTH,),
         MetricUnit.COLUMN,
         "The sum of the column, NULL ignored; exact for whole numbers and decimals, with up to 38"
-        " digits. Of booleans it is the number of true.",
+        " digits. For booleans, the number of true values.",
         "assert sum(revenue) is positive",
         _sum_and_count,
         in_python=_total,
@@ -299,8 +299,8 @@ STATISTICS = (
         "max_z_score",
         (NUMBER,),
         MetricUnit.NUMBER,
-        "The largest distance of a value from the mean, in sample standard deviations; no value"
-        " where the column does not vary.",
+        "The largest distance of a value from the mean, in sample standard deviations; no "
+        "value if all values are equal.",
         "assert max_z_score(price) < 4",
         _z_scores,
         value=_largest_z_score,
@@ -322,8 +322,8 @@ STATISTICS = (
         "median",
         (NUMBER,),
         MetricUnit.COLUMN,
-        "The value in the middle of the column, NULL ignored; of an even number of values, the mean"
-        " of the two in the middle.",
+        "The middle value of the column, NULL ignored; for an even number of values, the mean "
+        "of the middle two.",
         "assert median(latency_ms) < 200",
         lambda arguments: (Aggregate(f"percentile({quoted_column(arguments)}, 0.5)"),),
         in_python=lambda column: _percentile(column, Fraction(1, 2)),
@@ -344,7 +344,7 @@ STATISTICS = (
         "correlation",
         (NUMBER, NUMBER),
         MetricUnit.SHARE,
-        "Pearson's correlation of two columns; no value where one of them does not vary.",
+        "Pearson's correlation of two columns; no value if all values of a column are equal.",
         "assert correlation(distance, air_time) > 0.9",
         _correlation,
         # Rounding may carry it slightly beyond 1.

@@ -59,9 +59,13 @@ _MODEL_REMARKS = (
 def _read(reading: ClauseReader) -> Contract:
     root = reading.root
     reading.documented_keys(root, *_DESCRIBED)
-    reading.documented(root.get("definitions"), "a definition: holds where a field refers to it")
-    reading.documented(root.get("examples"), "examples of the data")
-    reading.unsupported(root.get("schema"), "deprecated, and in another language: write models")
+    reading.documented(
+        root.get("definitions"), "a definition: applies wherever a field refers to it"
+    )
+    reading.documented(root.get("examples"), "example data")
+    reading.unsupported(
+        root.get("schema"), "deprecated, and not in the language of the specification: write models"
+    )
     info = reading.mapping(root, "info")
     reading.one_of(info, "status", _STATUS)
     contact = reading.mapping(info, "contact")
@@ -133,7 +137,7 @@ def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Mode
         for column, column_node in (fields.entries.items() if fields is not None else ())
     )
     if not columns:
-        reading.documented(node.get("fields"), "names no field")
+        reading.documented(node.get("fields"), "does not name a field")
     paths = tuple(column.path for column in columns)
     placed = tuple(read_quality(reading, node, None, around.sql_dialect, paths))
     rules = (*_primary_key(reading, keys), *_closed(reading, node), *_of_the_model(placed, columns))

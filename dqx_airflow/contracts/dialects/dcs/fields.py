@@ -111,7 +111,7 @@ def _read(
         return item
     reading, node = around.reading, around.reading.resolved(written)
     reading.documented_keys(node, *_REMARKS, "domain", "name")
-    reading.documented_keys(node, "pii", "classification", reason="decides what is masked")
+    reading.documented_keys(node, "pii", "classification", reason="determines what is masked")
     item = _typed(around, node, _described(reading, node, item))
     rules = (
         *_type_rules(reading, node, item),
@@ -205,7 +205,7 @@ def _physical_type(around: FieldContext, node: Mapping) -> str | None:
         return None
     known = spark_type_of(written)
     if known is None and config is not None:
-        around.reading.unsupported(config.get("databricksType"), "not a type of Spark")
+        around.reading.unsupported(config.get("databricksType"), "not a Spark type")
     return known
 
 
@@ -240,11 +240,15 @@ def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[R
         case "null":
             yield reading.rule("type", MetricRule("count", (item.path,), _NONE), said)
         case "object" | "record" | "struct" if item.type == "any":
-            reading.documented(said, "an object of any fields: a struct, a map or JSON holds it")
+            reading.documented(
+                said, "an object with arbitrary fields: a struct, a map or JSON can contain it"
+            )
         case "variant":
-            reading.documented(said, "a column of any type holds it")
+            reading.documented(said, "a column of any type can contain it")
         case "json":
-            reading.unsupported(said, "a text, a struct or a variant: no type can be checked")
+            reading.unsupported(
+                said, "may be a string, a struct or a variant, so no type can be checked"
+            )
         case "time":
             yield reading.rule("type", OfType(), said)
             yield reading.rule("format", OfFormat("time"), said)
@@ -280,7 +284,7 @@ def _references(around: FieldContext, node: Mapping, item: Field) -> Iterator[Ru
     # A model of this contract may have nested fields; elsewhere, a name may have several parts.
     dataset, _, other = (first, ".", rest) if first in around.models else written.rpartition(".")
     if not dataset or not other:
-        around.reading.unsupported(said, "names no model and field: write `model.field`")
+        around.reading.unsupported(said, "does not name a model and a field: write `model.field`")
         return
     columns = ".".join(map(column_path, other.split(".")))
     yield around.reading.rule("references", Refers((item.path,), dataset, (columns,)), said)
@@ -310,14 +314,14 @@ def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     if accepted:
         yield reading.rule("enum", OneOf(accepted), said)
     else:
-        reading.unsupported(said, "permits nothing: write the values")
+        reading.unsupported(said, "permits no value: list the values")
 
 
 def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
     said, name = node.get("format"), (reading.text(node, "format") or "").lower()
     name = _FORMATS.get(name, name)
     if family is Family.TIME:
-        reading.documented(said, "says the type once more")
+        reading.documented(said, "repeats the type")
     elif family not in (None, Family.TEXT):
         _refuse_keys(reading, node, ("format",), "texts")
     elif name in TEXT_FORMATS:
@@ -336,7 +340,7 @@ def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> 
         if count is not None and count == int(count):
             yield reading.rule(rule_name, Length(op, int(count)), node.get(key))
         else:
-            reading.unsupported(node.get(key), "no whole number")
+            reading.unsupported(node.get(key), "not a whole number")
 
 
 def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
@@ -348,7 +352,7 @@ def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -
         if bound is not None:
             yield reading.rule(rule_name, Bound(op, bound), node.get(key))
         else:
-            reading.unsupported(node.get(key), "no number that others compare with")
+            reading.unsupported(node.get(key), "not a number that values can be compared with")
     precision, scale = reading.number(node, "precision"), reading.number(node, "scale")
     if precision is not None or scale is not None:
         digits = Digits(int(precision or LONGEST_DECIMAL), int(scale or 0))
@@ -357,4 +361,4 @@ def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -
 
 def _refuse_keys(reading: ClauseReader, node: Mapping, keys: Iterable[str], of_what: str) -> None:
     for key in keys:
-        reading.unsupported(node.get(key), f"the specification has it for {of_what} alone")
+        reading.unsupported(node.get(key), f"the specification defines it only for {of_what}")

@@ -18,21 +18,23 @@ PlacedRule: TypeAlias = "tuple[str, str | None, Rule]"
 """A rule with its model and column; the column is None for a rule about the model."""
 
 _ABOUT = "checks for "
-_IN_A_FILE = "checks in another file are not read: write them here"
+_IN_A_FILE = "checks in another file are not read: move them here"
 
 
 def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iterator[PlacedRule]:
     """The rules of the checks; the rest is unsupported."""
     quality = reading.root.get("quality")
     if not isinstance(quality, Mapping):
-        reading.unsupported(quality, "no quality: move it to models.<model>.quality, as a list")
+        reading.unsupported(
+            quality, "not a valid quality section: move it to models.<model>.quality, as a list"
+        )
         return
     written = reading.text(quality, "type") or ""
     kind = slug(written)
     if kind not in _TRANSLATORS:
-        reading.unsupported(quality, f"DQL has no counterpart to quality of type '{written}'")
+        reading.unsupported(quality, f"DQL has no counterpart for quality of type '{written}'")
         return
-    reading.documented_keys(quality, "type", "description", reason="how the checks are written")
+    reading.documented_keys(quality, "type", "description", reason="the format of the checks")
     said = quality.get("specification")
     top = _parsed(said)
     if said is None or not isinstance(top, Mapping) or "$ref" in top.entries:
@@ -86,7 +88,7 @@ def _translated(kind: str, check: Node, model: Model) -> Translation | str:
 
 def _expectation(check: object) -> Translation | str:
     if not isinstance(check, dict):
-        return "no expectation: it has to be a mapping"
+        return "not an expectation: write a mapping"
     return great_expectations.translate(check, None)
 
 

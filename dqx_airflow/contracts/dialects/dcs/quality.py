@@ -39,7 +39,7 @@ _ENGINES = {
 _OF_A_FIELD = (Presence, Required, *VALUE_DEMANDS)
 """Demands that do not name their column."""
 _IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
-_NO_THRESHOLD = "it has no threshold: write mustBe, mustBeLessThan or another one"
+_NO_THRESHOLD = "it has no threshold: add one, such as mustBe or mustBeLessThan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ def read_quality(
     for node in reading.mappings(owner, "quality"):
         rule = _Rule(reading, node, column, fields, sql_dialect)
         for key in _REMARKS:
-            reading.documented(node.get(key), "what a rule is called and said to be")
+            reading.documented(node.get(key), "the name and description of a rule")
         if severity_of(rule.text("severity")) is None:
-            hint = "no severity that is known: write critical, error, warning or info"
+            hint = "unknown severity: write critical, error, warning or info"
             reading.not_understood(node.get("severity"), hint, "E422")
         readers = {"text": _text, "sql": _sql, "library": _library, "custom": _custom}
         if rule.kind in readers:
@@ -93,7 +93,9 @@ def read_quality(
 
 
 def _text(rule: _Rule) -> Iterable[Placed]:
-    rule.reading.documented(rule.node.get("description"), "in words alone: no rule is made of it")
+    rule.reading.documented(
+        rule.node.get("description"), "a description in words: no rule can be derived"
+    )
     return ()
 
 
@@ -105,7 +107,7 @@ def _sql(rule: _Rule) -> Iterable[Placed]:
         dialect = sql_dialect_of(written) if written is not None else rule.sql_dialect
     except KeyError:
         hint = did_you_mean(str(written), SQL_DIALECTS)
-        return _refused(rule, f"the dialect '{written}' of SQL is not known", "E422", hint)
+        return _refused(rule, f"unknown SQL dialect '{written}'", "E422", hint)
     compared = conditions(yaml_document.plain(rule.node))
     if isinstance(compared, str):
         return _refused(rule, compared)
@@ -125,7 +127,7 @@ def _custom(rule: _Rule) -> Iterable[Placed]:
     key = "specification" if "specification" in rule.node.entries else "implementation"
     translate = _ENGINES.get(slug(engine))
     if translate is None:
-        reason = f"DQL has no counterpart to rules of the engine '{engine}'"
+        reason = f"DQL has no counterpart for rules of the engine '{engine}'"
         meant = slip_of(engine, ["soda", "great-expectations"])
         code, hint = ("E422", f"did you mean '{meant}'?") if meant else (None, None)
         return _refused(rule, reason, code, hint)
@@ -151,7 +153,7 @@ def _rules(rule: _Rule, translation: Translation | str, *keys: str) -> Iterable[
         return _refused(rule, f"the model has no top-level field {translation.column}")
     of_a_field = [isinstance(demand, _OF_A_FIELD) for demand in translation.demands]
     if _IN_ARRAY.search(translation.column or "") and not all(of_a_field):
-        return _refused(rule, "what is in an array or a map is not counted over all rows")
+        return _refused(rule, "the items of an array or a map are not counted over all rows")
     reading, carrying = rule.reading, list[Node]()
     for key, entry in rule.node.entries.items():
         if key in keys or (is_threshold(key) and "engine" not in rule.node.entries):

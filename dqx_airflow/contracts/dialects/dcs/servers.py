@@ -53,7 +53,7 @@ _PLACES = ("location", "path", "topic", "stream")
 
 def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Server]:
     """The servers; data cannot violate anything about them."""
-    reading.documented(servers, "where the data is found")
+    reading.documented(servers, "the location of the data")
     for name, entry in servers.entries.items() if servers is not None else ():
         if not isinstance(entry.node, Mapping):
             continue

@@ -18,11 +18,11 @@ _LEEWAY = 0.1
 """The allowed difference between an interval in words and that of a cron expression: months
 vary."""
 _OF_OPERATIONS = {
-    "availability": "about the system, not about the data",
-    "support": "about people, not about the data",
-    "backup": "about copies of the data",
+    "availability": "concerns the system, not the data",
+    "support": "concerns people, not the data",
+    "backup": "concerns copies of the data",
 }
-_NO_FIELD = "no such field"
+_NO_FIELD = "field not found"
 
 Place: TypeAlias = "tuple[Model, str]"
 """A column of a model."""
@@ -63,7 +63,7 @@ class _Levels:
             for item in model.fields
             if (item.type or "").startswith("timestamp")
         ]
-        return columns[0] if len(columns) == 1 else "of which model? add a timestampField"
+        return columns[0] if len(columns) == 1 else "the model is ambiguous: add a timestampField"
 
     def seconds(self, level: Mapping, key: str) -> float | str:
         """The duration at a key, or why there is none."""
@@ -114,7 +114,9 @@ def _freshness(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
 def _retention(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
     keys = ("period", "timestampField")
     if levels.reading.truth(level, "unlimited"):
-        levels.reading.documented_keys(level, "unlimited", *keys, reason="data is kept for ever")
+        levels.reading.documented_keys(
+            level, "unlimited", *keys, reason="unlimited: the data is never deleted"
+        )
         return
     levels.reading.documented_keys(level, "unlimited", reason="demands nothing")
     yield from _age(levels, level, keys, "retention", Retained)
@@ -163,11 +165,17 @@ def _frequency(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
     seconds = interval_s(written) if written is not None else None
     of_cron = cron_interval_s(cron) if cron is not None else None
     if seconds is None:
-        levels.refuse(level, ["interval"], "no interval: write daily, hourly or `15 minutes`")
+        levels.refuse(level, ["interval"], "not an interval: write daily, hourly or `15 minutes`")
     if of_cron is None:
-        levels.refuse(level, ["cron"], "no cron expression of five fields that says how often")
+        levels.refuse(
+            level, ["cron"], "not a cron expression with five fields that sets an interval"
+        )
     elif seconds is not None and abs(seconds - of_cron) > _LEEWAY * seconds:
-        levels.refuse(level, ["interval", "cron"], "the interval and the cron contradict")
+        levels.refuse(
+            level,
+            ["interval", "cron"],
+            "the interval and the cron expression contradict each other",
+        )
         return
     nodes = (
         level.get("interval") if seconds is not None else None,

@@ -151,11 +151,11 @@ def _model(reading: ClauseReader, top: Mapping) -> Model:
     layout = reading.mapping(top, "format")
     location = reading.text(layout, "table_name")
     reading.documented_keys(layout, "table_name", reason="the table of the contract")
-    stored = "how the table is stored: no value depends on it"
+    stored = "a storage setting: it does not affect values"
     reading.documented_keys(
         layout, "storage", "partition_by", "z_order_by", "v_order", reason=stored
     )
-    reading.documented_keys(layout, "rls_policy", reason="who may see which rows")
+    reading.documented_keys(layout, "rls_policy", reason="access rules for rows")
     reading.one_of(layout, "storage", (*FORMATS, "hudi"))
     schema = reading.mapping(top, "schema")
     name = (location or reading.text(top, "id") or "data").rpartition(".")[2]
@@ -189,10 +189,12 @@ def _check_layout(reading: ClauseReader, layout: Mapping | None, fields: list[Fi
         for node in reading.items(layout, key):
             column = getattr(node, "text", "")
             if column not in names:
-                reason = f"{key} names '{column}', which is not a column of the schema"
+                reason = f"{key} lists '{column}', which is not a column of the schema"
                 reading.mistaken(node, "W037", reason, did_you_mean(column, names))
     convention = reading.text(layout, "naming_convention")
-    reading.documented_keys(layout, "naming_convention", reason="how the columns are named")
+    reading.documented_keys(
+        layout, "naming_convention", reason="the naming convention of the columns"
+    )
     if layout is None or convention is None:
         return
     form = _CONVENTIONS.get(convention.strip().lower().replace("-", "_"))
@@ -235,8 +237,10 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
         classification=classification,
     )
     reading.documented_keys(column, "semantic", "description", "unit")
-    reading.documented_keys(column, "default", reason="the producer fills it in")
-    reading.documented_keys(column, "pii_classification", reason="decides which values are masked")
+    reading.documented_keys(column, "default", reason="filled by the producer")
+    reading.documented_keys(
+        column, "pii_classification", reason="determines which values are masked"
+    )
     spark_type = spark_type_of(item.written_type) if item.written_type else None
     if spark_type is None:
         report_unknown_type(reading, column, "type")
@@ -285,7 +289,7 @@ def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Rule | No
     node, written = column.get("precision"), reading.text(column, "precision")
     match = _DECIMALS.fullmatch(written) if written is not None else None
     if match is None:
-        reading.unsupported(node, "no number of digits: write it as `2 decimals`")
+        reading.unsupported(node, "not a number of digits: write it as `2 decimals`")
         return None
     return reading.rule("digits", Digits(most_digits(item.type), int(match[1])), node)
 
@@ -294,7 +298,7 @@ def _foreign_key(reading: ClauseReader, column: Mapping, item: Field) -> Rule | 
     node = column.get("foreign_key")
     table, _, other = (reading.text(column, "foreign_key") or "").strip().rpartition(".")
     if not table or not other:
-        reading.unsupported(node, "names no table and column: write `schema.table.column`")
+        reading.unsupported(node, "does not name a table and a column: write `schema.table.column`")
         return None
     return reading.rule("references", Refers((item.path,), table, (column_path(other),)), node)
 

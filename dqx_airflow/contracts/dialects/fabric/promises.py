@@ -28,7 +28,7 @@ PlacedRule: TypeAlias = "tuple[str | None, Rule]"
 """A rule with its column; None for a rule about the table."""
 
 
-_SAY_CLOCK = "name it: `measured_as: max(column) vs now()`"
+_SAY_CLOCK = "name the column: `measured_as: max(column) vs now()`"
 
 
 _AGE = re.compile(r"\s*max\(\s*`?([^`()]+?)`?\s*\)\s+vs\s+now\(\)\s*", re.IGNORECASE)
@@ -98,7 +98,7 @@ def _uniqueness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
 def _accuracy(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
     predicate = reading.text(entry, "rule")
     if predicate is None:
-        reading.unsupported(entry, "it needs a `rule`, a predicate of SQL")
+        reading.unsupported(entry, "it needs a `rule`, a SQL predicate")
         return
     if match := _IN_TABLE.fullmatch(predicate):
         column, other, table = match.groups()
@@ -118,7 +118,7 @@ def _freshness(
     nodes = freshness.get("max_age_minutes"), freshness.get("measured_as")
     if clock is None and nodes[1] is not None:
         for node in nodes:
-            reading.unsupported(node, f"the age of which column? {_SAY_CLOCK}")
+            reading.unsupported(node, f"the column is ambiguous: {_SAY_CLOCK}")
         return
     yield clock, reading.rule("freshness", Fresh(clock, minutes * MINUTE_S), *nodes)
 
@@ -134,11 +134,11 @@ def _volume(
     for key, days in (("alert_band", _WEEK_DAYS), ("alert_if_outside_band", 1)):
         band = _band(volume.get(key))
         if band is None:
-            reading.unsupported(volume.get(key), "no band: write it as [0.5, 2.0] or 0.5..2.0")
+            reading.unsupported(volume.get(key), "not a band: write [0.5, 2.0] or 0.5..2.0")
         else:
             demand = Volume(*band, baseline, days if baseline is not None else _WEEK_DAYS)
             yield None, reading.rule("volume", demand, volume.get(key), baseline_node)
-    reading.documented(baseline_node, "bounds nothing without an `alert_band`")
+    reading.documented(baseline_node, "has no effect without an `alert_band`")
     low, high = (
         reading.number(volume, key) for key in ("trough_rows_per_hour", "peak_rows_per_hour")
     )
@@ -176,7 +176,11 @@ def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]
     """The delays: `x-bronze_landing: {from: event_ts, to: landed_at}` names the two columns of
     `bronze_landing_p99_minutes`."""
     reading.documented_keys(
-        sla, "incident_response", "incident_runbook", "business_hours", reason="shown in failures"
+        sla,
+        "incident_response",
+        "incident_runbook",
+        "business_hours",
+        reason="shown when a rule fails",
     )
     for key, entry in sla.entries.items() if sla is not None else ():
         if (match := _DELAY.fullmatch(key)) is None:
@@ -188,10 +192,12 @@ def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]
         digits = match["percentile"]
         share = 1.0 if digits == "100" else float(f"0.{digits:0>2}")  # p99, p999
         if source is None or processed is None:
-            reason = f"a delay between which columns? add `{named}: {{from: ..., to: ...}}`"
+            reason = (
+                f"the two columns of the delay are unknown: add `{named}: {{from: ..., to: ...}}`"
+            )
             reading.unsupported(entry.node, reason)
         elif most is None or most <= 0 or share <= 0:
-            reading.unsupported(entry.node, "no number of minutes above 0")
+            reading.unsupported(entry.node, "not a number of minutes above 0")
         else:
             ends = column_path(source), column_path(processed)
             demand = Prompt(*ends, most * _UNITS_S[match["unit"]], share)

@@ -37,7 +37,7 @@ def translate(rule: Mapping[str, Any], column: str | None) -> Translation | str:
     if isinstance(compared, str):
         return compared
     if not compared:
-        return "it has no threshold: write mustBe, mustBeLessThan or another one"
+        return "it has no threshold: add one, such as mustBe or mustBeLessThan"
     unit = str(rule.get("unit") or "rows")
     if unit not in _UNITS:
         return f"unknown unit '{unit}': there is rows and percent"
@@ -88,7 +88,7 @@ def _invalid_values(
     if isinstance(pattern, str):
         demands.append(Pattern(pattern))
     if not demands:
-        return "it has neither validValues nor a pattern among its arguments"
+        return "its arguments have neither validValues nor a pattern"
     return invalid_values(column, tuple(demands), condition, is_percent=is_percent)
 
 
@@ -100,7 +100,7 @@ def _duplicate_values(
         return "properties is not a list"
     columns = (column,) if column is not None else tuple(column_path(str(name)) for name in names)
     if not columns:
-        return "it has no properties among its arguments: write which fields belong together"
+        return "its arguments have no properties: list the fields of the key"
     return repeated_rows(columns, condition, is_percent=is_percent)
 
 

@@ -119,7 +119,7 @@ def translate(
         return f"{kind} takes no threshold"
     compared = compared or (found_kind.implied or ())
     if not compared:
-        return f"{kind} has no threshold: write must_be, must_be_less_than or another one"
+        return f"{kind} has no threshold: add one, such as must_be or must_be_less_than"
     if found_kind.needs_column and column is None:
         return f"{kind} belongs to a field"
     demands = found_kind.demands(_Check(kind, check, column, compared, sql_dialect))
@@ -127,7 +127,7 @@ def translate(
         return demands
     where = next((check[key] for key in filters if key in check), None)
     if where is not None and not isinstance(where, str):
-        return "a filter is a condition of SQL"
+        return "a filter must be a SQL condition"
     if where is not None:
         demands = tuple(AmongRows(demand, where, sql_dialect) for demand in demands)
     name = check.get("name")
@@ -147,7 +147,7 @@ def comparisons(check: Mapping[str, Any]) -> tuple[Condition, ...] | str:
         return compared
     if lower[0].op == ">" and upper[0].op == "<":
         return (Condition("not between", upper[0].bound, lower[0].bound),)
-    return "its bounds leave out a range with one end of it: use must_be_not_between"
+    return "the excluded range includes only one of its ends: use must_be_not_between"
 
 
 def _row_count(check: _Check) -> _Found:
@@ -171,7 +171,7 @@ def _missing(check: _Check) -> _Found:
     column, pattern = str(check.column), check.first(_MISSING_REGEX_KEYS)
     counted = values_in(check.keys["missing_values"]) if "missing_values" in check.keys else ()
     if counted is None or not isinstance(pattern, str | None):
-        return "missing_values takes a list of values, and missing_regex a text"
+        return "missing_values takes a list of values, missing_regex a string"
     demands: list[Demand] = []
     for condition in check.compared:
         if counted or pattern:
@@ -205,7 +205,7 @@ def _invalid(check: _Check) -> _Found:
             for condition in check.compared
         )
     if not valid:
-        return f"{check.kind} has no key that says what is valid, such as valid_values"
+        return f"{check.kind} has no key that defines valid values, such as valid_values"
     return tuple(
         demand
         for condition in check.compared
@@ -273,7 +273,7 @@ def _reference(check: _Check, reference: object) -> _Found:
     if any(key in check.keys for key in _VALIDITY):
         return "valid_values_reference_data cannot be combined with other keys for valid values"
     if not all(permits_none(item, is_percent=check.is_percent) for item in check.compared):
-        return "a reference is held by all rows or is broken: use no_invalid_values"
+        return "a reference cannot have a threshold: use no_invalid_values"
     return (Refers((str(check.column),), dataset, (column_path(column),)),)
 
 
@@ -292,7 +292,7 @@ def _freshness(check: _Check) -> _Found:
     ages = []
     for condition in check.compared:
         if condition.op not in ("<", "<="):
-            return f"{check.kind} is a bound from above: use must_be_less_than"
+            return f"{check.kind} is an upper limit: use must_be_less_than"
         ages.append(Fresh(str(check.column), condition.bound * _AGES[check.kind]))
     return tuple(ages)
 

@@ -41,7 +41,7 @@ def translate(check: object) -> Translation | str:
         return f"SodaCL's check '{text}' has no counterpart"
     settings = {str(key).replace(" ", "_"): value for key, value in given.items()}
     if (match := _REFERENCE.fullmatch(text)) is not None:
-        return _reference(match) if not settings else "a reference with more about it"
+        return _reference(match) if not settings else "a reference with further settings"
     parts = _CHECK.fullmatch(text)
     if parts is None:
         return f"SodaCL's check '{text}' has no counterpart"
@@ -50,7 +50,7 @@ def translate(check: object) -> Translation | str:
         return _freshness(arguments, parts["comparison"])
     compared = threshold(parts["comparison"])
     if compared is None:
-        return f"SodaCL's check '{text}' compares with no number"
+        return f"SodaCL's check '{text}' does not compare with a number"
     if parts["metric"] == "percentile":
         return _percentile(arguments, compared)
     if (own := _own_metric(parts["metric"], settings)) is not None and not arguments:
@@ -104,7 +104,7 @@ def threshold(comparison: str) -> dict[str, Any] | None:
 def _reference(match: re.Match[str]) -> Translation | str:
     columns, others = _names(match["columns"]), _names(match["others"])
     if len(columns) != len(others):
-        return "a reference needs as many columns on both sides"
+        return "a reference needs the same number of columns on both sides"
     paths, other_paths = tuple(map(_path, columns)), tuple(map(_path, others))
     demand = Refers(paths, match["dataset"], other_paths)
     return Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
@@ -114,7 +114,7 @@ def _freshness(arguments: list[str], comparison: str) -> Translation | str:
     match = _COMPARISON.fullmatch(comparison)
     seconds = seconds_of(match["bound"]) if match and match["op"] in ("<", "<=") else None
     if seconds is None or len(arguments) != 1 or "::" in arguments[0]:
-        return "freshness of a column is less than a duration: write `freshness(at) < 24h`"
+        return "freshness needs `<` and a duration: write `freshness(at) < 24h`"
     path = _path(arguments[0])
     return Translation("freshness", (Fresh(path, seconds),), path)
 
@@ -123,7 +123,7 @@ def _percentile(arguments: list[str], threshold: dict[str, Any]) -> Translation 
     share = _number(arguments[1]) if len(arguments) == 2 else None
     compared = soda.comparisons(threshold)
     if share is None or not 0 <= share <= 1 or isinstance(compared, str):
-        return "a percentile has a column and a share between 0 and 1"
+        return "a percentile needs a column and a number between 0 and 1"
     path = _path(arguments[0])
     query = aggregate_query(f"percentile({sql_name(path)}, {share})")
     demands = tuple(QueryGives(query, condition) for condition in compared)

@@ -50,7 +50,7 @@ def _read(reading: ClauseReader) -> Contract:
     root = reading.root
     reading.documented_keys(root, *_FUNDAMENTALS)
     if not reading.items(root, "schema"):
-        reading.documented_keys(root, "schema", reason="names no object")
+        reading.documented_keys(root, "schema", reason="does not name an object")
     reading.one_of(root, "status", _STATUS, is_open=True)
     for key in ("authoritativeDefinitions", "support"):
         for item in reading.mappings(root, key):
@@ -140,7 +140,7 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[PlacedRule, ...])
     reading = context.reading
     name = reading.text(node, "name") or ""
     context = replace(context, model=name)
-    kind = "what kind of object it is"
+    kind = "the kind of object"
     reading.documented_keys(node, "physicalType", "logicalType", reason=kind)
     context.document_element(node, "dataGranularityDescription")
     properties = tuple(reading.mappings(node, "properties"))
@@ -224,9 +224,11 @@ def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
 def _odd_ends(model: str, here: list[Element], there: list[Element]) -> str | None:
     """Why two ends are not those of a reference of the model."""
     if len(here) != len(there) or not here:
-        return f"it has {len(here)} in `from` and {len(there)} in `to`: write as many in both"
+        return (
+            f"it has {len(here)} in `from` and {len(there)} in `to`: list the same number in both"
+        )
     if {end.model for end in here} != {model}:
-        return f"its `from` is not in {model}: write it where it is"
+        return f"its `from` is not in {model}: move the relationship to the object that has it"
     if len({end.model for end in there}) > 1:
         return "its `to` is in several objects: write one relationship for each"
     return None

@@ -54,14 +54,16 @@ class Elements:
         inside = (outside["inside"] if outside else reference).strip().removeprefix("/")
         if "/" in inside:
             if outside:
-                return "ids of another contract are not known: write `file.yaml#object.property`"
+                return (
+                    "ids in another contract cannot be resolved: write `file.yaml#object.property`"
+                )
             element = self.by_id.get(inside)
             return element or f"no element with the ids '{inside}'"
         if outside is None and inside in self.by_name:
             return self.by_name[inside]
         model, _, path = inside.partition(".")
         if not model or not path:
-            return "it names no object and property: write `object.property`"
+            return "it does not name an object and a property: write `object.property`"
         if outside is None and model in self.objects:
             return self.named(inside)
         return Element(model, ".".join(map(column_path, path.split("."))), path)

@@ -50,7 +50,7 @@ def option_rules(
 
 def _enum(reading: ClauseReader, owner: Mapping) -> Iterator[Rule]:
     entries = tuple(reading.mappings(owner, "enum"))
-    reading.documented_keys(owner, "enum", reason="what a value means")
+    reading.documented_keys(owner, "enum", reason="the meaning of a value")
     values = [entry.get("value") for entry in entries]
     accepted = tuple(value.value for value in values if isinstance(value, Scalar))
     if accepted:
@@ -105,7 +105,7 @@ def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:
             yield reading.rule(name, Length(op, int(count)), options.get(key))
     if reading.truth(options, "uniqueItems"):
         yield reading.rule("unique_items", UniqueItems(), options.get("uniqueItems"))
-    reading.documented_keys(options, "uniqueItems", reason="an item may be there twice")
+    reading.documented_keys(options, "uniqueItems", reason="duplicate items are allowed")
     if (dimensions := reading.number(options, "dimensions")) is not None:
         node = options.get("dimensions")
         yield reading.rule("min_items", Length(">=", int(dimensions)), node)
@@ -115,7 +115,7 @@ def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:
 def _mark_others(reading: ClauseReader, options: Mapping) -> None:
     zone = "the notation of the time zone: Spark stores only the timestamp"
     reading.documented_keys(options, "timezone", "defaultTimezone", reason=zone)
-    advice = "how the vectors are made and compared"
+    advice = "how vectors are computed and compared"
     reading.documented_keys(
         options, "distanceMetric", "embeddingModel", "embeddingModelVersion", reason=advice
     )
@@ -123,7 +123,7 @@ def _mark_others(reading: ClauseReader, options: Mapping) -> None:
         reading.unsupported(options.get("normalized"), "no rule computes the length of a vector")
     reading.documented_keys(options, "normalized")
     for key in ("minProperties", "maxProperties"):
-        reading.unsupported(options.get(key), "a struct has all of its fields, always")
+        reading.unsupported(options.get(key), "a struct always has all of its fields")
 
 
 # Formats -----------------------------------------------------------------------------------------
@@ -150,9 +150,9 @@ def _text_format(reading: ClauseReader, written: str, node: Node, _item: Field) 
     elif name == "byte":
         yield reading.rule("format", Pattern(_BASE64), node)
     elif name in ("password", "binary"):
-        reading.documented(node, "every text is one")
+        reading.documented(node, "every string is valid")
     else:
-        reading.unsupported(node, f"unknown format '{written}': write it as a pattern")
+        reading.unsupported(node, f"unknown format '{written}': write a pattern")
 
 
 def _whole_format(reading: ClauseReader, written: str, node: Node, _item: Field) -> Iterator[Rule]:
@@ -168,21 +168,23 @@ def _whole_format(reading: ClauseReader, written: str, node: Node, _item: Field)
         yield reading.rule("format_minimum", Bound(">=", -(2 ** (bits - 1))), node)
     if bits < _MOST_BITS:
         yield reading.rule("format_maximum", Bound("<=", 2 ** (bits - is_signed) - 1), node)
-    reading.documented(node, "every whole number of Spark is one")
+    reading.documented(node, "every Spark integer is valid")
 
 
 def _number_format(reading: ClauseReader, written: str, node: Node, item: Field) -> Iterator[Rule]:
     if {"f32": "float", "f64": "double"}.get(written) == item.type:
         reading.documented(node, "the type is checked")
     else:
-        reading.unsupported(node, "how exact a number is shows in its type: write a physicalType")
+        reading.unsupported(
+            node, "the precision of a number is part of its type: write a physicalType"
+        )
     return iter(())
 
 
 def _time_format(reading: ClauseReader, written: str, node: Node, item: Field) -> Iterator[Rule]:
     """The format of a date matters if it is stored as a string."""
     if item.type != "string":
-        reading.documented(node, "a date has no format once it is one")
+        reading.documented(node, "a column of dates has no format")
     elif written == _ISO_DATE:
         yield reading.rule("date_format", OfFormat("date"), node)
     else:

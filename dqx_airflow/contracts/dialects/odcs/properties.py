@@ -25,7 +25,7 @@ from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence, plain
 
-_STORED = "how the table is stored: no value depends on it"
+_STORED = "a storage setting: it does not affect values"
 _IN_TEXT = {
     "date": "date",
     "timestamp": "timestamp",
@@ -71,9 +71,9 @@ def mark_computed(context: OdcsContext, node: Mapping) -> None:
     reading = context.reading
     for key, entry in node.entries.items():
         if key in ("quality", "relationships", "required", "unique", "enum", "logicalTypeOptions"):
-            reading.unsupported(entry.node, "computed when it is asked for: no column to check")
+            reading.unsupported(entry.node, "computed on request: there is no column to check")
         else:
-            reading.documented(entry.node, "computed when it is asked for: no column of the data")
+            reading.documented(entry.node, "computed on request: not a column of the data")
 
 
 def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
@@ -99,7 +99,7 @@ def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
         node, "semanticType", "examples", "transformDescription", "transformLogic"
     )
     reading.documented_keys(node, "transformSourceObjects", "criticalDataElement")
-    reading.documented_keys(node, "classification", reason="decides which values are masked")
+    reading.documented_keys(node, "classification", reason="determines which values are masked")
     reading.documented_keys(node, "partitioned", "partitionKeyPosition", reason=_STORED)
     item, rules = _typed(context, node, item)
     logical = reading.text(node, "logicalType")
@@ -171,7 +171,7 @@ def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _De
         )  # 3.0 has a single type for dates with and without a time
     spark_type = spark_types.logical_type(logical)
     if spark_type is None:
-        reading.unsupported(marks[0], "Spark has no type for it that all versions read")
+        reading.unsupported(marks[0], "Spark has no type for it that all versions can read")
     elif not _has_parts(node) and logical in _DOCUMENTS:
         spark_type = "any" if spark_types.may_be_json(logical, written) else spark_type
     return _Declared(spark_type, marks)
@@ -197,7 +197,7 @@ def _by_physical(
         rule = reading.rule("format", OfFormat(_IN_TEXT[logical]), logical_node)
         return _Declared(spark_type, marks, [rule])
     elif spark_type == "string" and logical in _DOCUMENTS and not _has_parts(node):
-        reading.documented(logical_node, "JSON in a string: what is in it is not described")
+        reading.documented(logical_node, "JSON in a string: its content is not described")
     else:
         reading.not_understood(logical_node, f"the physical type says otherwise: {spark_type}")
     return _Declared(spark_type, marks)
@@ -216,7 +216,7 @@ def _with_parts(context: OdcsContext, node: Mapping, item: Field, spark_type: st
     for key in ("properties", "items"):
         match node.get(key):
             case Sequence(items=()) | Mapping(entries={}) as empty if not plain(empty):
-                reading.documented(empty, "what is in it is not described")
+                reading.documented(empty, "its content is not described")
     if properties := tuple(reading.mappings(node, "properties")):
         if item.type == "struct":
             fields = (read_property(context, inner, item.path) for inner in properties)
@@ -281,14 +281,16 @@ def _key_rules(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rul
     reading.documented_keys(node, "required", reason="NULL is permitted")
     if reading.truth(node, "unique"):
         yield reading.rule("unique", Unique((item.path,)), node.get("unique"))
-    reading.documented_keys(node, "unique", reason="values may be there twice")
-    reading.documented_keys(node, "primaryKey", "primaryKeyPosition", reason="of the key of a row")
+    reading.documented_keys(node, "unique", reason="duplicate values are allowed")
+    reading.documented_keys(
+        node, "primaryKey", "primaryKeyPosition", reason="part of the primary key"
+    )
     if (encrypted := reading.text(node, "encryptedName")) is not None:
         mark = node.get("encryptedName")
         if any(other.path == column_path(encrypted) for other in context.elements.by_name.values()):
-            reading.documented(mark, "this column is a property of its own")
+            reading.documented(mark, "this column is listed as a separate property")
         else:
-            reading.unsupported(mark, "no rule looks for it: list it as a property of its own")
+            reading.unsupported(mark, "not checked: list it as a separate property")
 
 
 def _relationships(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
@@ -303,7 +305,7 @@ def _target(context: OdcsContext, relation: Mapping) -> Element | None:
     reading = context.reading
     written = reading.texts(relation, "to")
     if len(written) != 1:
-        reading.unsupported(relation.get("to"), "one property refers to one")
+        reading.unsupported(relation.get("to"), "one property can refer to only one other")
         return None
     element = context.elements.referred(written[0])
     if isinstance(element, str):

@@ -48,7 +48,7 @@ _TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schem
 
 def read_servers(reading: ClauseReader) -> Iterator[Server]:
     """The servers; data cannot violate anything about them."""
-    reading.documented_keys(reading.root, "servers", reason="where the data is found")
+    reading.documented_keys(reading.root, "servers", reason="the location of the data")
     for server in reading.mappings(reading.root, "servers"):
         kind = (reading.text(server, "type") or "").lower()
         reading.one_of(server, "format", STORED_FORMATS)

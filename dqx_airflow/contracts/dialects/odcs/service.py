@@ -50,15 +50,15 @@ def read_service(context: OdcsContext) -> Iterator[PlacedRule]:
     """The rules of the service levels."""
     reading = context.reading
     reading.documented_keys(
-        reading.root, "slaDefaultElement", reason="holds where a level names no element"
+        reading.root, "slaDefaultElement", reason="applies to levels without an element"
     )
     for level in reading.mappings(reading.root, "slaProperties"):
         context.document_remarks(level, *_REMARKS)
         kind = kind_of(context, level)
         if kind in _OF_THE_SERVICE:
-            _mark(context, level, "of the service: no value of the data shows it")
+            _mark(context, level, "concerns the service: the data does not show it")
         elif kind in _DATES:
-            _mark(context, level, "a date in the life of the contract")
+            _mark(context, level, "a lifecycle date of the contract")
         elif kind in _TIMED:
             yield from _timed(context, level, kind)
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
@@ -69,7 +69,9 @@ def read_service(context: OdcsContext) -> Iterator[PlacedRule]:
             _refuse(context, level, f"unknown property '{kind}': {hint}")
         elif kind in _OF_THE_DATA:
             _refuse(
-                context, level, f"a service level '{kind}' names no rule: write it as `quality`"
+                context,
+                level,
+                f"a service level '{kind}' does not name a rule: write it as `quality`",
             )
         else:
             reason = f"'{kind}' is not a property of the standard: {', '.join(_TIMED)} are checked"
@@ -105,9 +107,9 @@ def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[PlacedRu
     if seconds is None:
         reason = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
     elif written is None:
-        reason = "of which property? add `element: object.property`"
+        reason = "the property is ambiguous: add `element: object.property`"
     elif kind == "frequency" and reading.literal(level, "valueExt") not in (None, 1):
-        reason = "the standard does not say what its valueExt means"
+        reason = "the standard does not define its valueExt"
     if reason is not None or seconds is None or written is None:
         _refuse(context, level, str(reason))
         return

@@ -64,9 +64,9 @@ def _failure(
     if _NO_TABLE.search(cause):
         return DatasetError(
             f"{about}: the database {connection} has no table {ref.table}: {said}",
-            "write the name as the database does, in the same case, with its schema",
+            "write the name with its schema, in the same case as in the database",
         )
     return DatasetError(
-        f"{about}: the database {connection} refuses: {said}",
+        f"{about}: the database {connection} refused the query: {said}",
         f"check the connection '{connection.conn_id}', and what its user may read",
     )

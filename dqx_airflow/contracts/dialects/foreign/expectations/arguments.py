@@ -70,7 +70,7 @@ class ExpectationArguments:
     def mostly(self) -> float:
         share = self.take("mostly", 1)
         if not is_number(share) or not 0 <= share <= 1:
-            raise NoCounterpartError("mostly takes a share between 0 and 1")
+            raise NoCounterpartError("mostly must be between 0 and 1")
         return float(share)
 
 

@@ -64,7 +64,7 @@ def _quantiles(arguments: ExpectationArguments) -> Demands:
         case {"quantiles": [*shares], "value_ranges": [*ranges]} if len(shares) == len(ranges):
             pass
         case _:
-            raise NoCounterpartError("quantile_ranges takes quantiles and as many value_ranges")
+            raise NoCounterpartError("quantile_ranges needs one value range for each quantile")
     demands: list[Demand] = []
     for share, bounds in zip(shares, ranges, strict=True):
         if not is_number(share) or not 0 <= share <= 1:

@@ -84,7 +84,7 @@ def _equals(name: str, value: Any) -> str:
     if value is None:
         return f"{name} IS NULL"
     if not is_value(value):
-        raise NoCounterpartError(f"{value!r} is not a value to compare with")
+        raise NoCounterpartError(f"{value!r} cannot be compared with")
     return f"{name} = {literals((value,))}"
 
 

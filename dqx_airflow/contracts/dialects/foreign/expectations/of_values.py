@@ -91,7 +91,7 @@ def _regex(text: object) -> str:
     if not isinstance(text, str) or not text:
         raise NoCounterpartError("its regular expression is not a string")
     if "(?P" in text:
-        raise NoCounterpartError("(?P...) is for Python alone: write (?:...) for a group")
+        raise NoCounterpartError("(?P...) works only in Python: write (?:...) for a group")
     return text
 
 

@@ -32,7 +32,7 @@ def row_condition(arguments: ExpectationArguments) -> str | None:
         case "pandas" if _ONLY_PANDAS.search(condition) is None:
             return condition
         case "pandas":
-            reason = "its row_condition is one of pandas that SQL cannot say"
+            reason = "its row_condition for pandas cannot be expressed in SQL"
             raise NoCounterpartError(f"{reason}: write it for condition_parser 'spark'")
         case _:
-            raise NoCounterpartError("its row_condition has no condition_parser that is known")
+            raise NoCounterpartError("its row_condition has an unknown condition_parser")
