@@ -31,7 +31,7 @@ def test_an_expectation_demands_this(case: Case) -> None:
 
 
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(ARGUMENTS), ANYTHING))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_stands_in_an_expectation_it_is_translated_or_refused(
     kind: str, arguments: dict[str, object]
 ) -> None:

@@ -51,7 +51,7 @@ def test_a_check_of_soda_demands_this(case: Case) -> None:
 
 
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(KEYS), ANYTHING))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_stands_in_a_check_it_is_translated_or_refused(
     kind: str, keys: dict[str, object]
 ) -> None:
@@ -60,7 +60,7 @@ def test_whatever_stands_in_a_check_it_is_translated_or_refused(
 
 
 @given(WORDS.map(" ".join) | ANYTHING)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_is_written_for_sodacl_it_is_translated_or_refused(check: object) -> None:
     found = sodacl.translate(check)
     assert found.demands if isinstance(found, Translation) else found
