@@ -1,1 +1,1 @@
-"""What a project settles once: how Spark is reached, defaults, and where the datasets are."""
+"""The settings of a project: the connection to Spark, defaults, and the locations of datasets."""

@@ -1,4 +1,4 @@
-"""How Spark is reached, as an address: `local[*]`, `spark://`, `sc://` or `databricks://`."""
+"""The connection to Spark, as an address: `local[*]`, `spark://`, `sc://` or `databricks://`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLUSTER = re.compile(r"\d{4}-\d{6}-\w+")
 
 
 class ConnectionKind(Enum):
-    """The ways to Spark, by the scheme of their address."""
+    """The kinds of connection, by the scheme of their address."""
 
     LOCAL = "local"
     STANDALONE = "spark"
@@ -28,10 +28,11 @@ _PORTS = {ConnectionKind.STANDALONE: 7077, ConnectionKind.CONNECT: 15002}
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A way to Spark. As text it is fit for messages: without what an address may hide.
+    """A connection to Spark. Its string form is safe for messages: it omits what an address may
+    hide.
 
-    `address` is what Spark takes; that of Spark Connect may hold a token. `servers` are the hosts
-    and ports behind it, where they can be told.
+    `address` is for Spark; that of Spark Connect may contain a token. `servers` are the hosts and
+    ports behind it, if known.
     """
 
     kind: ConnectionKind
@@ -53,9 +54,9 @@ def connection_of(address: str) -> Connection:
     """The connection of an address.
 
     `databricks://HOST/CLUSTER` names a cluster by its id, at the end of the path. Any other path,
-    such as that of a SQL warehouse, which runs no Spark programs, means serverless compute.
+    such as that of an SQL warehouse, which runs no Spark programs, means serverless compute.
 
-    :raises RequestError: this is no such address. The message does not repeat it.
+    :raises RequestError: it is not a valid address. The message does not repeat it.
     """
     if address.startswith("local"):
         if _LOCAL.fullmatch(address):

@@ -1,4 +1,4 @@
-"""What is wrong with the settings of a dataset, each with its key; and datasets of a command line.
+"""Errors in the settings of a dataset, each with its key; and datasets of a command line.
 
 On a command line a dataset is `NAME=LOCATION?key=value&...`: a path, `table:catalog.schema.t`, or
 `query:SELECT ...`.
@@ -25,13 +25,13 @@ _FORM = "write NAME=PATH, or NAME=table:CATALOG.SCHEMA.TABLE"
 _KEYS = tuple(key for key in SETTINGS if key not in (*_PLACES, "options"))
 _BEFORE_A_SETTING = re.compile(rf"[,;&](?=(?:{'|'.join(_KEYS)})=)")
 _WORDS = {"options": "the option"}
-"""How a key is called where it is not named as it is."""
+"""The display names of keys that differ from the keys."""
 _NO_TEXTS = ("options", "version", "keys", "masked", "trust_log")
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong with a setting of a dataset; with the whole of them where `key` is empty."""
+    """What is wrong with a setting of a dataset; with all of them together if `key` is empty."""
 
     key: str
     message: str
@@ -39,9 +39,9 @@ class Mistake:
 
 
 def mistakes_in(name: str, settings: Mapping[str, Any]) -> list[Mistake]:
-    """All that is wrong with the settings of a dataset; there is none but those of `SETTINGS`.
+    """Everything that is wrong with the settings of a dataset, which are all among `SETTINGS`.
 
-    Those of a dataset without a place are looked at one by one.
+    Without a location, the settings are checked one by one.
     """
     mistakes = [
         mistake
@@ -60,7 +60,7 @@ def mistakes_in(name: str, settings: Mapping[str, Any]) -> list[Mistake]:
 
 
 def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
-    """What is wrong with one setting, whatever the others are."""
+    """What is wrong with one setting, independently of the others."""
     known = (*FORMATS, JDBC)
     if key == "format" and value not in known:
         return Mistake(key, f"unknown format '{value}'", did_you_mean(str(value), known))
@@ -70,7 +70,7 @@ def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
             None if is_text else Mistake(key, f"'{key}' must be a string", f'write {key} = "..."')
         )
     try:
-        if key == "options":  # which ones there are depends on the source
+        if key == "options":  # the valid ones depend on the source
             options_of(name, value)
         else:
             dataset_ref(name, {"path": name, key: value})
@@ -82,7 +82,7 @@ def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
 def datasets_of_arguments(texts: Iterable[str]) -> tuple[dict[str, DatasetRef], list[Diagnostic]]:
     """The datasets of a command line by name, and what is wrong with them.
 
-    Their diagnostics point into a text in which each stands on a line of its own.
+    The diagnostics refer to a text in which each dataset is on a separate line.
     """
     refs: dict[str, DatasetRef] = {}
     first: dict[str, Span] = {}
@@ -104,7 +104,7 @@ def datasets_of_arguments(texts: Iterable[str]) -> tuple[dict[str, DatasetRef], 
 
 
 class _Argument:
-    """One dataset of a command line, as it is read."""
+    """One dataset of a command line while it is read."""
 
     def __init__(self, text: str, line: int) -> None:
         self.text = text
@@ -115,7 +115,7 @@ class _Argument:
         return Span(_FLAG, self.line, start + 1, self.line, max(end, start + 1) + 1)
 
     def read(self) -> DatasetRef | None:
-        """The dataset; None where the argument is none."""
+        """The dataset; None if the argument is invalid."""
         name, equals, rest = self.text.partition("=")
         location, _, query = rest.partition("?")
         if not equals or not name.strip() or not location:

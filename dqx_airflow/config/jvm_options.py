@@ -1,8 +1,8 @@
-"""Options of the JVM that runs a driver for seconds: an archive of its classes, what is quick.
+"""JVM options for a driver that runs for seconds: an archive of its classes, and fast defaults.
 
-A JVM that finds its classes loaded and linked in an archive (class data sharing) starts in a part
-of the time. An archive fits the very Java and the very jars that it was made with; with others, a
-JVM passes it over.
+A JVM that finds its classes loaded and linked in an archive (class data sharing) starts in a
+fraction of the time. An archive only fits the Java and the jars that it was made with; a JVM
+ignores it with others.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import shlex
 from collections.abc import Mapping
 
 DRIVER_OPTIONS = "spark.driver.defaultJavaOptions"
-"""The setting of Spark that takes them, and leaves `spark.driver.extraJavaOptions` as they are."""
+"""The Spark setting for them, which leaves `spark.driver.extraJavaOptions` to users."""
 
 SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
-"""The variable that spark-submit takes options of its JVM from. All others come after them."""
+"""The variable from which spark-submit takes options of its JVM. All others come after them."""
 
-# The work of a gate is over before a profile of it pays. So the first compiler takes none, and what
-# the second one compiles, which makes scans of many rows fast, has run ten times as often as usual.
-# Nor does a collector pay that works beside it. A JVM that is no server class machine takes the one
-# without threads, unless somebody names another, with which `-XX:+UseSerialGC` would be at odds;
-# and both compilers, where these are asked for. Descriptions of classes have room for all that
-# Spark loads: by default, all objects are gone through four times before they have it.
+# A gate ends before profiling pays off. So the first compiler collects no profile, and the second
+# one, which makes scans of many rows fast, compiles what has run ten times as often as usual. Nor
+# does a concurrent collector pay off. A JVM that is not a server class machine uses the serial one,
+# unless another is configured, with which `-XX:+UseSerialGC` would conflict; and both compilers, if
+# requested. Class metadata has room for everything that Spark loads: by default, four full
+# collections run before it has.
 _SHORT_LIFE = " ".join(
     (
         "-XX:+IgnoreUnrecognizedVMOptions",
@@ -36,15 +36,14 @@ _SHORT_LIFE = " ".join(
         "-XX:MetaspaceSize=256m",
     )
 )
-# By default a JVM tells in its output of every archive that it passes over.
+# By default a JVM reports every archive that it ignores on stdout.
 _QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def for_a_short_life(env: Mapping[str, str]) -> dict[str, str]:
-    """What to add to the variables of `spark-submit` so that its JVM does what is worth it.
+    """The variables to add for `spark-submit` so that its JVM only does what pays off.
 
-    No option here can be at odds with another one, and what anybody says of a driver comes later
-    and holds.
+    No option here can conflict with another one, and options of users come later and win.
     """
     said = env.get(SUBMIT_OPTIONS, "")
     if _SHORT_LIFE in said:
@@ -53,7 +52,7 @@ def for_a_short_life(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_archive(options: str, archive: str) -> str:
-    """These options with an archive; one of their own holds, since it comes later."""
+    """These options with an archive; a user's archive wins, since it comes later."""
     return f"-XX:SharedArchiveFile={shlex.quote(archive)} {_QUIET} {options}".rstrip()
 
 

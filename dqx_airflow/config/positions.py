@@ -1,4 +1,4 @@
-"""Where the keys of a TOML text stand, for messages: its parser does not tell."""
+"""The positions of keys in a TOML text, for messages: its parser does not provide them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONG_TEXT = re.compile(r"\"\"\"|'''")
 
 @dataclass(frozen=True, slots=True)
 class KeyLocation:
-    """A key and, behind it on the same line, what it is set to."""
+    """A key and, after it on the same line, its value."""
 
     key: Span
     value: Span
@@ -29,7 +29,7 @@ class KeyLocation:
 
 @dataclass(slots=True)
 class Positions:
-    """The places of the tables and keys of a sound TOML text, read line by line."""
+    """The positions of the tables and keys of a valid TOML text, read line by line."""
 
     file: str
     text: str
@@ -49,7 +49,7 @@ class Positions:
             in_text ^= len(_LONG_TEXT.findall(line)) % 2 == 1
 
     def key(self, *path: str) -> Span:
-        """The place of a key; of the nearest table around it where it was not found."""
+        """The position of a key; of the nearest enclosing table if it was not found."""
         return self._nearest(path).key
 
     def value(self, *path: str) -> Span:
@@ -82,5 +82,6 @@ def _path(keys: str) -> Path:
 
 
 def _parts(keys: Iterable[str]) -> Path:
-    """A path in which quoted keys have their dots as others do: settings are written both ways."""
+    """A path in which quoted keys are split at their dots like others: settings are written both
+    ways."""
     return tuple(part for key in keys for part in key.split("."))

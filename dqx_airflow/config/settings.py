@@ -1,4 +1,4 @@
-"""A `dqx.toml`: how Spark is reached, what holds where a call says nothing, the datasets.
+"""A `dqx.toml`: the connection to Spark, defaults of calls, and the datasets.
 
     [connection]
     url = "local[*]"                # or a type with its host, port and http_path
@@ -18,7 +18,7 @@
     [reader.csv]                    # options of all datasets of this format
     sep = ";"
 
-The nearest `dqx.toml` counts, beside a suite or above it. An editor reads it, too.
+The nearest `dqx.toml` counts, next to a suite or above it. Editors use it, too.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from dqx_airflow.values import DatasetRef, RunOptions
 
 
 class Unsupported(str, Enum):
-    """What becomes of a clause of a contract that states a check and cannot be enforced."""
+    """The treatment of a contract clause that states a check and cannot be enforced."""
 
     ERROR = "error"
     WARN = "warn"
 
 
 class Output(str, Enum):
-    """How a run is told."""
+    """The output format of a run."""
 
     TABLE = "table"
     JSON = "json"
@@ -56,8 +56,8 @@ class Output(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Defaults(RunOptions):
-    """What holds where a call says nothing, also of its `RunOptions`. `results` is the root of a
-    results store, `date` None stands for today.
+    """The defaults of calls, including those of their `RunOptions`. `results` is the root of a
+    results store, `date` None means today.
 
     Without `trust_log`, no dataset trusts the log of its table, whatever its own settings say.
     """
@@ -71,11 +71,11 @@ class Defaults(RunOptions):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a `dqx.toml` says; without one, what holds anyway.
+    """The contents of a `dqx.toml`; without one, the built-in defaults.
 
-    `datasets` are tables of settings as they are written, since not all of them can be read by
-    Spark: an editor does with the columns. What is a problem is left out, the datasets that have
-    one are `unsound`. `reader` are the options of datasets by format.
+    `datasets` are tables of settings as written, since Spark need not be able to read all of them:
+    an editor only needs the columns. Invalid settings are left out, and their datasets are
+    `unsound`. `reader` are the options of datasets by format.
     """
 
     path: Path | None = None
@@ -91,8 +91,8 @@ class Settings:
 
     @property
     def refs(self) -> dict[str, DatasetRef]:
-        """The datasets that have a place, a relative path beside the file; with their own options
-        alone."""
+        """The datasets with a location, relative paths resolved against the file; only with their
+        own options."""
         refs = {}
         for name, table in self.datasets.items():
             settings = {key: value for key, value in table.items() if key in SETTINGS}
@@ -109,7 +109,7 @@ class Settings:
 
     @property
     def session(self) -> Mapping[str, str]:
-        """The settings of the Spark session, for a JVM that we start with its archive."""
+        """The settings of the Spark session, with the archive for a JVM that we start."""
         if self.jvm_archive is None or self.connection.kind not in (
             ConnectionKind.LOCAL,
             ConnectionKind.STANDALONE,
@@ -123,14 +123,14 @@ class Settings:
         return self._beside(self.defaults.results) if self.defaults.results else None
 
     def _beside(self, path: str) -> str:
-        """A relative path from where the file is; a URI, and what begins with `~`, as it is."""
+        """A relative path resolved against the file; a URI, and a path with `~`, unchanged."""
         if self.path is None or "://" in path or path.startswith("~"):
             return path
         return str(self.path.absolute().parent / path)
 
 
 def date_of(text: str, today: date) -> date | None:
-    """The date that is meant by `2024-12-25`, `today` or `yesterday`; None where it is none."""
+    """The date of `2024-12-25`, `today` or `yesterday`; None if it is invalid."""
     if text in ("today", "yesterday"):
         return today - timedelta(days=text == "yesterday")
     try:

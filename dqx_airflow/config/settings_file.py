@@ -1,4 +1,4 @@
-"""Reads a `dqx.toml`: the nearest one, beside a suite or above it, counts."""
+"""Reads a `dqx.toml`: the nearest one, next to a suite or above it, counts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SCHEMES = {"spark": "spark", "connect": "sc", "databricks": "databricks"}
 _CONF = ("connection", "conf")
 
 _OPTIONS = ("option", "options")
-"""Where a dataset has its options: `[reader.csv]` has them without such a table."""
+"""The keys of a dataset's options: `[reader.csv]` has them without such a table."""
 
 _COLUMNS = "columns"
 """What an editor takes for the columns of a dataset; a run reads the data."""
@@ -60,9 +60,9 @@ def find_settings(folder: Path) -> Path | None:
 
 
 def read_settings(path: Path, name: str | None = None) -> Settings:
-    """The settings of a file. All that is wrong with it is in `problems`.
+    """The settings of a file. Everything that is wrong with it is in `problems`.
 
-    :param name: what messages call the file.
+    :param name: the name of the file in messages.
     """
     name = name or str(path)
     first = Span(name, 1, 1, 1, 2)
@@ -108,7 +108,7 @@ def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:
 
 
 class _SettingsReader:
-    """Reads the tables of a document, collecting what is wrong with them."""
+    """Reads the tables of a document, and collects what is wrong with them."""
 
     def __init__(self, positions: Positions) -> None:
         self.positions = positions
@@ -116,7 +116,7 @@ class _SettingsReader:
         self.unsound: set[str] = set()
 
     def keys(self, path: tuple[str, ...], table: Mapping[str, Any], known: Collection[str]) -> None:
-        """Reports the keys of a table that nobody knows."""
+        """Reports the unknown keys of a table."""
         for key in table:
             if key in known:
                 continue
@@ -131,7 +131,7 @@ class _SettingsReader:
             )
 
     def table(self, parent: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-        """A table of a table; empty where it is not there, or none."""
+        """A table within a table; empty if it is missing, or not a table."""
         table = parent.get(path[-1], {})
         if isinstance(table, dict):
             return table
@@ -162,7 +162,7 @@ class _SettingsReader:
             return LOCAL, settings
 
     def archive(self, document: Mapping[str, Any], folder: Path) -> Path | None:
-        """The archive of JVM classes; None where there is none, which costs nothing but time."""
+        """The archive of JVM classes; None if it does not exist, which only costs time."""
         connection = document.get("connection")
         given = connection.get("jvm_archive") if isinstance(connection, dict) else None
         if given is None:
@@ -183,7 +183,7 @@ class _SettingsReader:
         return None
 
     def _address(self, table: Mapping[str, Any]) -> tuple[str, str] | None:
-        """The address of the connection, and the key that gives it; None where there is none."""
+        """The address of the connection, and the key that sets it; None if there is none."""
         for key in ("url", "type", "host", "http_path"):
             if not isinstance(table.get(key, ""), str):
                 self._wrong(
@@ -230,7 +230,7 @@ class _SettingsReader:
         return Defaults(**sound)
 
     def options(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
-        """The options of datasets by format, without those that have a problem."""
+        """The options of datasets by format, without invalid ones."""
         reader = self.table(document, "reader")
         options = {}
         for format in reader:
@@ -306,7 +306,7 @@ class _SettingsReader:
 
 
 def _date_text(value: Any) -> str | None:
-    """A date as text; TOML has dates of its own."""
+    """A date as a string; TOML has dates."""
     return str(value) if date_of(str(value), date.max) else None
 
 
@@ -314,7 +314,7 @@ def _truth(value: Any) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-# What a value is read as, or None where it is unsound; and what to write instead.
+# The parsed value, or None if it is invalid; and what to write instead.
 _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
     "output": (
@@ -340,7 +340,7 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
 
 
 def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A table whose keys are dotted: `spark.sql.ansi.enabled = true` makes tables of tables."""
+    """A table with dotted keys: `spark.sql.ansi.enabled = true` makes nested tables."""
     flat = {}
     for key, value in table.items():
         if isinstance(value, dict):
@@ -351,12 +351,12 @@ def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Options and moments as texts, all else as it is."""
+    """Options and timestamps as strings, everything else unchanged."""
     if isinstance(value, dict):
         return {key: _text(item) for key, item in value.items()}
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _text(value: Any) -> str:
-    """As Spark writes it: `true`, not `True`."""
+    """In Spark's spelling: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Diagnostics as values: what is wrong, where, and what to type instead; and how to draw them."""
+"""Diagnostics as values: what is wrong, where, and what to type instead; and their renderers."""
 
 from dqx_airflow.diagnostics.codes import CODES
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related

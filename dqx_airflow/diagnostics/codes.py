@@ -1,4 +1,5 @@
-"""The table of diagnostic codes: one row a code. Codes are stable; a retired one is not reused."""
+"""The table of diagnostic codes: one row for each. Codes are stable; a retired one is not
+reused."""
 
 from __future__ import annotations
 

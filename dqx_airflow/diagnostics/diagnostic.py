@@ -1,4 +1,4 @@
-"""The diagnostic value. It relies on nothing but `values`."""
+"""The diagnostic value. It depends on nothing but `values`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Level(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A second place that matters, such as the first definition of a name used twice."""
+    """A second relevant position, such as the first definition of a repeated name."""
 
     span: Span
     label: str
@@ -25,9 +25,9 @@ class Related:
 class Diagnostic:
     """One finding about a source.
 
-    `label` stands beside the carets, `notes` are pairs such as ("expected", "== 0") below the
-    excerpt, `help` says what to type instead. `code` is None for run-time findings, of which
-    `is_mild` marks those that are no more than a warning.
+    `label` is next to the carets, `notes` are pairs such as ("expected", "== 0") below the excerpt,
+    `help` says what to type instead. `code` is None for run-time findings, of which `is_mild` marks
+    warnings.
     """
 
     message: str

@@ -1,4 +1,4 @@
-"""Diagnostics as GitHub workflow commands: annotations beside the lines of a pull request."""
+"""Diagnostics as GitHub workflow commands: annotations next to the lines of a pull request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 
 
 def github_annotations(diagnostics: Iterable[Diagnostic]) -> str:
-    """One workflow command a line."""
+    """One workflow command on each line."""
     return "\n".join(_annotation(diagnostic) for diagnostic in diagnostics)
 
 

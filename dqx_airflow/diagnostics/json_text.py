@@ -1,4 +1,4 @@
-r"""JSON that is also safe to look at: no sign in it steers a terminal or turns text around."""
+"""JSON that is also safe to display: no character in it controls a terminal or reverses text."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ _STEERING = re.compile(
 
 
 def json_text(value: Any, *, default: Callable[[Any], Any] | None = None) -> str:
-    """The value as JSON: letters as they are, control and bidirectional characters escaped."""
+    """The value as JSON: letters unchanged, control and bidirectional characters escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=default)
     return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Lists in a message: the first items, and how many there are besides."""
+"""Lists in a message: the first items, and the number of the others."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ MOST_LISTED = 10
 
 
 def listed(items: Sequence[str], between: str = ", ") -> str:
-    """The items with a sign between them: `a, b, c`, or `a, b, c and 90 more`."""
+    """The items with a separator between them: `a, b, c`, or `a, b, c and 90 more`."""
     more = len(items) - MOST_LISTED
     return between.join(items[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

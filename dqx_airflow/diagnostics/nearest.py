@@ -1,7 +1,7 @@
 """The nearest known name, for help lines.
 
-Two names are as near as the ratio of `difflib` says (Ratcliff and Obershelp, "Pattern Matching: The
-Gestalt Approach", 1988); short slips also count by their edits.
+Similarity is the ratio of `difflib` (Ratcliff and Obershelp, "Pattern Matching: The Gestalt
+Approach", 1988); for short typos also the number of edits.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _SHOWN = 12
 _COMPARED = 600
 """The maximum number of names compared: thousands of errors and names would take seconds."""
 _LENGTHS_OF_SLIPS = (3, 6)
-"""From so many letters on a word is a slip of another one with one edit, or with two."""
+"""The minimum lengths of a word with one edit, and with two, to count as a typo."""
 _LONGEST = 200
-"""A longer word is no slip of anything."""
+"""A longer word is never a typo."""
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str | None:
-    """`did you mean 'x'?`, else the list of what there is; None where there is nothing."""
+    """`did you mean 'x'?`, or else the list of known names; None if there are none."""
     names = [name for name in dict.fromkeys(islice(known, _COMPARED)) if name]
     near = nearest(word, names)
     if near:
@@ -33,13 +33,13 @@ def did_you_mean(word: str, known: Collection[str]) -> str | None:
 
 
 def nearest(word: str, known: Collection[str]) -> str | None:
-    """The known name that `word` is most likely a slip of: a typo or an abbreviation."""
+    """The known name of which `word` is most likely a typo or an abbreviation."""
     if len(word) > _LONGEST:
         return None
     names = list(islice(known, _COMPARED))
     near = get_close_matches(word, names, n=1, cutoff=0.6)
     if not near and len(word) > 1:
-        # `avg` is no typo of `average`, but its letters are there in this order.
+        # `avg` is not a typo of `average`, but its letters occur there in this order.
         near = [name for name in names if _abbreviates(word, name)]
     return near[0] if near else None
 
@@ -66,13 +66,13 @@ def slip_of(word: str, known: Collection[str]) -> str | None:
 
 
 def folded_word(word: str) -> str:
-    """A word in the letters that count: `minLength`, `min_length` and `min-length` are one."""
+    """A word in its canonical form: `minLength`, `min_length` and `min-length` are the same."""
     return "".join(letter for letter in word.lower() if letter.isalnum() or letter == "$")
 
 
 def edits(word: str, other: str, most: int) -> int:
-    """How many letters are left out, added, replaced or swapped with their neighbour between two
-    words; `most + 1` where there are more.
+    """The number of letters that are omitted, added, replaced or swapped with their neighbor
+    between two words; `most + 1` if there are more.
 
     Damerau, F. J. (1964): A technique for computer detection and correction of spelling errors;
     here in the restricted form, which edits no letter twice.

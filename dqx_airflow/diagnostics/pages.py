@@ -1,4 +1,4 @@
-"""The pages of the codes: what each rule is for, with a wrong and a right example."""
+"""The pages of the codes: the purpose of each rule, with a wrong and a right example."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def page(code: str) -> str:
 
 
 def reason(code: str) -> str:
-    """The opening of the page, on one line: what the rule is for."""
+    """The opening of the page, on one line: the purpose of the rule."""
     opening = page(code).split("\n## ", 1)[0]
     _, text = opening.split("\n", 1)
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The list of all codes as a Markdown page, written from their table and their pages."""
+"""The list of all codes as a Markdown page, generated from their table and their pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FAMILIES = {
 
 
 def reference_page() -> str:
-    """The page, codes in their order, family by family."""
+    """The page, with codes in their order, family by family."""
     sections = [_OPENING]
     for start, title in _FAMILIES.items():
         codes = sorted(code for code in CODES if code.startswith(start))

@@ -1,4 +1,4 @@
-"""Diagnostics as SARIF 2.1.0, which code hosts and editors read."""
+"""Diagnostics as SARIF 2.1.0, for code hosts and editors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws diagnostics for a terminal, the way seed 001 shows them."""
+"""Draws diagnostics for a terminal, in the form of seed 001."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ MOST_SHOWN = 100
 def draw(
     diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], *, colour: bool = False
 ) -> str:
-    """The diagnostics as text, a blank line between two of them; of many the first, see `shown`.
+    """The diagnostics as text, separated by blank lines; of many the first, see `shown`.
 
-    :param sources: the text of each file, by the name that the spans use. A file that is not
-        there, or empty, is shown without an excerpt.
+    :param sources: the text of each file, by the name in the spans. A missing or empty file is
+        displayed without an excerpt.
     """
     lines = {
         name: text.removeprefix("\ufeff").split("\n") for name, text in sources.items() if text
     }
     marked = {name for name, text in sources.items() if text.startswith("\ufeff")}
     for name in marked:
-        lines[name][0] = " " + lines[name][0]  # keeps the columns right
+        lines[name][0] = " " + lines[name][0]  # keeps the columns aligned
     kept, rest = shown(diagnostics)
     drawn = [_draw_one(diagnostic, lines, colour) for diagnostic in kept]
     return "\n\n".join([*drawn, rest] if rest else drawn)
 
 
 def shown(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], str]:
-    """The first findings, errors before warnings, in their order; and how many more there are."""
+    """The first findings, errors before warnings, in their order; and the number of the others."""
     listed = list(diagnostics)
     if len(listed) <= MOST_SHOWN:
         return listed, ""
@@ -96,14 +96,15 @@ def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colo
 
 
 def _line(lines: Sequence[str] | None, number: int) -> str | None:
-    """Line `number` (from 1), the empty line at the end of a text included."""
+    """Line `number` (from 1), including the empty line at the end of a text."""
     if lines is None or not 0 < number <= len(lines):
         return None
     return lines[number - 1].rstrip("\r")
 
 
 def _underline(excerpt: str, place: Span, caret: str) -> tuple[str, tuple[str, str]]:
-    """The line as shown, and below it the blanks and the carets. Long lines are cut around it."""
+    """The line as displayed, and below it the spaces and the carets. A long line is truncated
+    around it."""
     start = min(place.column - 1, len(excerpt))
     end = place.end_column - 1 if place.end_line == place.line else len(excerpt.rstrip())
     end = max(end, start + 1)
@@ -117,7 +118,7 @@ def _underline(excerpt: str, place: Span, caret: str) -> tuple[str, tuple[str, s
 
 
 def _cells(text: str) -> int:
-    """How many columns of a terminal a text takes: two for an emoji, none for an accent."""
+    """The number of terminal columns of a text: two for an emoji, none for an accent."""
     if text.isascii():
         return len(text)
     return sum(
@@ -131,7 +132,7 @@ def _short(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text, one character for each: none of them moves the carets or steers a terminal."""
+    """The text, one character for each: none of them moves the carets or controls a terminal."""
     return "".join(
         character
         if character.isprintable()

@@ -1,4 +1,4 @@
-"""How verdicts and reports read: the drawing of a failure, the one-line headline."""
+"""Verdicts and reports as text: the drawing of a failure, the one-line headline."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MESSAGE = {Status.FAILED: "assertion failed", Status.ERROR: "assertion could no
 
 
 def format_value(value: MetricValue) -> str:
-    """A metric value for people: decimals and whole numbers in full, other numbers with six
+    """A metric value in readable form: decimals and integers in full, other numbers with six
     significant digits."""
     if value is None:
         return "None"
@@ -49,7 +49,7 @@ def format_value(value: MetricValue) -> str:
 
 
 def format_percent(share: int | float | Fraction, limit: float | None = None) -> str:
-    """A share for people, `50.8%`: with as many digits as tell it from its limit, and from zero."""
+    """A share as `50.8%`: with as many digits as distinguish it from its limit, and from zero."""
     for digits in range(1, 10):
         text = f"{100 * float(share):.{digits}f}"
         is_limit = limit is not None and text == f"{100 * limit:.{digits}f}"
@@ -59,7 +59,7 @@ def format_percent(share: int | float | Fraction, limit: float | None = None) ->
 
 
 def format_in_unit(value: MetricValue, verdict: Verdict) -> str:
-    """A value of a verdict in the unit of its limit: a percentage or a duration where it is one."""
+    """A value of a verdict in the unit of its limit: as a percentage or a duration if it is one."""
     return format_like_limit(value, verdict.expression, verdict.expected, verdict.threshold)
 
 
@@ -69,7 +69,7 @@ def format_like_limit(
     """A value of an expression in the unit of its limit.
 
     :param expected: the condition as text, such as `< MAX_SHARE (10%)`.
-    :param limit: its number, where it is known.
+    :param limit: its number, if known.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         return format_value(value)
@@ -90,7 +90,7 @@ def format_like_limit(
 
 
 def is_age(expression: str) -> bool:
-    """True where the value is a duration, as that of `freshness(at)` is."""
+    """True if the value is a duration, as for `freshness(at)`."""
     return _AGE.fullmatch(expression) is not None
 
 
@@ -104,7 +104,7 @@ def show_in_full(value: MetricValue) -> str:
 
 
 def format_duration(seconds: MetricValue) -> str:
-    """A duration for people, in its two largest units: `2 hours 4 minutes`."""
+    """A duration in its two largest units: `2 hours 4 minutes`."""
     if not isinstance(seconds, int | float | Fraction):
         return "None"
     left = abs(int(seconds))
@@ -117,7 +117,7 @@ def format_duration(seconds: MetricValue) -> str:
 
 
 def format_row(failing: FailingRow, longest: int | None = None) -> str:
-    """A failing row for people: `id=3, price=NULL (price is NULL)`."""
+    """A failing row as text: `id=3, price=NULL (price is NULL)`."""
     cells = json.loads(failing.row, parse_int=str, parse_float=str)
     shown = ", ".join(
         f"{name}={'NULL' if value is None else value}" for name, value in cells.items()
@@ -135,10 +135,10 @@ def draw_verdict(
     all_rows: bool = False,
     root: str | None = None,
 ) -> str:
-    """A failed or unevaluated assertion as seed 001 draws it; a warning below `fail_on`.
+    """A failed or unevaluated assertion in the form of seed 001; a warning below `fail_on`.
 
-    :param all_rows: shows all failing rows of its sample, whole.
-    :param root: the results root, for the command that shows the rest.
+    :param all_rows: displays all failing rows of its sample, in full.
+    :param root: the results root, for the command that displays the rest.
     """
     is_mild = not verdict.can_block(report.fail_on)
     notes = [("metric value", format_value(verdict.value))]
@@ -186,19 +186,18 @@ def _rows_shown(
 
 
 def results_command(report: GateReport, root: str | None = None, *options: str) -> str:
-    """The command that shows a report, ready for a shell.
+    """The command that displays a report, ready for a shell.
 
-    :param root: the results root; without it, the command looks where the settings say.
+    :param root: the results root; by default the one in the settings.
     """
     words = ["dql", "results", "show", report.run_id[:8], *options]
     return shlex.join([*words, *(["--root", root] if root else [])])
 
 
 def draw_report(report: GateReport, *, colour: bool = False, root: str | None = None) -> str:
-    """The report as a person reads it: what was not evaluated, what failed in full, the headline
-    last.
+    """The report as text: what was not evaluated, failures in full, the headline last.
 
-    :param root: the results root, for the commands that show the rest.
+    :param root: the results root, for the commands that display the rest.
     """
     lacking = [
         f"not evaluated: {printable(verdict.name)} ({verdict.severity.value}): "
@@ -217,8 +216,8 @@ def draw_report(report: GateReport, *, colour: bool = False, root: str | None = 
 
 
 def account(report: GateReport) -> list[str]:
-    """The clauses of the contract that no assertion checked, and that are no errors: accepted by
-    somebody, or not understood. One line each."""
+    """The clauses of the contract that no assertion checked, and that are not errors: accepted, or
+    not understood. One line each."""
     contract = report.contract
     accepted = [
         f"accepted: {verdict.clause or verdict.name} ({verdict.severity.value}): {verdict.reason}"
@@ -229,8 +228,7 @@ def account(report: GateReport) -> list[str]:
 
 
 def shadow_account(report: GateReport) -> list[str]:
-    """What the shadow suite of a gate would have said otherwise, one line each; nothing where there
-    is no shadow."""
+    """Where the verdicts of a gate's shadow suite differ, one line each; empty without a shadow."""
     shadow = report.shadow
     if shadow is None:
         return []
@@ -244,7 +242,7 @@ def shadow_account(report: GateReport) -> list[str]:
 
 def shadow_changes(report: GateReport) -> list[tuple[Verdict | None, Verdict | None]]:
     """The verdicts of the gate and of its shadow, in pairs, where their status differs. None stands
-    for an assertion that one of them lacks."""
+    for an assertion that only one of them has."""
     shadow = report.shadow
     if shadow is None or shadow.outcome is None:
         return []
@@ -270,8 +268,8 @@ def _shadow_change(own: Verdict | None, other: Verdict | None) -> str:
 
 
 def on_call(report: GateReport) -> str:
-    """Whom to ask and what to do about a gate that did not pass, as its contract has it, on one
-    line; empty where there is nothing to say."""
+    """Whom to contact and what to do about a gate that did not pass, according to its contract, on
+    one line; empty if unknown."""
     contract = report.contract
     if report.outcome is Outcome.PASSED or contract is None or contract.responsible is None:
         return ""
@@ -280,8 +278,8 @@ def on_call(report: GateReport) -> str:
 
 
 def unscaled_limit(verdict: Verdict) -> str | None:
-    """The limit beside what it is for the value before a profile scales it; None where there is no
-    profile that does, or no one number for a limit."""
+    """The limit for the value before a profile scales it; None without a scaling profile, or if the
+    limit is not a single number."""
     limit = verdict.threshold
     if verdict.multiplier == 1.0 or isinstance(limit, str) or limit is None:
         return None
@@ -290,8 +288,8 @@ def unscaled_limit(verdict: Verdict) -> str | None:
 
 
 def not_evaluated(report: GateReport) -> str | None:
-    """What has to be said first of a gate that is warned or broken: how many assertions of
-    `fail_on` or worse lack data of other dates. None where all were evaluated."""
+    """The first line about a gate that is warned or broken: how many assertions of `fail_on` or
+    worse lack data of other dates. None if all were evaluated."""
     verdicts = report.not_evaluated
     if not verdicts or report.outcome not in (Outcome.WARNED, Outcome.BROKEN):
         return None
@@ -311,10 +309,10 @@ def partial_text(partial: PartialRun) -> str:
 
 
 def headline(report: GateReport) -> str:
-    """One line: outcome, what was left out, what was not evaluated, gate, dataset, date, how many
-    of how many failed, and the worst."""
+    """One line: outcome, selection, unevaluated assertions, gate, dataset, date, the number of
+    failures, and the worst."""
     key = report.run_key
-    # The dataset that the gate is about: the first, reference tables come after it.
+    # The subject of a gate is its first dataset: reference tables come after it.
     dataset = report.datasets[0].name if report.datasets else "no dataset"
     line = f"{report.outcome.value}: "
     if report.partial is not None:
@@ -341,7 +339,7 @@ def _dates(report: GateReport) -> str:
 
 
 def scaled_text(verdict: Verdict) -> str:
-    """The value that was compared, and how a profile made it: `900 (500 x 1.8)`."""
+    """The value that was compared, with the profile's factor: `900 (500 x 1.8)`."""
     shown = format_in_unit(verdict.scaled_value, verdict)
     if verdict.multiplier == 1.0 or verdict.scaled_value is None:
         return shown

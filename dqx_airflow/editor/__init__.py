@@ -1,1 +1,2 @@
-"""The editor side of DQL: what a language server answers, as functions over texts and places."""
+"""Editor support for DQL: the responses of a language server, as functions over texts and
+positions."""

@@ -1,4 +1,4 @@
-"""Everything that can be called, as an editor shows it: signature, meaning, example."""
+"""Everything that can be called, as an editor displays it: signature, meaning, example."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
 
 class CallableKind(str, Enum):
-    """What sort of thing is called."""
+    """The kind of a callable."""
 
     METRIC = "metric"
     EXTENDED = "extended metric"
@@ -35,7 +35,7 @@ class CallableKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """One thing to call. `columns` says where columns stand in its arguments.
+    """A callable. `columns` says which of its arguments are columns.
 
     `columns` counts the arguments from the left that are columns; None for all of them.
     `parameters` are the named ones, `column_parameters` those of them that take a column.
@@ -52,11 +52,11 @@ class Called:
 
     @property
     def has_arguments(self) -> bool:
-        """False where it is called with named parameters alone."""
+        """False if it is called with named parameters only."""
         return not self.signature.endswith("()")
 
     def is_column(self, position: int) -> bool:
-        """True where the argument at a position, from 0, is a column."""
+        """True if the argument at an index, from 0, is a column."""
         return self.columns is None or position < self.columns
 
 
@@ -158,13 +158,13 @@ def _in_rows() -> Iterator[Called]:
 
 
 MEASURES: dict[str, Called] = {called.name: called for called in _measures()}
-"""What may be called in an expression over metrics, and shortcuts."""
+"""Callables in an expression over metrics, and shortcuts."""
 
 IN_ROWS: dict[str, Called] = {called.name: called for called in _in_rows()}
-"""What may be called in a predicate over rows."""
+"""Callables in a row predicate."""
 
 IN_DATES: dict[str, Called] = {
     name: Called(name, CallableKind.DATE, f"{name}({arguments})", doc)
     for name, (arguments, doc) in _DATES.items()
 }
-"""What may be called in a date of a profile."""
+"""Callables in a date of a profile."""

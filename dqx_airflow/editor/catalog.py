@@ -1,7 +1,7 @@
-"""The datasets that a `dqx.toml` describes, with their columns, for completion and hovering.
+"""The datasets in a `dqx.toml`, with their columns, for completion and hovers.
 
-Only what is on this machine is read, no data, and nothing before somebody asks for the columns of
-a dataset. Its setting `columns` names them instead of reading them.
+Only local metadata is read, no data, and nothing before the columns of a dataset are requested. The
+setting `columns` names them instead of reading them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _READ = ("delta", "parquet")
 
 @dataclass(frozen=True, slots=True)
 class KnownColumn:
-    """A column of a dataset; the type is empty where it is not known."""
+    """A column of a dataset; the type is empty if it is unknown."""
 
     name: str
     type: str = ""
@@ -27,7 +27,7 @@ class KnownColumn:
 
 @dataclass(slots=True)
 class Catalog:
-    """The datasets of one `dqx.toml`. `problems` are what could not be read, in words."""
+    """The datasets of one `dqx.toml`. `problems` describe what could not be read."""
 
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     folder: Path = Path()
@@ -39,18 +39,18 @@ class Catalog:
         return tuple(self.tables)
 
     def path(self, dataset: str) -> str | None:
-        """Where a dataset is, as written."""
+        """The path of a dataset, as written."""
         path = self.tables.get(dataset, {}).get("path")
         return path if isinstance(path, str) else None
 
     def columns(self, dataset: str) -> tuple[KnownColumn, ...]:
-        """The columns of a dataset; none where nothing is known of it."""
+        """The columns of a dataset; empty if unknown."""
         if dataset not in self.tables:
             return ()
         if dataset not in self._known:
             try:
                 self._known[dataset] = self._read(dataset)
-            except Exception as error:  # whatever the readers of foreign files raise
+            except Exception as error:  # whatever the libraries raise
                 self._known[dataset] = ()
                 message = f"the columns of dataset '{dataset}' cannot be read: {first_line(error)}"
                 self.problems.append(f"{self.folder / FILE_NAME}: {message}")
@@ -69,7 +69,7 @@ class Catalog:
 
 
 def find_catalog(file: str) -> Catalog:
-    """The catalog for a file: of the nearest `dqx.toml`, else an empty one."""
+    """The catalog for a file: of the nearest `dqx.toml`, or else an empty one."""
     place = find_settings(Path(file).parent) if Path(file).is_absolute() else None
     if place is None:
         return Catalog()
@@ -89,12 +89,12 @@ def _delta_columns(place: Path) -> tuple[KnownColumn, ...]:
 
 
 def _type_name(type: Any) -> str:
-    """`long` of a primitive type; `struct`, `array` or `map` of a nested one."""
+    """`long` for a primitive type; `struct`, `array` or `map` for a nested one."""
     return str(type.type)
 
 
 def _parquet_columns(place: Path) -> tuple[KnownColumn, ...]:
-    """The columns of the first file, and those of the partitions that it lies in."""
+    """The columns of the first file, and those of the partitions that it is in."""
     from pyarrow import parquet
 
     first = place if place.is_file() else _first(place.rglob("*.parquet"))

@@ -1,4 +1,4 @@
-"""What can be mended with a click: a word for which another one was proposed."""
+"""Quick fixes: replacing a word by the suggested one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORD = re.compile(r'[\w.]+\Z|"[^"]*"\Z')
 
 
 def proposed(diagnostic: Diagnostic, lines: Lines) -> Edit | None:
-    """The edit that a diagnostic proposes for its own place; None where it proposes none."""
+    """The edit that a diagnostic suggests for its own position; None if there is none."""
     proposal = _PROPOSAL.search(f"{diagnostic.label}\n{diagnostic.help or ''}")
     start, end = lines.stretch(diagnostic.span)
     guilty = lines.text[start:end]

@@ -1,4 +1,4 @@
-"""What can be typed at a place: names of the language, of the file, of its imports and datasets."""
+"""Completion at a position: names of the language, of the file, of its imports and datasets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HOLE = re.compile(r"\{(\w*)\Z")
 
 
 class Sort(str, Enum):
-    """What an item is, for the sign that the editor draws before it."""
+    """The kind of an item, for the icon in the editor."""
 
     KEYWORD = "keyword"
     METRIC = "metric"
@@ -52,9 +52,9 @@ class Sort(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One thing to type. `detail` is a few words beside it, `doc` Markdown.
+    """A completion item. `detail` is a few words next to it, `doc` Markdown.
 
-    `text` is what is typed where that is not the label; `is_call` where brackets belong behind it.
+    `text` is inserted if it differs from the label; `is_call` if parentheses follow it.
     """
 
     label: str
@@ -67,7 +67,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Items in the order of their use, for the stretch of the text that they replace."""
+    """Items in the order of their relevance, for the range of the text that they replace."""
 
     start: int
     end: int
@@ -77,7 +77,7 @@ class Completion:
 def complete(
     reading: ParsedFile, offset: int, catalog: Catalog, paths: Iterable[str] = ()
 ) -> Completion:
-    """What can be typed at an offset.
+    """The completions at an offset.
 
     :param paths: the files that may be imported.
     """
@@ -94,8 +94,8 @@ def complete(
 
 
 def _ordered(items: Iterable[Suggestion], typed: str) -> tuple[Suggestion, ...]:
-    """The items, those first that begin with what was typed: editors also show those that have its
-    letters elsewhere."""
+    """The items, first those that begin with the typed text: editors also show those that contain
+    its letters elsewhere."""
     begun = typed.lower()
     return tuple(
         sorted(items, key=lambda item: not (item.text or item.label).lower().startswith(begun))
@@ -103,7 +103,7 @@ def _ordered(items: Iterable[Suggestion], typed: str) -> tuple[Suggestion, ...]:
 
 
 def _start_of_word(text: str, offset: int) -> int:
-    """Where the word begins that ends at an offset. A tag may hold `-`, other names may not."""
+    """The start of the word that ends at an offset. A tag may contain `-`, other names may not."""
     line = text.rfind("\n", 0, offset) + 1
     name, tag = (_start(pattern, text[line:offset]) + line for pattern in (_NAME, _TAG))
     is_tag = tag < name and place_at(text, tag).slot is Slot.TAG
@@ -118,7 +118,7 @@ def _start(pattern: re.Pattern[str], before: str) -> int:
 def _complete_text(
     reading: ParsedFile, start: int, offset: int, paths: Iterable[str]
 ) -> Completion:
-    """What can be typed within a text that begins at `start`."""
+    """The completions within a string that begins at `start`."""
     text = reading.source.text
     if text[start] == "#":
         return Completion(offset, offset, ())
@@ -156,7 +156,7 @@ def _texts(
 
 
 class _Finder:
-    """Finds the names that fit a place."""
+    """Finds the names that fit a position."""
 
     def __init__(
         self, reading: ParsedFile, catalog: Catalog, place: CompletionContext, start: int, end: int
@@ -165,7 +165,7 @@ class _Finder:
         self.catalog = catalog
         self.place = place
         self.rest = reading.source.text[end:]
-        # What is just being typed is no name that the file has already.
+        # A name that is just being typed does not exist yet.
         self.typed = reading.lines.span(start, end, reading.name)
 
     def keywords(self) -> Iterator[Suggestion]:
@@ -207,7 +207,7 @@ class _Finder:
                 )
 
     def _closed(self) -> Iterator[Suggestion]:
-        """Names out of a list that the language, or the file, has."""
+        """Names from a closed list of the language, or the file."""
         match self.place.slot:
             case Slot.MACRO:
                 yield from self._macros()
@@ -277,13 +277,13 @@ class _Finder:
                 yield Suggestion(item.text, Sort.COLUMN, text=show_name(item.text))
 
     def _named(self, kind: SymbolKind) -> Iterator[Occurrence]:
-        """The names of a kind that the file has, but for the one that is being typed."""
+        """The names of a kind in the file, except for the one being typed."""
         for item in occurrences(self.reading):
             if item.kind is kind and item.span != self.typed:
                 yield item
 
     def _exports(self) -> Iterator[Suggestion]:
-        """What the file exports that stands behind the names: `import { | } from "path"`."""
+        """The exports of the file after the names: `import { | } from "path"`."""
         path = _FROM.match(self.rest)
         library = self.reading.library(path[1]) if path else None
         if library is None:

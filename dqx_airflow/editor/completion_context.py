@@ -1,7 +1,7 @@
-"""What may stand at a place of a text, however broken the text is.
+"""What is expected at a position of a text, however broken the text is.
 
-The parser reads what lies before the place. What it has read and not yet finished tells what the
-place is about, and its table tells which words may follow: both come from the grammar itself.
+The parser reads what is before the position. Its unfinished part determines the context, and the
+parse table the possible next words: both come from the grammar itself.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from dqx_airflow.metrics.row_functions import QUANTIFIERS
 
 
 class Slot(Enum):
-    """What kind of name belongs to a place."""
+    """The kind of name that belongs to a position."""
 
     NOTHING = auto()
     MEASURE = auto()
-    ASSERTED = auto()  # the first word behind `assert`: a measure or a shortcut
+    ASSERTED = auto()  # the first word after `assert`: a measure or a shortcut
     ROW = auto()
     COLUMN = auto()
     DATASET = auto()
@@ -43,7 +43,7 @@ class Slot(Enum):
     MACRO_ARGUMENT = auto()
     PARAMETER = auto()
     LIST_PARAMETER = auto()
-    OTHER_VALUES = auto()  # behind `in`: the values of another dataset
+    OTHER_VALUES = auto()  # after `in`: the values of another dataset
     ANNOTATION = auto()
     ANNOTATION_ARGUMENT = auto()
     SEVERITY = auto()
@@ -64,12 +64,12 @@ class Slot(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CompletionContext:
-    """A place of a text, and what surrounds it.
+    """A position in a text, and its context.
 
-    `words` are the keywords that may stand there. `call` is what is called around it, where a new
-    argument may begin there. `datasets` are those of the check, `parameters` those of the macro,
-    `lists` those of them that a loop can go through. `assertion` is the one that is selected.
-    `has_item` where `item` is an item of an array. `annotated` is what an annotation stands above.
+    `words` are the possible keywords. `call` is the enclosing call, if a new argument may begin
+    here. `datasets` are those of the check, `parameters` those of the macro, `lists` those of them
+    that a loop can iterate over. `assertion` is the selected one. `has_item` is set if `item` is an
+    item of an array. `annotated` is the statement below an annotation.
     """
 
     slot: Slot
@@ -109,7 +109,7 @@ _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"?|`[^`\n]*`?|#[^\n]*')
 
 
 def quoted_around(text: str, offset: int) -> tuple[int, int] | None:
-    """Where the text, the name in backticks or the comment around an offset begins and ends."""
+    """The bounds of the string, the name in backticks or the comment around an offset."""
     line = text.rfind("\n", 0, offset) + 1
     for match in _QUOTED.finditer(text, line, _end_of_line(text, offset)):
         is_closed = len(match[0]) > 1 and match[0][0] == match[0][-1]
@@ -119,13 +119,13 @@ def quoted_around(text: str, offset: int) -> tuple[int, int] | None:
 
 
 def place_at(text: str, offset: int) -> CompletionContext:
-    """The place at an offset, which is not within a text in quotes, a name or a comment."""
+    """The context at an offset outside of strings, quoted names and comments."""
     parser, is_sound = _parse(text[:offset])
     read = _Read(parser)
     expected = expected_terminals(parser) if is_sound else set()
     words = _words(expected)
     if is_line_start(offset, text) and not expected & _ENDS_OF_STATEMENTS:
-        # The statement before is not finished. Whoever begins a line may want to begin another.
+        # The previous statement is incomplete. At the beginning of a line, another one may begin.
         words |= _words(_expected_by_statement(parser))
     slot, call = read.slot(expected, text[:offset]) if is_sound else (Slot.NOTHING, "")
     parameters, lists = read.parameters()
@@ -142,7 +142,7 @@ def place_at(text: str, offset: int) -> CompletionContext:
 
 
 def place_in_text(text: str, offset: int) -> CompletionContext:
-    """The place within the text in quotes that begins at an offset."""
+    """The context within the string that begins at an offset."""
     parser, is_sound = _parse(text[:offset])
     if not is_sound or "STRING" not in expected_terminals(parser):
         return CompletionContext(Slot.NOTHING)
@@ -158,10 +158,10 @@ def place_in_text(text: str, offset: int) -> CompletionContext:
 
 
 class _Read:
-    """What a parser has read and not yet finished.
+    """The unfinished part of what a parser has read.
 
-    `words` are its words and signs as typed, with `IDENT` for a name, `STRING` for a text and so
-    on, and nothing for what is finished: a statement, an argument.
+    `words` are its tokens as typed, with `IDENT` for a name, `STRING` for a string and so on, and
+    nothing for what is finished: a statement, an argument.
     """
 
     def __init__(self, parser: InteractiveParser) -> None:
@@ -175,7 +175,7 @@ class _Read:
         return word in self.words
 
     def slot(self, expected: set[str], before: str) -> tuple[Slot, str]:
-        """What kind of name may follow, and what is called around it."""
+        """The kind of name that may follow, and the enclosing call."""
         if "IDENT" not in expected:
             return Slot.NOTHING, ""
         positions = [number for number, word in enumerate(self.words) if word in _STATEMENTS]
@@ -201,7 +201,7 @@ class _Read:
         return opened
 
     def is_among_items(self) -> bool:
-        """True behind the comma of `every` or `some`."""
+        """True after the comma of `every` or `some`."""
         return any(
             self.items[bracket - 1] in QUANTIFIERS and "," in self.words[bracket:]
             for bracket in self._open_brackets()
@@ -211,7 +211,7 @@ class _Read:
     def _argument(
         self, statement: str, bracket: int, is_new: bool, before: str
     ) -> tuple[Slot, str]:
-        """What may stand among the arguments in a bracket; `is_new` where one may begin."""
+        """What may come among the arguments in parentheses; `is_new` if one may begin."""
         call = str(self.items[bracket - 1]) if self.words[bracket - 1] == "IDENT" else ""
         called = MEASURES.get(call)
         if statement == "macro":
@@ -272,10 +272,10 @@ class _Read:
     def _is_about_rows(self) -> bool:
         return any(map(self.is_in, ("row", "rows", "where")))
 
-    # What surrounds the place
+    # The context of the position
 
     def annotated(self) -> str:
-        """What an annotation would be above."""
+        """The statement below an annotation at the position."""
         if self.is_in("check") or self.is_in("macro"):
             return "assertion"
         return "profile" if self.is_in("suite") else "suite"
@@ -305,7 +305,7 @@ class _Read:
         return tuple(parameters), tuple(lists)
 
     def last_text(self) -> str:
-        """The last text in quotes, without them."""
+        """The contents of the last string."""
         pairs = zip(self.items, self.words, strict=True)
         texts = [str(item)[1:-1] for item, word in pairs if word == "STRING"]
         return texts[-1] if texts else ""
@@ -321,7 +321,7 @@ _BEHIND = {
 
 
 def _parse(before: str) -> tuple[InteractiveParser, bool]:
-    """The parser behind a text, and whether it is within a statement that is sound so far."""
+    """The parser at the end of a text, and whether the statement so far is valid."""
     text = before.replace("\ufeff", " ") if len(before) <= LARGEST_FILE else ""
     parser = grammar().parse_interactive(text)
     while True:
@@ -337,7 +337,7 @@ def _parse(before: str) -> tuple[InteractiveParser, bool]:
 
 
 def _expected_by_statement(parser: InteractiveParser) -> set[str]:
-    """What may stand once the statement that is being read is finished, or given up."""
+    """What may follow when the current statement is finished, or abandoned."""
     states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
     while values:
         expected = expected_terminals(parser)
@@ -350,7 +350,7 @@ def _expected_by_statement(parser: InteractiveParser) -> set[str]:
 
 @cache
 def _spellings() -> dict[str, str]:
-    """The words and signs of the grammar, by the names of their terminals."""
+    """The keywords and punctuation of the grammar, by the names of their terminals."""
     known = grammar().terminals
     return {item.name: item.pattern.value for item in known if item.pattern.type == "str"}
 
@@ -372,7 +372,7 @@ def keywords() -> frozenset[str]:
 
 
 def _commas(arguments: str) -> int:
-    """The commas of arguments that do not stand in brackets or quotes within them."""
+    """The commas between arguments, outside of nested brackets and strings."""
     depth = commas = 0
     for character in _QUOTED.sub("", arguments):
         depth += (character in "([{") - (character in ")]}")

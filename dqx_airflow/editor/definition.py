@@ -1,4 +1,4 @@
-"""Where the name at a place is defined."""
+"""The definition of the name at a position."""
 
 from __future__ import annotations
 

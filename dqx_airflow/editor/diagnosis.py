@@ -1,4 +1,4 @@
-"""What is wrong with the files that are open, each finding where it belongs."""
+"""The diagnostics of open files, each in the file it belongs to."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from dqx_airflow.values import SourceFile
 
 @dataclass(slots=True)
 class OpenFiles:
-    """The open files as they were last checked. A check may find something in what is imported."""
+    """The open files in their last checked state. A check may find mistakes in imported files."""
 
     checked: dict[str, Checked] = field(default_factory=dict)
 
     def check(self, name: str, files: Files) -> set[str]:
-        """Checks an open file; the files for which the findings may be others than before."""
+        """Checks an open file, and returns the files whose findings may have changed."""
         text = files.opened[name]
         touched = self.forget(name)
         self.checked[name] = _checked(SourceFile(name, text), files)
         return touched | self.checked[name].sources.keys()
 
     def forget(self, name: str) -> set[str]:
-        """Forgets a file that was closed; the files for which the findings may be others."""
+        """Forgets a closed file, and returns the files whose findings may have changed."""
         before = self.checked.pop(name, None)
         return set(before.sources) if before else set()
 
     def importers(self, name: str) -> list[str]:
-        """The open files that import a file, directly or not."""
+        """The open files that import a file, directly or indirectly."""
         return [
             other
             for other, checked in self.checked.items()
@@ -42,7 +42,7 @@ class OpenFiles:
         ]
 
     def findings(self, file: str) -> list[Diagnostic]:
-        """What is wrong in a file: once, however many files import it."""
+        """The findings in a file: each once, however many files import it."""
         diagnostics: dict[object, Diagnostic] = {}
         for item in self._all(file):
             diagnostics.setdefault((item.code, item.span, item.message), item)
@@ -58,7 +58,7 @@ class OpenFiles:
             yield from (item for item in checked.diagnostics if item.span.file == file)
 
     def _seeing(self, file: str) -> Iterator[Checked]:
-        """The checks that met a file, its own first."""
+        """The checks that involved a file, its own first."""
         if file in self.checked:
             yield self.checked[file]
         for name, checked in self.checked.items():

@@ -1,6 +1,6 @@
-"""The files that an editor shows: what is typed and not yet saved comes before what is on disk.
+"""The files in an editor: unsaved text takes precedence over the file on disk.
 
-A file is named by its whole path; a text that was never saved by whatever the editor calls it.
+A file is identified by its full path; an unsaved one by the editor's name for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Files:
     opened: dict[str, str] = field(default_factory=dict)
 
     def text(self, name: str) -> str | None:
-        """The text of a file; None where there is none that can be read."""
+        """The text of a file; None if it cannot be read."""
         if name in self.opened:
             return self.opened[name]
         try:
@@ -36,12 +36,13 @@ class Files:
             return None
 
     def root(self, name: str) -> Path:
-        """The folder of the editor that holds the file, else the folder that the file is in."""
+        """The folder of the editor that contains the file, or else the parent folder of the
+        file."""
         holding = [folder for folder in self.folders if Path(name).is_relative_to(folder)]
         return max(holding, key=lambda folder: len(folder.parts), default=Path(name).parent)
 
     def reader(self, name: str) -> Reader:
-        """Reads what the file imports, directly or not."""
+        """Reads the imports of the file, direct and indirect."""
         if not Path(name).is_absolute():
             return no_imports
         root = self.root(name)
@@ -59,7 +60,7 @@ class Files:
         return read
 
     def suites(self) -> Iterator[str]:
-        """The names of all files of DQL that are open or lie in the folders."""
+        """The names of all DQL files that are open or in the folders."""
         yield from self.opened
         on_disk = (name for folder in self.folders for name in _suites_below(folder))
         yield from islice((name for name in on_disk if name not in self.opened), MOST_FILES)

@@ -1,4 +1,5 @@
-"""What the language server answers: each answer puts a function of this house into its protocol."""
+"""The responses of the language server: each converts a function of this package to the
+protocol."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def answer_completion(ls: DqlServer, params: types.CompletionParams) -> types.Co
 
 
 def _importable(ls: DqlServer, name: str) -> Iterator[str]:
-    """The files that export something, as seen from a file."""
+    """The files that export something, as paths relative to a file."""
     for other in ls.files.suites():
         if other != name and "export" in (ls.files.text(other) or ""):
             yield Path(os.path.relpath(other, os.path.dirname(name))).as_posix()
@@ -157,7 +158,7 @@ def answer_symbols(ls: DqlServer, params: types.DocumentSymbolParams) -> list[ty
 
     def shown(symbol: Symbol) -> types.DocumentSymbol:
         return types.DocumentSymbol(
-            symbol.name or symbol.entry.value,  # an editor refuses an empty name
+            symbol.name or symbol.entry.value,  # an editor rejects an empty name
             _ENTRIES[symbol.entry],
             range_of(*reading.lines.range(symbol.span)),
             range_of(*reading.lines.range(symbol.name_span)),

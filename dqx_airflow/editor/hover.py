@@ -1,4 +1,4 @@
-"""What an editor shows of the word under the mouse, as Markdown."""
+"""The hover for the word under the mouse, as Markdown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Hover:
-    """Markdown about the stretch of a text."""
+    """Markdown for a range of the text."""
 
     start: int
     end: int
@@ -31,7 +31,7 @@ class Hover:
 
 
 def hover(reading: ParsedFile, offset: int, catalog: Catalog) -> Hover | None:
-    """What there is to say about the word at an offset; None where there is nothing."""
+    """The hover for the word at an offset; None if there is none."""
     occurrence = occurrence_at(reading, offset)
     if occurrence is not None:
         markdown = _about(occurrence, reading, catalog)
@@ -41,7 +41,7 @@ def hover(reading: ParsedFile, offset: int, catalog: Catalog) -> Hover | None:
 
 
 def _word(text: str, offset: int) -> Hover | None:
-    """A keyword, or a call in a statement that is not sound."""
+    """A keyword, or a call in an invalid statement."""
     line = text.rfind("\n", 0, offset) + 1
     for match in _WORD.finditer(text, line):
         if match.start() > offset:
@@ -135,7 +135,7 @@ def _column(occurrence: Occurrence, catalog: Catalog) -> str:
 
 
 def _place(span: Span, reading: ParsedFile) -> str:
-    """Where something is defined, as seen from the file."""
+    """The location of a definition, relative to the file."""
     if span.file == reading.name:
         return f"defined in line {span.line}"
     return f"defined in `{_path(span, reading)}`, line {span.line}"

@@ -1,4 +1,4 @@
-"""What the keywords and annotations of the language mean, in a sentence each."""
+"""The meaning of the keywords and annotations of the language, in a sentence each."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ PROFILE_TYPES: dict[str, str] = {
     "holiday": "Fixed dates; date expressions are evaluated for each year.",
     "recurring": "Dates relative to the date of the run, such as the end of each month.",
 }
-"""What may follow `type` in a profile."""
+"""The words that may follow `type` in a profile."""
 
 PARAMETERS: dict[str, str] = {
     "lag": "The number of calendar days before the date: `average(price, lag 1)`.",

@@ -297,13 +297,13 @@ class _OccurrenceFinder:
         yield Occurrence(kind, unquoted(text), span, places, use=use)
 
     def _holes(self, span: Span, around: _Around) -> Iterator[Occurrence]:
-        """The parameters that a placeholder, or a text with placeholders, names."""
+        """The parameters that a placeholder, or a string with placeholders, names."""
         for text, place in self._matches_in(_HOLE, span):
             if text in around.parameters:
                 yield Occurrence(SymbolKind.PARAMETER, text, place, (around.parameters[text],))
 
     def _matches_in(self, pattern: re.Pattern[str], span: Span) -> list[tuple[str, Span]]:
-        """What a pattern finds within a span: its group where it has one, and the place."""
+        """The match of a pattern within a span: its group if it has one, and the position."""
         lines, group = self.reading.lines, pattern.groups
         start, end = lines.stretch(span)
         return [

@@ -1,4 +1,4 @@
-"""The outline of a file: what it defines, one in the other."""
+"""The outline of a file: its definitions, nested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dqx_airflow.values import Span
 
 
 class OutlineKind(str, Enum):
-    """What stands in an outline."""
+    """The kind of an entry in an outline."""
 
     SUITE = "suite"
     CONSTANT = "constant"
@@ -27,7 +27,7 @@ class OutlineKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """An entry: `span` is all of it, `name_span` what is selected, `detail` a few words."""
+    """An entry: `span` is all of it, `name_span` is selected, `detail` a few words."""
 
     entry: OutlineKind
     name: str
@@ -38,7 +38,7 @@ class Symbol:
 
 
 def outline(reading: ParsedFile) -> tuple[Symbol, ...]:
-    """The symbols of a file in source order, the suite around what it holds."""
+    """The symbols of a file in source order, with those of a suite nested in it."""
     file = reading.file
     symbols = [*_definitions(file.constants, file.macros)]
     for suite in file.suites:

@@ -1,4 +1,4 @@
-"""A file as an editor sees it: parsed as far as it is sound, linked with what it imports."""
+"""A file in an editor: parsed as far as it is valid, linked with its imports."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dqx_airflow.values import SourceFile
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What is known of a file. Statements with a syntax error are missing from `file`.
+    """The contents of a file. Statements with a syntax error are missing from `file`.
 
-    `links` are the files behind the paths of its imports, `sources` the texts of all files met.
+    `links` are the files behind the paths of its imports, `sources` the contents of all files.
     """
 
     source: SourceFile
@@ -53,17 +53,17 @@ class ParsedFile:
         return {item.alias.text: item.alias for item in self.imports if item.alias is not None}
 
     def library(self, path: str) -> nodes.File | None:
-        """What a file holds that may be imported by this path; None where there is none."""
+        """The contents of a file imported by this path; None if there is none."""
         source = self.reader(self.name, path)
         return None if isinstance(source, str) else parse(source).file
 
     def expanded(self) -> tuple[nodes.Check, ...]:
-        """The checks of the suite with assertions alone: macros are expanded."""
+        """The checks of the suite with only assertions: macros are expanded."""
         suite = self.file.suite
         return Expander(self.scope, _ignore).expand(suite).checks if suite else ()
 
     def expand(self, use: nodes.Use) -> tuple[nodes.Assertion, ...]:
-        """The assertions that a use makes; none where something is wrong with it."""
+        """The assertions that a use generates; none if it has a mistake."""
         name = nodes.Text("", use.span)
         check = nodes.Check(name, (), (use,), use.span)
         suite = nodes.Suite(name, None, (), (check,), (), (), (), (), use.span)
@@ -72,7 +72,7 @@ class ParsedFile:
 
 
 def read(source: SourceFile, reader: Reader, encoding: str = "utf-16") -> ParsedFile:
-    """Reads a file, however broken, and what it imports."""
+    """Reads a file, however broken, and its imports."""
     parsed = parse(source)
     file = parsed.file or nodes.File((), (), (), ())
     linker = Linker(reader, _ignore, {source.name: source.text})
@@ -84,4 +84,4 @@ def read(source: SourceFile, reader: Reader, encoding: str = "utf-16") -> Parsed
 
 
 def _ignore(_: object) -> None:
-    """Diagnostics are for `diagnosis`, which checks the file as a whole."""
+    """Diagnostics are left to `diagnosis`, which checks the file as a whole."""

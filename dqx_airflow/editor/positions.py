@@ -1,8 +1,8 @@
-"""Places in a text: offsets, the spans of the parser, and the positions of an editor.
+"""Positions in a text: offsets, the spans of the parser, and the positions of an editor.
 
-An offset counts characters. A span counts lines and columns from 1, and knows a line feed alone as
-the end of a line. A position counts from 0, a carriage return ends lines too, and what it counts in
-a line are UTF-16 code units, unless the editor has agreed on something else: an emoji is two.
+An offset counts characters. A span counts lines and columns from 1, and only a line feed ends a
+line. A position counts from 0, a carriage return ends lines too, and characters are UTF-16 code
+units, unless the editor has agreed on something else: an emoji counts as two.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNITS: dict[str, Callable[[str], int]] = {
 
 @dataclass(slots=True)
 class Lines:
-    """A text with its lines. Places beyond its ends are moved to them."""
+    """A text with its lines. Positions outside of it are moved to its bounds."""
 
     text: str
     encoding: str = "utf-16"
@@ -57,7 +57,7 @@ class Lines:
         return start + len(content)
 
     def position(self, offset: int) -> Position:
-        """The position that the editor gives an offset."""
+        """The editor's position of an offset."""
         offset = min(max(offset, 0), len(self.text))
         line = bisect_right(self._shown, offset) - 1
         return line, _UNITS[self.encoding](self.text[self._shown[line] : offset])
@@ -69,12 +69,12 @@ class Lines:
         return min(self._parsed[line - 1] + column - 1, len(self.text))
 
     def stretch(self, span: Span) -> tuple[int, int]:
-        """The offsets at which a span begins and ends."""
+        """The offsets of the beginning and end of a span."""
         start = self.offset_of(span.line, span.column)
         return start, max(start, self.offset_of(span.end_line, span.end_column))
 
     def range(self, span: Span) -> tuple[Position, Position]:
-        """The positions at which a span begins and ends."""
+        """The positions of the beginning and end of a span."""
         start, end = self.stretch(span)
         return self.position(start), self.position(end)
 

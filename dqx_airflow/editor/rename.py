@@ -1,4 +1,4 @@
-"""Renames what a suite defines, wherever it is named."""
+"""Renames a definition of a suite, and all references to it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FOREIGN = {
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A stretch of a file, and what is written there instead."""
+    """A range of a file, and its replacement."""
 
     span: Span
     text: str
@@ -57,7 +57,7 @@ def renamable(reading: ParsedFile, offset: int) -> Occurrence:
 def rename(
     reading: ParsedFile, offset: int, name: str, others: Iterable[ParsedFile] = ()
 ) -> tuple[Edit, ...]:
-    """The edits that give the name at an offset another name, in this file and in others.
+    """The edits that rename the name at an offset, in this file and in others.
 
     :raises RequestError: the name cannot be renamed, or not to this one.
     """
@@ -94,7 +94,7 @@ def _applied(reading: ParsedFile, edits: list[Edit]) -> str:
 def _check_meaning(
     reading: ParsedFile, edits: list[Edit], changed: Mapping[str, str], name: str
 ) -> None:
-    """Raises where a file would not mean the same after the edits."""
+    """Raises if a file would have another meaning after the edits."""
 
     def reader(importer: str, path: str) -> SourceFile | str:
         source = reading.reader(importer, path)
@@ -115,7 +115,7 @@ def _check_meaning(
 def _meaning(
     reading: ParsedFile, renamed: Collection[Span], name: str
 ) -> list[tuple[SymbolKind, str, tuple[int | str, ...]]]:
-    """What each name of a file stands for, whatever the places are."""
+    """What each name of a file refers to, regardless of positions."""
     before = occurrences(reading)
     numbers = {item.span: number for number, item in enumerate(before)}
     return [

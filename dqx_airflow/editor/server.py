@@ -1,4 +1,4 @@
-"""The language server: the life of a file in an editor, and the table of what it answers."""
+"""The language server: the life cycle of a file in an editor, and the table of responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dqx_airflow.editor import handlers
 from dqx_airflow.editor.session import DqlServer, name_of
 
 PAUSE_S = 0.15
-"""So long nobody has to type before a changed file is checked."""
+"""The pause in typing after which a changed file is checked."""
 
 
 def started(ls: DqlServer, _: types.InitializedParams) -> None:
@@ -60,7 +60,7 @@ async def changed(ls: DqlServer, params: types.DidChangeTextDocumentParams) -> N
 
 
 def saved(ls: DqlServer, _: object) -> None:
-    """A file was saved, here or elsewhere: whatever is open may import it."""
+    """A file was saved, here or elsewhere: any open file may import it."""
     ls.catalogs.clear()
     ls.check(list(ls.files.opened))
 
@@ -106,7 +106,7 @@ _FEATURES: tuple[tuple[str, Callable[..., Any], Any], ...] = (
 def create_server(search_path: Iterable[Path] = ()) -> DqlServer:
     """A server that waits for `start_io`.
 
-    :param search_path: the folders in which imports are looked for at last.
+    :param search_path: the folders that are searched last for imports.
     """
     server = DqlServer(search_path)
     for method, handler, options in _FEATURES:

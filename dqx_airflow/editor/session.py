@@ -1,6 +1,6 @@
-"""What the language server holds of an editor: open texts, findings, and how it counts.
+"""The state of an editor in the language server: open texts, findings, and its position encoding.
 
-It speaks over pygls. Texts are sent whole; positions are those that the editor counts in.
+It uses pygls. Texts are synchronised as a whole; positions are in the encoding of the editor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNUSED = frozenset({"W004", "W005", "W007"})
 
 
 class DqlServer(LanguageServer):
-    """Holds what is open, and how it was last checked."""
+    """Holds the open files, in their last checked state."""
 
     def __init__(self, search_path: Iterable[Path] = ()) -> None:
         kind = types.TextDocumentSyncKind.Full
@@ -59,7 +59,7 @@ class DqlServer(LanguageServer):
         return reading, reading.lines.offset((position.line, position.character))
 
     def others(self, reading: ParsedFile, *words: str) -> Iterator[ParsedFile]:
-        """The files that a file imports, and all others in which one of the words stands."""
+        """The imports of a file, and all other files that contain one of the words."""
         names = (name for name in self.files.suites() if self._has_one(name, words))
         for name in dict.fromkeys((*reading.sources, *names)):
             if name != reading.name:
@@ -76,7 +76,7 @@ class DqlServer(LanguageServer):
         return self.catalogs[folder]
 
     def show_problems(self) -> None:
-        """Says once what could not be read of the datasets."""
+        """Reports once which datasets could not be read."""
         for catalog in self.catalogs.values():
             for problem in catalog.problems:
                 if problem not in self.shown_problems:
@@ -130,7 +130,7 @@ class DqlServer(LanguageServer):
 
 
 def name_of(uri: str) -> str:
-    """The name of a file: its path, or the address of a text that was never saved."""
+    """The name of a file: its path, or the address of an unsaved text."""
     path = uris.to_fs_path(uri)
     return os.path.normpath(path) if path else uri
 

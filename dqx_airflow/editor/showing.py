@@ -1,4 +1,4 @@
-"""Definitions as an editor shows them beside a name."""
+"""Definitions as an editor displays them next to a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assertions of different suites that fail on the same days, learned from what was judged."""
+"""Assertions of different suites that fail on the same days, learned from past verdicts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def co_failures(
                     continue
                 try:
                     strength = correlation([mine[on] for on in both], [theirs[on] for on in both])
-                except StatisticsError:  # one of them never changes
+                except StatisticsError:  # one of them is constant
                     continue
                 if strength >= _WEAKEST:
                     pairs.append(CoFailure((one, row), (other, place), strength))
@@ -48,7 +48,7 @@ def co_failures(
 
 
 def _failures(backtest: Backtest, dates: Collection[date]) -> Iterator[dict[date, float]]:
-    """For each assertion 1 for the days on which it failed, and 0 for those on which it passed."""
+    """For each assertion 1 on the days on which it failed, and 0 on those on which it passed."""
     wanted = frozenset(dates)
     for line in backtest.judge().statuses:
         yield {

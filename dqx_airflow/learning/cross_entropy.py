@@ -10,10 +10,10 @@ from dqx_airflow.learning.environment import ThresholdEnv, Vector
 def learned_action(
     env: ThresholdEnv, *, rounds: int = 20, population: int = 40, elite: int = 8, seed: int = 0
 ) -> Vector:
-    """The action that costs least on the days of the environment, of those that were tried.
+    """The action with the lowest cost on the days of the environment, among those that were tried.
 
-    Each round draws actions around the mean of the best ones of the round before, beginning with
-    today's values. Today's own action is always among them. The same for an equal seed.
+    Each round draws actions around the mean of the previous round's best ones, beginning with the
+    current values. The current action is always among them. Deterministic for a given seed.
     """
     chance = np.random.default_rng(seed)
     best, least = env.today, env.cost(env.today).cost

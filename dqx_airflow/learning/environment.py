@@ -1,4 +1,5 @@
-"""A Gymnasium environment over backtests: an agent sets tunables, and past days say what they cost.
+"""A Gymnasium environment over backtests: an agent sets tunables, and past days determine the
+costs.
 
 A step sets all tunables and judges the next day with them, from stored metric values. Nothing is
 measured, and no suite is changed: what an agent has learned is proposed like any other change.
@@ -27,15 +28,16 @@ Values: TypeAlias = "dict[str, dict[str, float]]"
 
 AGENT = "rl_environment"
 _STEPS = 200
-"""How finely an action sets a value: the same values are judged once."""
+"""The resolution of an action: equal values are judged once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """What is added to the costs of false alarms and missed issues.
+    """Rewards in addition to the costs of false alarms and missed issues.
 
-    :param early_stop: for a day that stops at a suite, where a later suite did not run.
-    :param co_failure: for a real issue that two suites see, times how often they fail together.
+    :param early_stop: for a day that stops at a suite, if a later suite did not run.
+    :param co_failure: for a real issue that two suites detect, multiplied by how often they fail
+        together.
     """
 
     early_stop: float = 5.0
@@ -44,7 +46,7 @@ class Rewards:
 
 @dataclass(frozen=True, slots=True)
 class _Dial:
-    """A tunable of a suite, and the range that an algorithm may set it to."""
+    """A tunable of a suite, and the range within which an algorithm may set it."""
 
     suite: str
     tunable: TunableNumber
@@ -63,16 +65,16 @@ class _Dial:
 
 
 class ThresholdEnv(gymnasium.Env[Vector, Vector]):
-    """Days of one or more suites, one a step.
+    """Days of one or more suites, one per step.
 
-    The action has a number from 0 to 1 for each tunable: where it is to lie between its bounds. The
-    bounds of tunables that `@required` or P0 assertions depend on end at today's value, on the side
-    that would make them weaker. The observation has the present values in the same form, 1 for each
-    profile that is active on the day to come, and 1 for each suite that ran on it.
+    The action has a number from 0 to 1 for each tunable: its position between its bounds. The
+    bounds of tunables that `@required` or P0 assertions depend on end at the current value, on the
+    side that would weaken them. The observation has the current values in the same form, 1 for each
+    profile that is active on the next day, and 1 for each suite that ran on it.
 
     :param backtests: by the name of the suite, in the order in which they run.
-    :param dates: positions of the days to be used, among all days that a suite has; default: all.
-    :param episode: how many days an episode has.
+    :param dates: indexes of the days to use, among all days that a suite has; default: all.
+    :param episode: the number of days in an episode.
     :raises ValueError: there are no tunables, or no days.
     """
 
@@ -116,11 +118,11 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
 
     @property
     def today(self) -> Vector:
-        """The action that leaves all values as they are, as finely as an action can tell them."""
+        """The action that leaves all values unchanged, up to the resolution of actions."""
         return np.array([dial.today for dial in self._dials], np.float32)
 
     def values(self, action: Vector) -> Values:
-        """The values that an action stands for, by suite and name."""
+        """The values of an action, by suite and name."""
         values: Values = {name: {} for name in self.backtests}
         for dial, share in zip(self._dials, action, strict=True):
             values[dial.suite][dial.tunable.name] = dial.value(float(share))
@@ -136,7 +138,7 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         return self._observation(), {"date": self._date.isoformat()}
 
     def step(self, action: Vector) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        """Judges the day with these values; the reward is what it does not cost."""
+        """Judges the day with these values; the reward is the cost that they avoid."""
         self._present = np.clip(np.asarray(action, np.float32), 0.0, 1.0)
         on = self._date
         counts, bonus = self._outcome(self._judged(self._present), on)
@@ -152,7 +154,7 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         return self._observation(), bonus - counts.cost, is_over, False, info
 
     def cost(self, action: Vector) -> Counts:
-        """What all days of the environment cost with the same values."""
+        """The cost of all days of the environment with the same values."""
         judged = self._judged(action)
         return sum((self._outcome(judged, on)[0] for on in self.dates), Counts())
 
@@ -176,7 +178,7 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         return {name: one.judge(values[name]) for name, one in self.backtests.items()}
 
     def _outcome(self, judged: Mapping[str, JudgedDays], on: Any) -> tuple[Counts, float]:
-        """The costs of a day, and the bonus for what is caught early."""
+        """The costs of a day, and the bonus for early detection."""
         total, bonus, is_stopped = Counts(), 0.0, False
         failed: set[tuple[str, int]] = set()
         real: set[tuple[str, int]] = set()

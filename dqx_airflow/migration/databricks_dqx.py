@@ -1,6 +1,6 @@
 """Databricks DQX: checks as YAML or JSON, `criticality`, `filter` and `check.function`.
 
-Checks of DQX let NULL pass unless they say otherwise, as predicates over rows do here.
+DQX checks let NULL pass unless they say otherwise, like row predicates here.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ _PATH = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+))*")
 
 
 def _expression_for(arguments: _Arguments) -> str | None:
-    """What a check is about if that is an expression of SQL, and no column."""
+    """The SQL expression of a check, if it is not about a column."""
     written = arguments.get("column")
     is_column = not isinstance(written, str) or _PATH.fullmatch(written.strip()) is not None
     return None if is_column else str(written)
@@ -178,7 +178,7 @@ def _listed(arguments: _Arguments) -> list[object]:
 
 
 def _is_word(value: object) -> bool:
-    """True for a string that is neither a number, nor a date, nor SQL that says more."""
+    """True for a string that is neither a number, nor a date, nor an SQL expression."""
     return isinstance(value, str) and _WORD.fullmatch(value) is not None
 
 
@@ -191,7 +191,7 @@ def _limit(value: object) -> str:
     """A value to compare with. A string is SQL: a literal in quotes, a date, or the name of a
     column.
 
-    :raises _ExpressionError: it is more than that.
+    :raises _ExpressionError: it is another expression.
     """
     if not isinstance(value, str):
         return value_text(value)
@@ -208,11 +208,11 @@ def _limit(value: object) -> str:
 
 
 class _ExpressionError(UntranslatableError):
-    """A limit is an expression of SQL."""
+    """A limit is an SQL expression."""
 
 
 def _compared(kind: str, predicate: str, *keys: str) -> Callable[[_Arguments], _Meaning]:
-    """A check of each value against limits; those that are expressions are read as SQL."""
+    """A check of each value against limits; those that are expressions are parsed as SQL."""
 
     def meaning(arguments: _Arguments) -> _Meaning:
         expression = _expression_for(arguments)
@@ -242,7 +242,7 @@ def _limit_sql(value: Any) -> str:
 
 
 def _sql_rows(kind: str, predicate: str) -> Callable[[_Arguments], _Meaning]:
-    """A check of each value that only SQL can say; the braces stand for the column."""
+    """A check of each value that only SQL can express; the braces stand for the column."""
 
     def meaning(arguments: _Arguments) -> _Meaning:
         column = _column(arguments)
@@ -253,7 +253,7 @@ def _sql_rows(kind: str, predicate: str) -> Callable[[_Arguments], _Meaning]:
 
 
 def _parsed(key: str) -> Callable[[_Arguments], _Meaning]:
-    """That a string can be read as a date or timestamp, in a form if one is given."""
+    """A string can be parsed as a date or timestamp, in a format if one is given."""
 
     def meaning(arguments: _Arguments) -> _Meaning:
         column = _column(arguments)
@@ -291,7 +291,7 @@ def _case(arguments: _Arguments) -> _Meaning:
 
 
 def _schema(arguments: _Arguments) -> Claims:
-    """The columns with their types, and no other if the check is strict."""
+    """The columns with their types, and no others if the check is strict."""
     written = arguments.get("expected_schema")
     if not isinstance(written, str) or "<" in written:
         raise UntranslatableError("only a schema of plain columns has a counterpart")
@@ -350,7 +350,7 @@ def _foreign_key(arguments: _Arguments) -> Translation:
 
 
 def _query(arguments: _Arguments) -> Translation:
-    """That a query gives no row whose condition is true."""
+    """A query returns no row whose condition is true."""
     view = str(arguments.get("input_placeholder") or "input_view")
     text = re.sub(
         rf"\{{\{{\s*{re.escape(view)}\s*\}}\}}", "{model}", str(arguments.get("query") or "")
@@ -417,7 +417,7 @@ _FORMATS = {
     "is_valid_email": "email",
     "is_valid_uuid": "uuid",
 }
-"""The checks of a format, by function, and the format of DQL."""
+"""The checks of a format, by function, and the format in DQL."""
 _FUNCTIONS: dict[str, tuple[Callable[[_Arguments], _Meaning], tuple[str, ...]]] = {
     "is_not_null": (_rows("not_null", "{} is not null"), _COLUMN),
     "is_null": (_rows("null", "{} is null"), _COLUMN),
@@ -477,4 +477,4 @@ _FUNCTIONS: dict[str, tuple[Callable[[_Arguments], _Meaning], tuple[str, ...]]] 
     "has_valid_schema": (_schema, ("expected_schema", "strict")),
     **{function: (_rows(name, f"{{}} is {name}"), _COLUMN) for function, name in _FORMATS.items()},
 }
-"""The checks by function, each with the arguments that it knows."""
+"""The checks by function, each with its arguments."""

@@ -1,8 +1,8 @@
 """dbt: the generic tests of `schema.yml`, with those of dbt-utils and dbt-expectations.
 
 Tests of dbt-expectations are those of Great Expectations and translated like them. `where` becomes
-a filter, `severity: warn` becomes P3, and so does `warn_if` beside `error_if`. Constraints of a
-model are rules as well. Singular tests are SQL files, and not read.
+a filter, `severity: warn` becomes P3, and so does `warn_if` next to `error_if`. Constraints of a
+model are rules as well. Singular tests are SQL files, and not supported.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
 
 
 def _limits(config: Mapping[str, Any]) -> list[tuple[str, Severity | None]]:
-    """At which number of rows a test fails, and at which one it warns where that is another."""
+    """The number of rows at which a test fails, and the one at which it warns if that differs."""
     asked = [str(config.get(key) or ANY_ROW).strip() for key in ("error_if", "warn_if")]
     fails, warns = (
         ANY_ROW if one.replace(" ", "") in (">0", "!=0", ">=1") else one for one in asked

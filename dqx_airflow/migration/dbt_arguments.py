@@ -1,4 +1,4 @@
-"""What the arguments of a dbt test say: columns, datasets, periods."""
+"""The arguments of a dbt test: columns, datasets, periods."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dqx_airflow.migration.dql_text import column_text
 from dqx_airflow.migration.foreign_rule import UntranslatableError
 
 PERIOD_S = {"minute": MINUTE_S, "hour": HOUR_S, "day": DAY_S, "week": 7 * DAY_S}
-"""The seconds of the periods that dbt names, as far as a period has always the same number."""
+"""The seconds of the periods that dbt names, if their length is constant."""
 
 _REF = re.compile(r"""\{?\{?\s*(?:ref|source)\((?P<names>[^)]*)\)\s*\}?\}?""")
 
 
 class Arguments(dict[str, Any]):
-    """The arguments of a test; `column` is the column that it stands at, if any."""
+    """The arguments of a test; `column` is the column that it is attached to, if any."""
 
     def __init__(self, given: Mapping[str, Any], column: str | None, dataset: str) -> None:
         super().__init__(given)
@@ -27,7 +27,7 @@ class Arguments(dict[str, Any]):
 
     @property
     def path(self) -> str:
-        """:raises UntranslatableError: the test stands at no column, and names none."""
+        """:raises UntranslatableError: the test is attached to no column, and names none."""
         return column_text(self.get("column_name") or self.column)
 
     @property
@@ -48,7 +48,7 @@ class Arguments(dict[str, Any]):
         parts = [part.strip().strip("'\"") for part in re.split(r"[.,]", names)]
         if not parts[-1]:
             raise UntranslatableError(f"it has no {key}")
-        # A source of the same name is another dataset.
+        # A source with the same name is another dataset.
         is_other = len(parts) > 1 and column_text(parts[-1]) == self.dataset
         return "_".join(parts) if is_other else parts[-1]
 

@@ -1,4 +1,5 @@
-"""Tests of dbt-expectations that are those of Great Expectations, and two that are claims."""
+"""Tests of dbt-expectations that are those of Great Expectations, and two with claims of their
+own."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ ORDERS = {
     "expect_column_values_to_be_increasing": "decrease_count",
     "expect_column_values_to_be_decreasing": "increase_count",
 }
-"""Expectations about the order of rows, and the metric that counts what breaks it."""
+"""Expectations about the order of rows, and the metric that counts violations."""
 
 _RENAMED = {"column_name": "column", "column_type": "type_", "column_type_list": "type_list"}
 
 
 def expectation_of(kind: str, arguments: Arguments) -> Meaning:
-    """What an expectation becomes.
+    """The translation of an expectation.
 
     :raises UntranslatableError: an argument has no counterpart.
     """
@@ -46,14 +47,14 @@ def expectation_of(kind: str, arguments: Arguments) -> Meaning:
         given |= {"strict_min": "min_value" in given, "strict_max": "max_value" in given}
     if arguments.column is not None:
         given.setdefault("column", arguments.column)
-    given.pop("is_raw", None)  # patterns are read as they are
+    given.pop("is_raw", None)  # patterns are used as they are
     if (is_quoted := given.pop("quote_values", None)) is not None:
         given |= _quoted(given, is_quoted=bool(is_quoted))
     return great_expectations.translate({"type": kind, "kwargs": given}, None)
 
 
 def _quoted(given: Mapping[str, Any], *, is_quoted: bool) -> dict[str, Any]:
-    """The values of an expectation: quoted, they are compared as strings; else they are SQL.
+    """The values of an expectation: quoted, they are compared as strings; otherwise they are SQL.
 
     :raises UntranslatableError: one of them is SQL.
     """
@@ -68,7 +69,7 @@ def _quoted(given: Mapping[str, Any], *, is_quoted: bool) -> dict[str, Any]:
 
 
 def _without_case(given: dict[str, Any]) -> dict[str, Any]:
-    """The regular expressions of an expectation, made indifferent to case."""
+    """The regular expressions of an expectation, made case-insensitive."""
     ignored: dict[str, Any] = {}
     if isinstance(given.get("regex"), str):
         ignored["regex"] = f"(?i){given['regex']}"
@@ -78,8 +79,7 @@ def _without_case(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_order(kind: str, arguments: Arguments) -> Claims:
-    """That no value is smaller, or larger, than the one before; strictly so, if nothing else is
-    written."""
+    """No value is smaller, or larger, than the previous one; strictly so by default."""
     arguments.only("sort_column", "strictly")
     column = arguments.path
     order = column_text(arguments.get("sort_column") or column)

@@ -1,4 +1,4 @@
-"""What the tests of dbt, dbt-utils and dbt-expectations become."""
+"""The translations of the tests of dbt, dbt-utils and dbt-expectations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NONE = Condition("==", 0)
 _FAILS_IF = re.compile(r"\s*(?P<op><=|>=|!=|==|=|<|>)\s*(?P<bound>\d+)\s*")
 _EMPTY = "an empty table passes in dbt but fails here"
 ANY_ROW = "> 0"
-"""When a test fails where nothing else is written."""
+"""The default condition under which a test fails."""
 
 _WITHIN_STDEVS = "expect_column_values_to_be_within_n_stdevs"
 _OF_TWO_TABLES = (
@@ -92,7 +92,7 @@ def difference_of(kind: str, *, is_grouped: bool) -> str | None:
 
 
 def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
-    """What a test becomes that fails at a number of rows, such as `> 0`.
+    """The translation of a test that fails at a number of rows, such as `> 0`.
 
     :raises UntranslatableError: it has no counterpart.
     """
@@ -116,7 +116,7 @@ def _untolerant(meaning: Meaning, fails_if: str) -> Meaning:
 
 
 def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> tuple[Demand, ...]:
-    """The demands where a test fails at a number of rows alone, such as `> 10`."""
+    """The demands of a test that fails at a number of rows, such as `> 10`."""
     if fails_if == ANY_ROW:
         return demands
     match = _FAILS_IF.fullmatch(fails_if)
@@ -225,7 +225,7 @@ def _accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
     arguments.only("values", "quote")
     values = arguments.list_of("values")
     if arguments.get("quote") is not False:
-        # dbt compares strings unless told otherwise, and casts what it compares with.
+        # dbt compares strings unless configured otherwise, and casts the column.
         return (RowsSatisfy(f"{arguments.sql} IN ({_strings(values)})"),)
     return (OneOf(tuple(values)),)
 
@@ -400,5 +400,5 @@ _GENERIC: dict[str, Callable[[Arguments], tuple[Demand, ...] | Claims]] = {
     "equal_rowcount": _equal_rowcount,
     "fewer_rows_than": _fewer_rows_than,
 }
-"""The tests of dbt and its packages that have a reader of their own, by the last part of their
+"""The tests of dbt and its packages with a translation of their own, by the last part of their
 names."""

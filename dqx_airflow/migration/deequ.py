@@ -1,9 +1,8 @@
 """Deequ and PyDeequ: suggested constraints as JSON, and chains of `Check` in Python and Scala.
 
-`.isComplete("id").hasMin("price", lambda x: x >= 0)` is read, never run; Scala (`_ >= 0.9`,
-`Array("a")`) is read as the same in Python. What a constraint makes of NULL
-is taken from Deequ: it passes `isContainedIn` and `isNonNegative`, and fails a pattern or
-`satisfies`.
+`.isComplete("id").hasMin("price", lambda x: x >= 0)` is parsed, never run; Scala (`_ >= 0.9`,
+`Array("a")`) is read as its Python equivalent. NULL is treated as in Deequ: it passes
+`isContainedIn` and `isNonNegative`, and fails a pattern or `satisfies`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _SCALA = (
     (re.compile(r"\b(\d+(?:\.\d+)?)[dDfFL]\b"), r"\1"),
     (re.compile(r"//[^\n]*"), ""),
 )
-"""What Scala writes otherwise than Python, outside of strings."""
+"""The differences between Scala and Python syntax, outside of strings."""
 _STRINGS = re.compile(r'("""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*")(\.r\b)?')
 _OPS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
@@ -49,7 +48,7 @@ _TYPES |= dict.fromkeys(("Fractional", "Numeric"), "double")
 _EXACT = "Deequ approximates the value; here it is exact"
 
 Assertion = Sequence[tuple[str, float]]
-"""What a metric is compared with: `((">=", 0.8),)`."""
+"""The condition on a metric: `((">=", 0.8),)`."""
 
 
 def recognises(document: Any) -> bool:
@@ -63,7 +62,7 @@ def recognises_code(text: str) -> bool:
 
 
 def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
-    """The suggested constraints, each a rule."""
+    """The suggested constraints, each as a rule."""
     dataset = request.dataset or "data"
     for index, suggestion in enumerate(document["constraint_suggestions"]):
         place = f"{request.file}: constraint_suggestions[{index}]"
@@ -72,7 +71,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
 
 
 def rules_of_code(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
-    """The constraints of all checks of a file of Python or Scala.
+    """The constraints of all checks in a file of Python or Scala.
 
     :raises UntranslatableError: it is neither, or has no chain of constraints on a `Check`.
     """
@@ -128,7 +127,8 @@ def _of_scala(text: str, dataset: str, file: str) -> Iterator[ForeignRule]:
 
 
 def _end_of_call(text: str, opening: int) -> int:
-    """The place after the parenthesis that closes the one at `opening`; the end without one."""
+    """The position after the parenthesis that closes the one at `opening`; the end if there is
+    none."""
     depth, place = 0, opening
     while place < len(text):
         if (string := _STRINGS.match(text, place)) is not None:
@@ -145,7 +145,7 @@ def _as_python(code: str) -> str:
     """A chain of Scala in the syntax of Python; strings stay as they are."""
     written = []
     for index, part in enumerate(_STRINGS.split(code)):
-        if index % 3 == 2:  # `.r` after a string makes a pattern of it, and no other string
+        if index % 3 == 2:  # `.r` after a string makes it a pattern, and no other string
             continue
         if index % 3 == 1:
             written.append(f"r{part}" if part.startswith('"""') else part)
@@ -172,7 +172,7 @@ def _of_chain(
 
 
 def _links(node: ast.expr) -> tuple[list[ast.Call], ast.expr]:
-    """The calls of a chain from the first one on, and what it starts from."""
+    """The calls of a chain from the first one on, and its start."""
     links: list[ast.Call] = []
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         links.append(node)
@@ -299,7 +299,7 @@ def _metric(text: str, *, is_share: bool = False) -> Callable[[list[Any]], _Mean
 
 
 def _rows(kind: str, predicate: str) -> Callable[[list[Any]], _Meaning]:
-    """A constraint on each value, of all rows or of a share of them."""
+    """A constraint on each value, for all rows or a share of them."""
 
     def meaning(given: list[Any]) -> _Meaning:
         column = column_text(given[0])
@@ -310,7 +310,7 @@ def _rows(kind: str, predicate: str) -> Callable[[list[Any]], _Meaning]:
 
 
 def _share(rest: list[Any]) -> float:
-    """The share of rows that an assertion asks for."""
+    """The share of rows that an assertion requires."""
     condition = next((one for one in rest if isinstance(one, _DeequCondition)), _ALL)
     match tuple(condition):
         case ((("==" | ">=") as op, share),) if op == ">=" or share == 1:

@@ -1,4 +1,4 @@
-"""Files of other tools as plain values: JSON, and YAML with the place of each item."""
+"""Files of other tools as plain values: JSON, and YAML with the position of each item."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dqx_airflow.values import SourceFile
 
 
 def document_of(source: SourceFile) -> Any:
-    """What a file of JSON or YAML holds.
+    """The contents of a file of JSON or YAML.
 
     :raises UntranslatableError: it is neither.
     """
@@ -49,7 +49,7 @@ _OneLineDumper.add_representer(
 
 
 def one_line(value: object) -> str:
-    """A rule as YAML or JSON has it, on one line."""
+    """A rule in YAML or JSON, on one line."""
     text = yaml.dump(
         value, Dumper=_OneLineDumper, default_flow_style=True, width=10_000, sort_keys=False
     )

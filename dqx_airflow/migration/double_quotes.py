@@ -11,7 +11,8 @@ from dqx_airflow.migration.foreign_rule import UntranslatableError
 
 
 class DoubleQuotes(str, Enum):
-    """What double quotes hold in SQL: columns in Postgres and Snowflake, strings in BigQuery."""
+    """The meaning of double quotes in SQL: columns in Postgres and Snowflake, strings in
+    BigQuery."""
 
     COLUMNS = "columns"
     STRINGS = "strings"
@@ -24,7 +25,7 @@ _PARTS = re.compile(r"""(?P<string>'(?:[^'\\]|''|\\.)*'|`[^`]*`)|"(?P<held>[^"]*
 
 
 def rewritten(document: Any, held: DoubleQuotes) -> Any:
-    """A document whose SQL has backticks or single quotes, as Spark, and no double quotes."""
+    """A document whose SQL has backticks or single quotes, like Spark, and no double quotes."""
     match document:
         case Mapping():
             return {key: _value(str(key), item, held) for key, item in document.items()}
@@ -41,9 +42,9 @@ def _value(key: str, item: Any, held: DoubleQuotes) -> Any:
 
 
 def spark_sql(text: object) -> str:
-    """SQL of a tool that runs on databases of several kinds, where Spark reads it in the same way.
+    """The SQL of a tool for several databases, if Spark reads it in the same way.
 
-    :raises UntranslatableError: it is no SQL, or has double quotes.
+    :raises UntranslatableError: it is not SQL, or has double quotes.
     """
     if not isinstance(text, str) or not text.strip():
         raise UntranslatableError("it has no SQL")

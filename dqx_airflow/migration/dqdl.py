@@ -1,4 +1,4 @@
-"""DQDL, the language of AWS Glue Data Quality: the rules of a file, and what joins them."""
+"""DQDL, the language of AWS Glue Data Quality: the rules of a file, and their composition."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def recognises(text: str) -> bool:
 
 
 def rules_of(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
-    """The rules of a file; what is no DQDL in one of them leaves the others as they are.
+    """The rules of a file; an invalid rule does not affect the others.
 
-    :raises UntranslatableError: it is no DQDL.
+    :raises UntranslatableError: it is not DQDL.
     """
     dataset = request.dataset or "data"
     filled = _with_variables(text)
@@ -56,7 +56,7 @@ _SECTIONS = ("Rules", "Analyzers")
 
 
 def _with_variables(text: str) -> str:
-    """The text with the values of its variables; sections that have no rules are blank lines."""
+    """The text with the values of its variables; sections without rules become blank lines."""
     values: dict[str, str] = {}
 
     def blank(match: re.Match[str]) -> str:
@@ -78,7 +78,7 @@ _START = re.compile(r"\s*(?:#[^\n]*\s*)*Rules\s*=\s*\[")
 
 
 def _entries(text: str) -> list[tuple[int, str]]:
-    """The entries of `Rules = [...]` with their lines; none where the brackets do not match."""
+    """The entries of `Rules = [...]` with their lines; none if the brackets do not match."""
     start = _START.match(text)
     if start is None:
         return []
@@ -136,7 +136,7 @@ def _ungrouped(entry: Tree[Token]) -> Tree[Token]:
 
 
 def _composite(entry: Tree[Token], dataset: str) -> Claims:
-    """`any { ... }` or `all { ... }` of the rules that `or` or `and` joins.
+    """`any { ... }` or `all { ... }` of rules joined by `or` or `and`.
 
     :raises UntranslatableError: one of them has no counterpart, or a filter.
     """

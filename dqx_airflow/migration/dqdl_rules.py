@@ -264,7 +264,7 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
 
 
 def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
-    """A predicate that is never NULL: DQDL says what becomes of NULL, condition by condition."""
+    """A predicate that is never NULL: DQDL defines the result for NULL for each condition."""
     words = [one.text for one in condition.operands if isinstance(one, DqdlKeyword)]
     plain = [one for one in condition.operands if not isinstance(one, DqdlKeyword)]
     if any(isinstance(one, Duration) for one in plain):

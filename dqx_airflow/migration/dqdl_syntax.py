@@ -1,4 +1,4 @@
-"""The syntax of DQDL: what one rule says, read from its tree."""
+"""The syntax of DQDL: the contents of a rule, from its tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 @cache
 def parser() -> Lark:
-    """The parser of files: a tree of sections, and in them of entries."""
+    """The parser of files: a tree of sections with entries."""
     grammar = files("dqx_airflow.migration").joinpath("dqdl.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="earley", propagate_positions=True, maybe_placeholders=False)
 
@@ -64,14 +64,14 @@ class DqdlRule:
 
     @property
     def column(self) -> str:
-        """:raises UntranslatableError: the rule is not about one column."""
+        """:raises UntranslatableError: the rule is not about a single column."""
         if len(self.parameters) != 1:
             raise UntranslatableError(f"{self.name} takes one column")
         return column_text(self.parameters[0])
 
 
 def rule_of(tree: Tree[Token], dataset: str) -> tuple[DqdlRule, str | None]:
-    """What one entry says, and the filter after it, if there is one.
+    """The rule in an entry, and the filter after it, if there is one.
 
     :raises UntranslatableError: an operand has no counterpart.
     """

@@ -1,4 +1,4 @@
-"""Parts of DQL as text: columns and values of other tools as the language writes them."""
+"""Parts of DQL as text: columns and values of other tools in the syntax of the language."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 def column_text(name: object) -> str:
     """A column; a dot leads into a struct, as in Spark.
 
-    :raises UntranslatableError: it is no name.
+    :raises UntranslatableError: it is not a name.
     """
     if not isinstance(name, str) or not name.strip() or "\n" in name:
         raise UntranslatableError("it does not name a column")
@@ -28,7 +28,7 @@ def column_text(name: object) -> str:
 def columns_text(names: Sequence[object]) -> str:
     """Columns as arguments: `id, shop`.
 
-    :raises UntranslatableError: there are none, or one is no name.
+    :raises UntranslatableError: there are none, or one is not a name.
     """
     if not names:
         raise UntranslatableError("it does not name columns")
@@ -36,7 +36,7 @@ def columns_text(names: Sequence[object]) -> str:
 
 
 def groups_text(columns: Sequence[str]) -> str:
-    """That an assertion is about each group: ` for each (shop, day)`; empty without columns.
+    """The groups of an assertion: ` for each (shop, day)`; empty without columns.
 
     :param columns: as DQL writes them.
     """
@@ -45,7 +45,7 @@ def groups_text(columns: Sequence[str]) -> str:
 
 
 def value_text(value: object) -> str:
-    """A literal: a number, a string, a truth value or a date.
+    """A literal: a number, a string, a boolean or a date.
 
     :raises UntranslatableError: DQL has no literal for it.
     """
@@ -80,7 +80,7 @@ def list_text(values: Iterable[object]) -> str:
 def percent_text(share: float) -> str:
     """A share as a percentage: 0.95 is `95%`.
 
-    :raises UntranslatableError: it is no share.
+    :raises UntranslatableError: it is not a share.
     """
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise UntranslatableError("a share is a number from 0 to 1")
@@ -90,14 +90,14 @@ def percent_text(share: float) -> str:
 def rows_text(predicate: str, share: float = 1) -> str:
     """`each row: ...`, or `95% of rows: ...`.
 
-    :raises UntranslatableError: `share` is no share.
+    :raises UntranslatableError: `share` is not a share.
     """
     scope = "each row" if share == 1 else f"{percent_text(share)} of rows"
     return f"{scope}: {predicate}"
 
 
 def number(value: object) -> int | float:
-    """:raises UntranslatableError: it is no finite number."""
+    """:raises UntranslatableError: it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise UntranslatableError(f"{value!r} is not a number")
     return value

@@ -1,4 +1,4 @@
-"""A rule of another tool, and what it becomes in DQL."""
+"""A rule of another tool, and its translation to DQL."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class UntranslatableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a rule claims, as DQL: each text follows `assert`, and is one assertion.
+    """The claims of a rule, as DQL: each text follows `assert`, and is one assertion.
 
-    `kind` names them where the rule has no name of its own. `others` are the datasets that they
-    read beside the one of the rule.
+    `kind` names them if the rule has no name. `others` are the datasets that they read besides that
+    of the rule.
     """
 
     kind: str
@@ -28,18 +28,18 @@ class Claims:
 
 
 Meaning: TypeAlias = Claims | Translation | str
-"""What a rule becomes: claims in DQL, or demands, which are compiled to them; a string says why
-there is no counterpart."""
+"""The translation of a rule: claims in DQL, or demands, which are compiled to them; a string says
+why there is no counterpart."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignRule:
-    """A rule as its tool has it.
+    """A rule as its tool writes it.
 
-    `place` says where in the file it stands, and `shown` is the rule on one line. `where` is a
-    filter in SQL: the rule is about the rows for which it is true. `groups` are columns, as DQL
-    writes them: the rule is about each group by them. `difference` says when the verdicts of the
-    two tools differ.
+    `place` is its position in the file, and `shown` is the rule on one line. `where` is a filter in
+    SQL: the rule is about the rows for which it is true. `groups` are columns, as DQL writes them:
+    the rule is about each group of them. `difference` says when the verdicts of the two tools
+    differ.
     """
 
     dataset: str

@@ -1,7 +1,7 @@
 """Great Expectations: expectation suites of 0.x and 1.x as JSON, and checkpoints.
 
-Expectations are translated as contracts translate them. A `row_condition` is a filter: those of
-pandas and Spark are read as SQL, `col("x").notNull()` as `x IS NOT NULL`.
+Expectations are translated as in contracts. A `row_condition` is a filter: those of pandas and
+Spark are read as SQL, `col("x").notNull()` as `x IS NOT NULL`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def recognises(document: Any) -> bool:
 
 
 def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
-    """The expectations of a suite; of a checkpoint, those of the suites that it runs.
+    """The expectations of a suite; for a checkpoint, those of the suites that it runs.
 
     :raises UntranslatableError: a suite of the checkpoint cannot be read.
     """
@@ -47,7 +47,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
 
 
 def _dataset_of(document: Mapping[str, Any]) -> str:
-    """The dataset that a suite is about: the asset it was made for, else the start of its name."""
+    """The dataset of a suite: the asset it was made for, or else the prefix of its name."""
     meta = document.get("meta")
     citations = meta.get("citations") if isinstance(meta, Mapping) else None
     for citation in citations if isinstance(citations, list) else []:
@@ -147,7 +147,7 @@ def row_condition(condition: str) -> str:
 
 
 def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claims | str | None:
-    """What an expectation about a table as a whole claims; None for any other."""
+    """The claims of an expectation about a whole table; None for any other."""
     try:
         match kind:
             case "expect_table_columns_to_match_set":

@@ -1,4 +1,4 @@
-"""pandera: schemas of data frames as YAML or JSON, as `schema.to_yaml()` writes them."""
+"""pandera: schemas of data frames as YAML or JSON, as written by `schema.to_yaml()`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OF_COLUMNS = (
     *("coerce", "regex", "title", "description", "metadata", "default", "name"),
     *("report_duplicates", "drop_invalid_rows"),
 )
-"""What a column has beside checks that are written as keys of their own."""
+"""The keys of a column that are not checks."""
 _OF_FRAMES = (
     *("schema_type", "version", "api", "columns", "checks", "index", "coerce", "strict", "name"),
     *("unique", "report_duplicates", "title", "description", "metadata", "drop_invalid_rows"),
@@ -121,7 +121,7 @@ def _of_column(
         yield rule("nullable: false", Translation("not_null", (Required(),), path))
     if described.get("unique") or described.get("allow_duplicates") is False:
         yield rule("unique", Translation("unique", (Unique((path,)),), path))
-    # Newer versions write the checks of a column as keys of their own.
+    # Newer versions write the checks of a column as separate keys.
     own = {
         key: given
         for key, given in described.items()

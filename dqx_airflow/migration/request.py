@@ -1,4 +1,4 @@
-"""What a reader gets beside the document: the file, the dataset that was asked for, its folder."""
+"""The context of a reader besides the document: the file, the requested dataset, its folder."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """`dataset` is None where the file says which one it is about, or has to.
+    """`dataset` is None if the file determines it.
 
-    `read_beside` gives the document of another file, by its path from the folder of this one; None
-    where there is none.
+    `read_beside` returns the document of another file, by its path relative to the folder of this
+    one; None if there is none.
     """
 
     file: str

@@ -1,6 +1,6 @@
 """Soda: SodaCL (`checks for orders:`), data contracts of Soda 4 and older ones.
 
-A check becomes what contracts make of it; the checks of Soda 4 are turned into those of 3.x first.
+A check is translated as in contracts; the checks of Soda 4 are first converted to those of 3.x.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _of_contract(document: Mapping[str, Any], request: ImportRequest) -> Iterato
 
 
 def _columns_rule(columns: object, check: object, dataset: str, place: str) -> ForeignRule:
-    """The check `schema`: the columns of the contract are there, with their types, and no other."""
+    """The check `schema`: the columns of the contract exist, with their types, and no others."""
     settings = check.get("schema") if isinstance(check, Mapping) else None
     settings = settings if isinstance(settings, Mapping) else {}
     named = (

@@ -27,7 +27,7 @@ CHECKS_FOR, FOR_EACH, FILTER = "checks for ", "for each ", "filter "
 
 
 def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
-    """The checks of a file, and what of it is no check that is known."""
+    """The checks of a file, and its entries that are not known checks."""
     filters = {
         key.removeprefix(FILTER): str(value["where"])
         for key, value in document.items()
@@ -77,7 +77,8 @@ def _plain_name(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a check stands: its dataset, its place in the file, and the filter of the dataset."""
+    """The context of a check: its dataset, its position in the file, and the filter of the
+    dataset."""
 
     dataset: str
     place: str
@@ -88,7 +89,7 @@ _NO_CLAIMS = (
     *("name", "title", "owner", "attributes", "identity", "column"),
     *("samples limit", "samples columns", "collect failed rows", "failed rows query"),
 )
-"""What is written of a check, and is nothing that data can break."""
+"""The keys of a check that data cannot violate."""
 
 
 def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
@@ -145,7 +146,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
 
 
 def _sql_in(settings: Mapping[str, Any]) -> Iterator[str]:
-    """The SQL that a check defines itself with."""
+    """The SQL by which a check defines itself."""
     for key, value in settings.items():
         if isinstance(value, str) and key.endswith((" expression", " query", " condition")):
             yield value
@@ -154,7 +155,7 @@ def _sql_in(settings: Mapping[str, Any]) -> Iterator[str]:
 def _sodacl_meaning(
     text: str, settings: dict[str, Any], dataset: str
 ) -> tuple[Claims | Translation | str, str | None]:
-    """What a check means, and how its verdicts differ."""
+    """The translation of a check, and how its verdicts differ."""
     if text.split(" ", maxsplit=1)[0] in ("anomaly", "distribution_difference"):
         return _REASONS[text.split(" ", maxsplit=1)[0]], None
     if text.startswith("distribution_difference("):
@@ -181,7 +182,7 @@ _SAME_AS = re.compile(r'row_count\s+same\s+as\s+"?(?P<other>[\w.]+)"?(?P<source>
 
 
 def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]:
-    """That two datasets have as many rows; one of the same name elsewhere gets another one here."""
+    """Two datasets have the same number of rows; one elsewhere with the same name is renamed."""
     name, source = match["other"].split(".")[-1], match["source"]
     difference = None
     if name == dataset and source is not None:
@@ -193,7 +194,7 @@ def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]
 
 
 def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation | str:
-    """That no row fails, or fewer than a comparison permits."""
+    """No row fails, or fewer than a comparison allows."""
     condition, query = settings.get("fail condition"), settings.get("fail query")
     extra = [key for key in settings if key not in ("fail condition", "fail query")]
     if extra:
@@ -213,5 +214,5 @@ def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation | 
 
 
 def count_of(query: str) -> str:
-    """The query for the number of rows that another one gives."""
+    """The query for the number of rows that another one returns."""
     return " ".join(("SELECT count(*) FROM (", query.strip().rstrip(";"), ") AS failed"))

@@ -18,7 +18,7 @@ _AGGREGATES = {"AVG": "average", "SUM": "sum", "MIN": "minimum", "MAX": "maximum
 def rules_of_groups(
     settings: Mapping[str, Any], dataset: str, place: str, own_filter: str | None, shown: str
 ) -> Iterator[ForeignRule]:
-    """The checks of `group by`: each of an aggregate that the query has for each group."""
+    """The checks of `group by`: each on an aggregate of the query for each group."""
     checks = settings.get("checks")
     try:
         metrics, groups, where = _groups_of(settings)
@@ -85,7 +85,7 @@ def _groups_of(
 
 
 def _metric(node: Any) -> str:
-    """An aggregate of SQL as a metric of DQL.
+    """An SQL aggregate as a metric of DQL.
 
     :raises UntranslatableError: it has no counterpart.
     """

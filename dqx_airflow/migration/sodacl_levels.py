@@ -1,4 +1,4 @@
-"""What a check of SodaCL compares with, at each level that it has."""
+"""The conditions of a SodaCL check, at each of its levels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dqx_airflow.values import Severity
 
 
 def levels_of(text: str, settings: dict[str, Any]) -> list[tuple[Severity | None, str | None]]:
-    """The text of a check for each level that it has, as what holds there; None where a level is
-    not a comparison. `fail` and `warn` are taken from the settings."""
+    """The condition that must hold at each level of a check; None if a level is not a comparison.
+    `fail` and `warn` are taken from the settings."""
     levels = [
         (severity, settings.pop(key))
         for key, severity in (("fail", None), ("warn", Severity.P3))
@@ -31,7 +31,7 @@ _OPPOSITES = {"<=": ">", ">=": "<", "<": ">=", ">": "<=", "!=": "=", "=": "!="}
 
 
 def _negated(condition: str) -> str:
-    """What holds where a condition of a failure does not."""
+    """The negation of a condition under which a check fails."""
     bare = condition.strip()
     if bare.startswith("between "):
         return f"not {bare}"
@@ -50,10 +50,11 @@ _SIGNED = re.compile(rf"(<=|>=|!=|<>|<|>|=)\s*({_BOUND})\s*%?")
 
 
 def comparison_text(comparison: str, unit: str) -> str:
-    """A comparison as DQL has it: `between 1% and 5%`.
+    """A comparison in DQL: `between 1% and 5%`.
 
     :param unit: of the bounds, `%` or none.
-    :raises UntranslatableError: it compares with no number."""
+    :raises UntranslatableError: it does not compare with a number.
+    """
     bare = comparison.strip()
     if (match := _BETWEEN.fullmatch(bare)) is not None:
         low, high = (one.removeprefix("+") for one in match.groups())

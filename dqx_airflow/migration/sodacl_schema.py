@@ -1,4 +1,4 @@
-"""What a check of the schema claims in SodaCL."""
+"""The claims of a schema check in SodaCL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TYPES = {"varchar": "string", "text": "string", "integer": "int", "float8": "do
 
 
 def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, Claims | str]]:
-    """What a check of the schema claims at each of its levels, for each kind of mistake."""
+    """The claims of a schema check at each of its levels, for each kind of mistake."""
     if not levels:
         yield None, "schema: it is empty"
     for level, rules in levels.items():
@@ -50,6 +50,6 @@ _NO_SCHEMA_CLAIMS = {
 
 
 def type_text(written: object) -> str:
-    """A type of a database as Spark calls it."""
+    """The Spark name of a database type."""
     kind = str(written).lower()
     return _TYPES.get(kind, kind)

@@ -1,4 +1,4 @@
-"""From the rules of another tool to a suite, with an account of every rule."""
+"""From the rules of another tool to a suite, accounting for every rule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST_ORIGIN = 88
 
 
 class ImportOutcome(str, Enum):
-    """What became of a rule."""
+    """The result for a rule."""
 
     TRANSLATED = "translated"
     DIFFERENT = "translated with a difference"
@@ -52,7 +52,7 @@ class ImportedRule:
 
 @dataclass(frozen=True, slots=True)
 class ImportedSuite:
-    """The suite as text, formatted, and what became of each rule, in their order.
+    """The suite as text, formatted, and the result for each rule, in order.
 
     `dql check` finds no error in it. Without any translated rule it has no check.
     """
@@ -65,7 +65,7 @@ def suite_of(name: str, origin: str, rules: Sequence[ForeignRule]) -> ImportedSu
     """The suite of the rules.
 
     :param name: of the suite.
-    :param origin: what the first comment says it comes from.
+    :param origin: the origin to mention in the first comment.
     """
     drafts = [_drafted(rule) for rule in rules]
     while True:
@@ -116,7 +116,7 @@ def _drafted(rule: ForeignRule) -> _RuleDraft:
 def _filter(rule: ForeignRule) -> str:
     """The filter of a rule as a modifier of its assertions; empty if it has none.
 
-    :raises UnenforceableError: DQL cannot say it.
+    :raises UnenforceableError: DQL cannot express it.
     """
     where = _predicate_of_filter(rule)
     if where is None:
@@ -129,9 +129,9 @@ def _filter(rule: ForeignRule) -> str:
 def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Demand:
     """A demand on the rows that the filter of the rule selects.
 
-    Where DQL has no word for the filter, a demand on each row holds for all others.
+    If DQL has no syntax for the filter, a demand on each row exempts all others.
 
-    :raises UnenforceableError: DQL cannot say it.
+    :raises UnenforceableError: DQL cannot express it.
     """
     where = _predicate_of_filter(rule)
     if where is None or rule.where is None:
@@ -161,7 +161,7 @@ def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:
 
 
 def _compiled(dataset: str, translation: Translation, demand: Demand) -> CompiledClaim:
-    """:raises UnenforceableError: nothing can be claimed for the demand."""
+    """:raises UnenforceableError: there is no claim for the demand."""
     model = Model(dataset, terms.NOWHERE)
     contract = Contract(Dialect.DCS, None, dataset, None, terms.NOWHERE, models=(model,))
     column = translation.column
@@ -208,7 +208,7 @@ def _base_name(draft: _RuleDraft) -> str:
 
 @dataclass(slots=True)
 class _Lines:
-    """The lines of a suite, and the number of the rule that each line of an assertion is of."""
+    """The lines of a suite, and the number of the rule for each line of an assertion."""
 
     lines: list[str] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=dict)
@@ -264,7 +264,7 @@ def _write_rule(out: _Lines, one: ImportedRule, number: int) -> None:
 
 
 def _errors(text: str, places: Mapping[int, int]) -> dict[int, str]:
-    """What the language refuses, by the number of the rule at fault."""
+    """The errors of the language, by the number of the rule at fault."""
     checked = check_source(SourceFile(_FILE, text))
     wrong: dict[int, str] = {}
     for error in checked.errors:
@@ -280,7 +280,7 @@ def _one_line(text: str) -> str:
 
 
 def counted(rules: Sequence[ImportedRule]) -> Iterator[tuple[ImportOutcome, int]]:
-    """How many rules have each outcome; those that none has are left out."""
+    """The number of rules with each outcome, without zeros."""
     for outcome in ImportOutcome:
         count = sum(one.outcome is outcome for one in rules)
         if count:

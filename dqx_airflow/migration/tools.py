@@ -59,13 +59,13 @@ def read_rules(
     dataset: str | None = None,
     double_quotes: DoubleQuotes | None = None,
 ) -> tuple[str, tuple[ForeignRule, ...]]:
-    """The tool that a file is of, and its rules.
+    """The tool that a file belongs to, and its rules.
 
     :param tool: a name of `TOOLS`; by default the tool is recognised.
-    :param dataset: the dataset of all rules; by default, what the file says.
-    :param double_quotes: what they hold in the SQL of the file. Without it, a rule of Soda or dbt
+    :param dataset: the dataset of all rules; by default the one that the file names.
+    :param double_quotes: their meaning in the SQL of the file. Without it, a rule of Soda or dbt
         whose SQL has some is not translated.
-    :raises UntranslatableError: the file cannot be read, or is of no tool that is known.
+    :raises UntranslatableError: the file cannot be read, or belongs to no known tool.
     """
     request = ImportRequest(
         Path(source.name).name, source.text, dataset, _beside(Path(source.name))

@@ -1,4 +1,4 @@
-"""What other tools fill in when they run: `${start}`, `{{ var("day") }}`."""
+"""Variables that other tools replace at run time: `${start}`, `{{ var("day") }}`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Regular expressions of `matches` and of contracts: what they mean, and what they cost."""
+"""Regular expressions of `matches` and of contracts: their meaning, and their cost."""

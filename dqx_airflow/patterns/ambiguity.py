@@ -1,10 +1,11 @@
-"""How many ways a backtracking matcher may try on a string of `n` characters: the power of `n`.
+"""The number of ways that a backtracking matcher may try on a string of `n` characters: the power
+of `n`.
 
-The positions of an expression (Glushkov's automaton) and how many ways lead from one to the next.
-Where two different ways lead from a place back to itself over one string, each turn doubles the
-work: exponential. Where a place can be left for a later one at any time over a string that both
-repeat, the ways are as many as the places where that may happen: one power of `n` for each
-(Weber and Seidl, "On the degree of ambiguity of finite automata", 1991).
+Uses the positions of an expression (Glushkov's automaton) and the number of paths between them. If
+two different paths lead from a position back to itself over one string, each iteration doubles the
+work: exponential. If one position can be left for a later one at any point of a string that both
+repeat, there is a path for each such point: one power of `n` for each (Weber and Seidl, "On the
+degree of ambiguity of finite automata", 1991).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _COPIES = 10
 """Repetitions up to this count are unrolled; longer ones count as unbounded."""
 _MOST_POSITIONS = 3_000
 _MOST_TURNS = 90
-"""Positions that turn together; more cannot be judged within a moment."""
+"""The maximum number of positions in one loop; more cannot be analysed in reasonable time."""
 _FORKS, _MOST_WAYS = 12, 100_000
 _STEPS = 60
 
@@ -50,10 +51,10 @@ _TOO_LARGE = ExplodingError(
 
 @dataclass(slots=True)
 class _Part:
-    """What a node adds: positions by which it begins and ends, with the number of ways to each.
+    """The contribution of a node: its first and last positions, with the number of paths to each.
 
-    `empty` are the ways to match nothing, `is_free` says that one of them asks for nothing else;
-    `free_ends` are the positions behind which that is so.
+    `empty` is the number of ways to match nothing, `is_free` is set if one of them has no further
+    condition; `free_ends` are the positions after which that is so.
     """
 
     first: dict[int, int]
@@ -71,7 +72,7 @@ class _Automaton:
     sets: list[Characters] = field(default_factory=list)
     follow: list[dict[int, int]] = field(default_factory=list)
     inner: int = 1
-    """The power that lookarounds and atomic groups take by themselves."""
+    """The power of lookarounds and atomic groups by themselves."""
 
     def part(self, node: Node, room: int) -> _Part:
         match node:
@@ -155,7 +156,7 @@ class _Automaton:
                 "let each iteration match at least one character",
             )
         self._join(part.last, part.first)
-        # A turn that takes nothing is the last one: one more way to end.
+        # An iteration that matches nothing is the last one: one more way to end.
         part = replace(part, last=_times(part.last, 1 + part.empty))
         return self._optional(part) if low == 0 else part
 
@@ -165,7 +166,7 @@ class _Automaton:
         )
 
     def _taken_for_good(self, body: Node, *, is_repeated: bool) -> _Part:
-        """What gives nothing back: there is one way through it. Its characters, in any order."""
+        """Parts that never backtrack: there is one path. Its characters, in any order."""
         self.inner = max(self.inner, power(body, is_anchored=True))
         inside = _Automaton()
         part = inside.part(body, _COPIES)
@@ -180,10 +181,10 @@ class _Automaton:
 
 
 def power(node: Node, *, is_anchored: bool) -> int:
-    """The power of the length that a search for `node` may take: 1 where it is linear.
+    """The power of the length that a search for `node` may take: 1 if it is linear.
 
-    :param is_anchored: it is tried at one place; it looks for one otherwise.
-    :raises PatternError: the time may be exponential, or cannot be told.
+    :param is_anchored: it is tried at one position only; otherwise everywhere.
+    :raises PatternError: the time may be exponential, or cannot be determined.
     """
     automaton = _Automaton()
     if not is_anchored and not starts_anchored(node):
@@ -200,7 +201,7 @@ def power(node: Node, *, is_anchored: bool) -> int:
 
 
 def starts_anchored(node: Node) -> bool:
-    """True where it is found at the start of a string only."""
+    """True if it can only match at the start of a string."""
     match node:
         case Start():
             return True
@@ -227,7 +228,7 @@ def starts_anchored(node: Node) -> bool:
 
 
 class _Graph:
-    """The ways between positions, without those that follow when all is decided."""
+    """The paths between positions, without those that follow when everything is decided."""
 
     def __init__(self, automaton: _Automaton, whole: _Part) -> None:
         self.sets = automaton.sets
@@ -237,7 +238,7 @@ class _Graph:
         self.overlaps: dict[tuple[int, int], bool] = {}
 
     def _decided(self, free_ends: Collection[int]) -> set[int]:
-        """Positions behind which all that may follow matches, too."""
+        """Positions after which everything that may follow matches, too."""
         decided = set(free_ends)
         while True:
             lost = {at for at in decided if any(next_ not in decided for next_ in self.after[at])}
@@ -254,7 +255,7 @@ class _Graph:
         return self.overlaps[key]
 
     def turns(self) -> list[frozenset[int]]:
-        """Groups of positions that lead back to each other; earlier ones lead to later ones."""
+        """Groups of positions in a loop; earlier groups lead to later ones."""
         every = range(len(self.sets))
         components = _components(every, lambda at: self.after[at])
         return [
@@ -264,7 +265,7 @@ class _Graph:
         ]
 
     def refuse_doubling(self, together: frozenset[int]) -> None:
-        """:raises PatternError: a place is reached again in two ways over one string."""
+        """:raises PatternError: a position is reached again in two ways over one string."""
         inside = {at: [to for to in self.after[at] if to in together] for at in together}
         if any(self.after[at][to] > 1 for at in together for to in inside[at]):
             raise ExplodingError(f"{_EXPLODES}iterations of a nested repetition", _HINT)
@@ -294,7 +295,7 @@ class _Graph:
                 )
 
     def degree(self, turns: list[frozenset[int]]) -> int:
-        """How often a string can be split at any place among repetitions, one after the other."""
+        """How often a string can be split at any point between consecutive repetitions."""
         best = [0] * len(turns)
         for later, target in enumerate(turns):
             for earlier in range(later):
@@ -303,7 +304,7 @@ class _Graph:
         return max(best, default=0)
 
     def _is_split(self, earlier: frozenset[int], later: frozenset[int]) -> bool:
-        """True where both may repeat a string that also leads from the one to the other."""
+        """True if both may repeat a string that also leads from one to the other."""
         both = self._union(earlier) & self._union(later)
         while both:
             usable = {at for at in range(len(self.sets)) if self.sets[at] & both}
@@ -322,7 +323,7 @@ class _Graph:
         return reduce(or_, (self.sets[at] for at in positions), chars.NOTHING)
 
     def refuse_many_ways(self, whole: _Part) -> None:
-        """:raises PatternError: parts that may be left out stand in a long row: `a?a?a?...`."""
+        """:raises PatternError: many optional parts follow each other: `a?a?a?...`."""
         forks = [
             at
             for at, after in enumerate(self.after)

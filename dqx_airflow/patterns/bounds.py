@@ -1,10 +1,9 @@
-"""Regular expressions with a bound: for strings of which length time and stack are bounded.
+"""Bounds of regular expressions: the length of strings for which time and stack are limited.
 
-Java's matcher tries one way after the other, and takes a few frames of its stack for each turn of a
-group. What could take exponential time is refused. Where a repeated group is left in one way only,
-it is written possessively (`(ab|cd)+` as `(ab|cd)++`): Java then reads it in a loop, and finds the
-same.
-For the rest there is a longest string; what is longer cannot be decided.
+Java's matcher tries one way after the other, and uses a few stack frames for each iteration of a
+group. An expression that may take exponential time is rejected. If there is only one way to leave a
+repeated group, it is made possessive (`(ab|cd)+` becomes `(ab|cd)++`): Java then matches it in a
+loop, with the same result. All others have a maximum length; longer strings cannot be decided.
 """
 
 from __future__ import annotations
@@ -37,11 +36,12 @@ from dqx_airflow.patterns.tree import (
 )
 
 _LONGEST_BY_POWER = {2: 10_000, 3: 700, 4: 150}
-"""As many characters as are tried within a second or so."""
+"""The number of characters that take about a second."""
 _PLAIN_GROUP = re.compile(r"\((?:\?:|\?<[a-zA-Z]\w*>|(?!\?))(?:(?!\(\?).)*", re.DOTALL)
 Edit: TypeAlias = tuple[int, int, str]
 _FRAMES = 5_000
-"""Frames of Java's stack that a match may take. A thread of 1 MB has room for 13,000 or more."""
+"""The number of Java stack frames that a match may use. A thread of 1 MB has room for at least
+13,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,15 @@ class BoundedPattern:
 
 @cache
 def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
-    """The expression as Spark gets it: `$` is the very end, and the stack stays small.
+    r"""The expression for Spark: `$` is the end of the string, and the stack stays small.
 
     >>> bounded("^(open|paid)$")
-    BoundedPattern(text='^(open|paid)\\\\z', longest=None)
+    BoundedPattern(text='^(open|paid)\\z', longest=None)
     >>> bounded("^(a|b)+$").text
-    '^(a|b)++\\\\z'
+    '^(a|b)++\\z'
 
-    :param is_as_written: Spark gets the expression as it is, and `text` does not matter.
-    :raises PatternError: it is no expression, or some strings would take exponential time.
+    :param is_as_written: Spark gets the expression unchanged, and `text` does not matter.
+    :raises PatternError: it is invalid, or some strings would take exponential time.
     """
     tree = read(pattern)
     edits: list[Edit] = [(*place, r"\z") for place in _ends(tree)]
@@ -92,9 +92,9 @@ def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
 
 @cache
 def longest_in_python(pattern: str) -> int | None:
-    """The longest string that Python's `re` decides in bounded time: it takes no stack.
+    """The longest string that Python's `re`, which uses no stack, decides in limited time.
 
-    :raises PatternError: it is no expression, or some strings would take exponential time.
+    :raises PatternError: it is invalid, or some strings would take exponential time.
     """
     return _longest_by_time(read(pattern))
 
@@ -114,9 +114,9 @@ def _longest_by_time(tree: Node) -> int | None:
 
 
 def _choices(node: Node, loops: Characters) -> int:
-    """In how many ways repetitions with an end may share characters with those that have none.
+    """The number of ways in which bounded repetitions may share characters with unbounded ones.
 
-    `a{2,5}` beside `a+` tries four lengths for each place at which `a+` may end.
+    `a{2,5}` next to `a+` tries four lengths for each position at which `a+` may end.
     """
     match node:
         case Repeat(body=body, low=low, high=int(high)):
@@ -131,7 +131,7 @@ def _choices(node: Node, loops: Characters) -> int:
 
 
 def _characters_of_loops(node: Node) -> Characters:
-    """What repetitions without an end may take."""
+    """The characters of unbounded repetitions."""
     match node:
         case Repeat(body=body, high=None):
             return reduce(or_, _sets_in(body), chars.NOTHING)
@@ -157,7 +157,7 @@ def _sets_in(node: Node) -> Iterator[Characters]:
 
 
 def _without_rest(tree: Node) -> Node:
-    """The tree without what matches any rest of a string, as `(?s).*$` does."""
+    """The tree without a suffix that matches everything, such as `(?s).*$`."""
     match tree:
         case Concatenation(
             items=(*items, Repeat(body=One(characters=rest), low=0, high=None), End())
@@ -171,16 +171,16 @@ def _without_rest(tree: Node) -> Node:
 
 @cache
 def ended(pattern: str) -> str:
-    """An expression of ours, which is quick by the way that it is written, with `$` as the end."""
+    """One of our expressions, which are fast as written, with `$` as the end."""
     for start, stop in sorted(_ends(read(pattern)), reverse=True):
         pattern = f"{pattern[:start]}\\z{pattern[stop:]}"
     return pattern
 
 
 def bounded_like(pattern: str) -> int | None:
-    """The longest string that a `like` pattern decides; None where there is no such length.
+    """The longest string that a `like` pattern decides; None if there is no limit.
 
-    :raises PatternError: it holds too many `%`.
+    :raises PatternError: it contains too many `%`.
     """
     wild = {"%": ".*", "_": "."}
     parts = re.findall(r"\\.|%+|.", pattern, re.DOTALL)
@@ -193,13 +193,13 @@ def _escaped(character: str) -> str:
 
 
 def _ends(tree: Node) -> list[tuple[int, int]]:
-    """Where the text has the end of the string."""
+    """The positions in the text that mean the end of the string."""
     ends = (part for part in parts_of(tree) if isinstance(part, End))
     return [(end.start, end.start + end.size) for end in ends]
 
 
 def _size(node: Node) -> int:
-    """About as many frames as one turn takes."""
+    """The approximate number of frames of one iteration."""
     match node:
         case One():
             return 1
@@ -220,7 +220,7 @@ def _size(node: Node) -> int:
 def _repeated_groups(
     node: Node, follow: Characters, *, is_given_back: bool
 ) -> Iterator[tuple[Repeat, Characters]]:
-    """The repetitions for whose turns Java calls itself, with what may stand behind each."""
+    """The repetitions whose iterations are recursive calls in Java, with what may follow each."""
     match node:
         case Repeat(body=body, high=high, mode=mode):
             is_tried = is_given_back or mode != "lazy"
@@ -248,7 +248,7 @@ def _repeated_groups(
 
 
 def _with_classes(node: Node, pattern: str, edits: list[Edit]) -> Node:
-    """The tree with classes for repeated groups of single characters: Java reads these in a loop.
+    """The tree with classes for repeated groups of single characters, which Java matches in a loop.
 
     `(a|[b-c])+` becomes `[a[b-c]]+`.
     """
@@ -272,7 +272,7 @@ def _with_classes(node: Node, pattern: str, edits: list[Edit]) -> Node:
 
 
 def _is_left_in_one_way(repeat: Repeat, follow: Characters) -> bool:
-    """True where the next character tells whether there is another turn, and which way it takes."""
+    """True if the next character determines whether there is another iteration, and its path."""
     body = repeat.body
     again = _first(body)
     if repeat.low == repeat.high:
@@ -281,7 +281,7 @@ def _is_left_in_one_way(repeat: Repeat, follow: Characters) -> bool:
 
 
 def _is_decided(node: Node, follow: Characters) -> bool:
-    """True where the next character always tells which way to go."""
+    """True if the next character always determines the path."""
     match node:
         case Concatenation(items=items):
             return all(
@@ -299,7 +299,7 @@ def _is_decided(node: Node, follow: Characters) -> bool:
         case Repeat(body=body, low=low, high=high):
             if isinstance(body, One) and low == high:
                 return True
-            # What takes as little as it can would have to be asked for more.
+            # A reluctant part may be asked for more characters later.
             return node.mode != "lazy" and _is_left_in_one_way(node, follow)
         case Group(body=body, kind="plain"):
             return _is_decided(body, follow)
@@ -319,7 +319,7 @@ def _behind(items: tuple[Node, ...], follow: Characters) -> Characters:
 
 
 def _first(node: Node) -> Characters:
-    """The characters by which a part may begin: all where a place without width is asked."""
+    """The possible first characters of a part: all of them for a zero-width assertion."""
     match node:
         case One(characters=characters):
             return characters
@@ -339,7 +339,7 @@ def _first(node: Node) -> Characters:
 
 
 def _is_empty(node: Node) -> bool:
-    """True where a part may take no character."""
+    """True if a part may match the empty string."""
     match node:
         case Concatenation(items=items):
             return all(map(_is_empty, items))

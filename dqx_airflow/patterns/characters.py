@@ -1,6 +1,6 @@
-"""Sets of characters, as classes of regular expressions have them.
+"""Sets of characters, as in classes of regular expressions.
 
-What only Unicode's tables could answer is answered generously: a set may hold more than the class.
+What only Unicode's tables could decide is overestimated: a set may contain more than the class.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _POSIX: dict[str, Callable[[str], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """Ranges of code points, ascending. `is_vague`: there may be fewer of those beyond ASCII."""
+    """Ranges of code points, ascending. `is_vague`: the characters beyond ASCII may be fewer."""
 
     ranges: tuple[tuple[int, int], ...]
     is_vague: bool = False
@@ -70,7 +70,7 @@ class Characters:
         for low, high in self.ranges:
             letters = (chr(code) for code in range(max(low, 65), min(high, 122) + 1))
             ranges += [(ord(c.swapcase()),) * 2 for c in letters if c.isalpha()]
-        if unicode:  # the kelvin sign is a k
+        if unicode:  # the Kelvin sign is a k
             return Characters(_merged([*ranges, _BEYOND]), is_vague=True)
         return Characters(_merged(ranges), self.is_vague)
 
@@ -100,7 +100,7 @@ def listed(text: str) -> Characters:
 NOTHING = Characters(())
 EVERYTHING = between(0, _LAST)
 END = one(_LAST + 1)
-"""What stands behind the last character, as if it were one."""
+"""The position after the last character, represented as a character."""
 ANYTHING = EVERYTHING | END
 LINE_ENDS = listed("\n\r\u0085\u2028\u2029")
 DIGITS = between(48, 57)
@@ -111,12 +111,12 @@ VERTICAL = listed("\n\x0b\f\r\u0085\u2028\u2029")
 
 
 def vague(characters: Characters) -> Characters:
-    """The ASCII characters of a set, and perhaps any beyond."""
+    """The ASCII characters of a set, and possibly any beyond."""
     return Characters(_merged([*characters.ranges, _BEYOND]), is_vague=True)
 
 
 def property_of(name: str, *, is_exact: bool) -> Characters:
-    """The characters of `\\p{name}`; `is_exact` looks for them beyond ASCII, too."""
+    r"""The characters of `\p{name}`; with `is_exact` also those beyond ASCII."""
     bare = name.removeprefix("Is").removeprefix("general_category=").removeprefix("gc=")
     if name in _POSIX:
         return listed("".join(c for c in map(chr, _ASCII) if _POSIX[name](c)))

@@ -1,7 +1,7 @@
-"""Reads a regular expression of Java into its tree.
+"""Parses a regular expression of Java into its tree.
 
-The expressions are those of `java.util.regex.Pattern`. Whatever is not understood is refused, so
-that nothing is ever said about another expression than Java's.
+The syntax is that of `java.util.regex.Pattern`. Anything unknown is rejected, so that no result is
+ever about another expression than Java's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dqx_airflow.patterns.tree import (
 )
 
 LONGEST = 5_000
-"""Characters of an expression."""
+"""The maximum length of an expression."""
 _DEEPEST = 50
 _MOST_BEHIND = 255
 
@@ -54,7 +54,7 @@ _CLASSES = {
 
 
 class PatternError(ValueError):
-    """What is wrong with an expression, and what to write instead, as far as that is known."""
+    """What is wrong with an expression, and what to write instead, if known."""
 
     def __init__(self, problem: str, hint: str | None = None) -> None:
         super().__init__(problem)
@@ -62,15 +62,15 @@ class PatternError(ValueError):
 
 
 class ExplodingError(PatternError):
-    """Some strings would take the matcher longer than anybody waits."""
+    """Some strings would take the matcher practically forever."""
 
 
 def read(pattern: str, *, has_exact_classes: bool = False) -> Node:
     """The tree of an expression.
 
-    :param has_exact_classes: classes of Unicode's categories are looked up whole, which takes half
-        a second for each of them.
-    :raises PatternError: it is none of Java's, or holds what cannot be judged.
+    :param has_exact_classes: classes of Unicode's categories are looked up completely, which takes
+        half a second for each of them.
+    :raises PatternError: it is not valid in Java, or contains what cannot be analysed.
     """
     if len(pattern) > LONGEST:
         raise PatternError(
@@ -166,7 +166,8 @@ class _PatternReader:
         return One(characters, within)
 
     def _atom(self) -> list[Node] | None:
-        """The nodes that begin here; None for a flag or a blank. A quantifier is for the last."""
+        """The nodes that begin here; None for a flag or a space. A quantifier applies to the
+        last."""
         start, character = self.position, self._take()
         match character:
             case "(":
@@ -289,7 +290,7 @@ class _PatternReader:
         return Anything(number, longest(group))
 
     def _character(self) -> Characters:
-        """One character, or a class of them, that a backslash begins, which is taken."""
+        """One character, or a class of them, after a backslash, which has been consumed."""
         if match := self._match(_PROPERTY):
             name = match["letter"] or match["name"]
             is_inverted = match[0].startswith("P") is not name.startswith("^")
@@ -320,7 +321,7 @@ class _PatternReader:
         return chars.one(ord(character))
 
     def _class(self) -> Characters:
-        """What is between brackets; the first one is taken."""
+        """The contents of brackets; the first one has been consumed."""
         is_inverted = self._sees("^")
         self.position += is_inverted
         characters, is_first = chars.NOTHING, True
@@ -344,7 +345,7 @@ class _PatternReader:
         return characters.inverted() if is_inverted else characters
 
     def _rest_of_class(self) -> Characters:
-        """What stands behind `&&`, up to the bracket that closes the class."""
+        """What follows `&&`, up to the bracket that closes the class."""
         characters = chars.NOTHING
         while not self._sees("]"):
             if self.position == len(self.pattern):

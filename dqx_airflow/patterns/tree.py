@@ -61,7 +61,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ZeroWidth:
-    """A place without width: `^` or `$` of a line, `\\b`, `\\B` or `\\G`."""
+    r"""A zero-width assertion: `^` or `$` of a line, `\b`, `\B` or `\G`."""
 
     written: str
 

@@ -1,7 +1,7 @@
 """Suites in tests: the fixture `dql_suite`, and `pytest --dql suites/`.
 
-pytest loads this module in every run of an environment that has the package, so that it imports
-nothing else before it is used.
+pytest loads this module in every run in an environment with the package, so it imports nothing else
+before it is used.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Without other paths, the suites alone are run; else they are added to the tests there."""
+    """Without other paths, only the suites run; otherwise they are added to the tests there."""
     paths = config.getoption("dql")
     if not paths:
         return
@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The assertions of a suite that `--dql` asks for."""
+    """The assertions of a suite selected by `--dql`."""
     config = parent.config
     base = config.invocation_params.dir
     asked = [(base / path).resolve() for path in config.getoption("dql")]

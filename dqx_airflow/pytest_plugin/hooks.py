@@ -1,4 +1,4 @@
-"""The hook by which a `conftest.py` gives suites their datasets."""
+"""The hook by which a `conftest.py` provides the datasets of suites."""
 
 from __future__ import annotations
 

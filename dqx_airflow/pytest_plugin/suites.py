@@ -1,6 +1,6 @@
 """Suites as tests: one for each assertion, all of a suite measured together by the first of them.
 
-An assertion that fails without blocking is an expected failure, one that is skipped a skipped test.
+An assertion that fails without blocking is an expected failure, a skipped one a skipped test.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _IMPLICIT = "implicit assertions"
 
 
 class AssertionFailure(Exception):  # noqa: N818 (it is what failed, not what went wrong)
-    """An assertion that does not hold, or could not be evaluated; as text what a gate prints."""
+    """An assertion that does not hold, or could not be evaluated; its text is that of a gate."""
 
 
 class SuiteOfTests(pytest.File):
@@ -82,7 +82,7 @@ class SuiteOfTests(pytest.File):
 
     @cached_property
     def _outcome(self) -> Results | DqxError:
-        """The results, or why there are none: each test tells it."""
+        """The results, or why there are none: each test reports it."""
         settings = self._settings
         try:
             database = self._database(settings)
@@ -92,7 +92,7 @@ class SuiteOfTests(pytest.File):
 
     @property
     def results(self) -> Results:
-        """What became of the assertions; they are measured once.
+        """The results of the assertions, which are measured once.
 
         :raises DqxError: the suite could not be run.
         """
@@ -113,8 +113,8 @@ class SuiteOfTests(pytest.File):
 
 
 class AssertionTest(pytest.Item):
-    """A test of one assertion: the one of a `number` in the suite; without one, of those that the
-    datasets have rows and sound values."""
+    """A test of one assertion: the one with a `number` in the suite; without one, of the implicit
+    ones that the datasets have rows and valid values."""
 
     def __init__(self, *, line: int, number: int | None, **others: Any) -> None:
         super().__init__(**others)
@@ -148,14 +148,14 @@ class AssertionTest(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        # pytest would make two colons of the points in a name that ends the id of the test.
+        # pytest would turn the dots of a name at the end of a test id into two colons.
         return self.path, self._line, f"assertion {self.name}"
 
 
 def date_of_run(config: pytest.Config) -> date:
     """The date of the data.
 
-    :raises pytest.UsageError: the option is no date.
+    :raises pytest.UsageError: the option is not a date.
     """
     text = config.getoption("dql_date")
     day = date_of(text, date.today())

@@ -1,4 +1,4 @@
-"""Arithmetic over the values of a row, as Spark's `try_` functions do it: NULL, never an error."""
+"""Arithmetic over row values like Spark's `try_` functions: NULL, never an error."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _WHOLE_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
 def calculate(op: str, left: Any, right: Any, result_type: str) -> Any:
-    """`left op right`, neither of them NULL; None where it has no value or does not fit the type.
+    """`left op right`, neither of them NULL; None if it has no value or does not fit the type.
 
-    :param result_type: the one that `plan.row_types.arithmetic_type` gives.
+    :param result_type: the result of `plan.row_types.arithmetic_type`.
     """
     try:
         if result_type in WHOLE_SIZES:
@@ -41,7 +41,7 @@ def calculate(op: str, left: Any, right: Any, result_type: str) -> Any:
 
 
 def fitted(value: Any, operand_type: str) -> Any:
-    """An operand, as `plan.row_types.operand_types` has its type; None where it does not fit."""
+    """An operand in its type from `plan.row_types.operand_types`; None if it does not fit."""
     if value is None or not operand_type.startswith("decimal"):
         return value
     precision, scale = decimal_size(operand_type)
@@ -51,14 +51,14 @@ def fitted(value: Any, operand_type: str) -> Any:
 
 
 def negated(value: Any, result_type: str) -> Any:
-    """`-value`; None where it does not fit the type."""
+    """`-value`; None if it does not fit the type."""
     if result_type in WHOLE_SIZES:
         return -value if has_bits_for(-value, result_type) else None
     return value.copy_negate() if isinstance(value, Decimal) else -value
 
 
 def has_bits_for(value: int, whole_type: str) -> bool:
-    """Whether a type of whole numbers holds the value."""
+    """Whether an integer type can hold the value."""
     most = 1 << (_WHOLE_BITS[whole_type] - 1)
     return -most <= value < most
 
@@ -92,7 +92,7 @@ def _decimal(op: str, left: Decimal, right: Decimal, result_type: str) -> Decima
 
 
 def _timestamps(op: str, left: Any, right: Any, result_type: str) -> Any:
-    """Dates, timestamps and durations; a date beside a duration is its midnight in UTC."""
+    """Dates, timestamps and durations; a date next to a duration is its midnight in UTC."""
     if result_type == "date":
         day, days = (left, right) if isinstance(left, date) else (right, left)
         return day + timedelta(days=days if op == "+" else -days)

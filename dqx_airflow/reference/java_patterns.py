@@ -1,8 +1,8 @@
-"""Regular expressions as Java reads them, for Python's `re`.
+"""Java's regular expressions for Python's `re`.
 
-The tree of the expression is written anew: every character as a set of characters, so that line
-ends, flags and classes are those of Java; `$` is the very end. What Python has nothing for is
-refused.
+The tree of the expression is rewritten: every character as a set of characters, so that line ends,
+flags and classes are those of Java; `$` is the end of the string. What Python does not support is
+rejected.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _MODES = {"greedy": "", "lazy": "?", "possessive": "+"}
 
 
 class UntranslatablePatternError(ValueError):
-    """Python has nothing for a part of the expression; the message says for which."""
+    """Python does not support a part of the expression; the message names it."""
 
 
 @cache
 def compile_java(pattern: str) -> re.Pattern[str]:
-    """The expression for `search`, which finds what Java's `find` finds.
+    """The expression for `search` with the matches of Java's `find`.
 
-    :raises UntranslatableError: Python cannot do what it asks for.
+    :raises UntranslatablePatternError: Python does not support a part of it.
     """
     try:
         return re.compile(_written(read(pattern, has_exact_classes=True)), re.ASCII)
@@ -59,7 +59,7 @@ def compile_like(pattern: str) -> re.Pattern[str]:
 
 
 def _written(node: Node) -> str:
-    """The node as Python writes it; a group where it would else be taken apart."""
+    """The node in Python's syntax; in a group if it would otherwise be split."""
     match node:
         case One(characters=characters):
             return _set(characters)

@@ -1,4 +1,4 @@
-"""The rows of two tables in memory, compared one by one."""
+"""Compares the rows of two tables in memory one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _Test = Callable[[tuple[_Row, _Row], tuple[_Row, _Row]], bool]
 def differences(
     columns: PairedColumns, tolerance: Number | None, lefts: _Rows, rights: _Rows
 ) -> Differences:
-    """How two tables differ: equal rows are taken first, then near ones, then those of one key."""
+    """The differences between two tables: equal rows are paired first, then near ones, then those
+    with the same key."""
 
     def have_same_key(left: tuple[_Row, _Row], right: tuple[_Row, _Row]) -> bool:
         return _all_same(columns.keys, left[0], right[0], None)
@@ -38,7 +39,7 @@ def differences(
 
 
 def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _Rows]:
-    """What is left on both sides when each row has taken the first one that it belongs to."""
+    """The rest of both sides when each row has been paired with the first one that fits."""
     alone, rest = [], list(rights)
     for left in lefts:
         place = next((at for at, right in enumerate(rest) if belong(left, right)), None)

@@ -1,4 +1,4 @@
-"""Measures what a plan asks for, over tables in memory."""
+"""Measures the requests of a plan over tables in memory."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ from dqx_airflow.values import DatasetRef, MetricValue
 
 
 def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table]) -> Scanned:
-    """What is found out about the requests of a plan.
+    """The results of the requests of a plan.
 
-    :param tables: by the name of the dataset; the requests of one that is missing fail.
+    :param tables: by the name of the dataset; the requests of a missing one fail.
     """
     readable = {
         ref.name: _Dataset(ref, tables[ref.name], Schema.of(ref.name, tables[ref.name].fields))
@@ -116,7 +116,7 @@ class _Dataset:
     schema: Schema
 
     def rows_on(self, on: date | None) -> list[tuple[Any, ...]]:
-        """The rows of a date; all rows of a dataset without dates."""
+        """The rows of a date, or all rows of a dataset without dates."""
         if self.ref.date_column is None or on is None:
             return list(self.table.rows)
         column = self.ref.date_column
@@ -131,7 +131,7 @@ class _Dataset:
         ]
 
     def malformed(self, request: MetricRequest, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:
-        """Whether one of the texts that a request is about is malformed in each row."""
+        """Whether one of the strings of a request is malformed, for each row."""
         if self.table.texts is None:
             return ColumnValues("boolean", ())
         asked = texts_of(request, self.schema, self.table.texts)
@@ -139,7 +139,7 @@ class _Dataset:
         return ColumnValues("boolean", tuple(not row[-1].isdisjoint(wanted) for row in rows))
 
     def column(self, name: str, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:
-        """The column or field of a struct to which a name leads."""
+        """The column or struct field of a name."""
         return ColumnValues(self.schema.type_of(name), self._values(name, rows))
 
     def _values(self, name: str, rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -233,7 +233,7 @@ def _rows_in_groups(
     rows: Iterable[tuple[Any, ...]],
     known: Mapping[Lookup, Known],
 ) -> list[tuple[Any, ...]]:
-    """The rows of the groups that somebody asks about."""
+    """The rows of the groups of interest."""
     only = only_listed(grouping, RowTypes(dataset.schema.type_of))
     return [
         row for row in rows if only is None or _row(dataset, row, known).holds(only.node) is True
@@ -289,7 +289,7 @@ def _value(
     dataset: _Dataset,
     known: Mapping[Lookup, Known],
 ) -> Any:
-    """The result as Python has it, which may be infinite."""
+    """The result as a Python value, which may be infinite."""
     compute = request.definition.in_python
     assert compute is not None
     if request.definition.is_of_texts:

@@ -1,4 +1,4 @@
-"""Predicates over one row: true, false, or None where SQL has NULL."""
+"""Predicates over one row: true, false, or None for NULL in SQL."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedRow:
-    """One row: the values of its columns, the types, and the values that a lookup finds.
+    """One row: the values of its columns, the types, and the values for lookups.
 
     `item` is the item of an array that a part of a predicate is about.
     """
@@ -69,9 +69,9 @@ class EvaluatedRow:
     item: Any = None
 
     def holds(self, node: nodes.Expression, *, is_opposite: bool = False) -> bool | None:
-        """Whether a predicate that `RowTypes.check` found sound is true of the row.
+        """Whether a predicate that `RowTypes.check` accepted is true for the row.
 
-        Neither it nor its opposite is, where a value that is tested is NaN, or was lost on the way.
+        Neither it nor its negation is true if a tested value is NaN, or was lost on the way.
         """
         match node:
             case nodes.Junction(op=op, left=left, right=right):
@@ -131,7 +131,7 @@ class EvaluatedRow:
         return _not(_all(map(_not, truths)))
 
     def _is_sound(self, test: nodes.Expression) -> bool:
-        """False where nothing can be said: a value that is tested was lost, or is NaN."""
+        """False if the result is unknown: a tested value was lost, or is NaN."""
         match test:
             case nodes.Compare(left=left, right=right):
                 parts = [left, right]
@@ -150,8 +150,8 @@ class EvaluatedRow:
         return not any(self.is_lost(part) or _has_nan(self.value(part)) for part in parts)
 
     def is_lost(self, node: nodes.Expression) -> bool:
-        """True where an operation in a part of a predicate has no result although its operands
-        have values."""
+        """True if an operation in a part of a predicate has no result although its operands have
+        values."""
         match node:
             case nodes.Negative(operand=operand):
                 return self.is_lost(operand) or self._loses(node, operand)
@@ -169,7 +169,7 @@ class EvaluatedRow:
                 return False
 
     def _is_any_lost(self, call: nodes.Call) -> bool:
-        """As of arguments of which the first counts that is not NULL."""
+        """The same for arguments of which the first one that is not NULL counts."""
         for argument in call.arguments:
             if self.is_lost(argument):
                 return True
@@ -250,7 +250,7 @@ class EvaluatedRow:
 
 
 def _has_nan(value: Any) -> bool:
-    """True for NaN, and for arrays and structs that hold it."""
+    """True for NaN, and for arrays and structs that contain it."""
     match value:
         case float():
             return math.isnan(value)
@@ -269,7 +269,7 @@ def _is_infinite(value: Any) -> bool:
 def _longest(pattern: str) -> int | None:
     try:
         return longest_in_python(pattern)
-    except PatternError as error:  # for Java it is written in another way
+    except PatternError as error:  # rewritten for Java
         raise UntranslatablePatternError(f'"{pattern}": {error}') from error
 
 

@@ -1,4 +1,4 @@
-"""Small tables in memory, typed as Spark types them."""
+"""Small tables in memory, with Spark's types."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ class TableError(ValueError):
 class Table:
     """Columns with their types, and rows in their order; None stands for NULL.
 
-    Timestamps are held in UTC, those of type timestamp_ntz without a zone, arrays as tuples,
-    structs as dicts, maps as tuples of pairs in the order of their keys.
+    Timestamps are held in UTC, those of type timestamp_ntz without a time zone, arrays as tuples,
+    structs as dicts, maps as tuples of pairs ordered by key.
 
-    Where the values were cast from texts, `texts` are the columns that were. Behind the values of a
-    row stands the set of its columns whose text is no value, with None where the line is broken.
+    If the values were cast from strings, `texts` are the columns concerned. The values of a row are
+    then followed by the set of its columns whose string is not a value, with None if the line is
+    malformed.
     """
 
     fields: tuple[DatasetField, ...]
@@ -65,9 +66,9 @@ class Table:
 
     @classmethod
     def cast(cls, types: Mapping[str, str], rows: Iterable[Sequence[str | None]]) -> Table:
-        """A table of texts in the order of the columns; malformed ones are NULL.
+        """A table of strings in the order of the columns; malformed ones become NULL.
 
-        A row that is too short or too long is a broken line.
+        A row that is too short or too long is a malformed line.
         """
         fields = tuple(DatasetField(name, type_) for name, type_ in types.items())
         held = []
@@ -86,9 +87,9 @@ class Table:
 
     @classmethod
     def inferred(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
-        """A table whose types are those of its values; a column without values is of type void.
+        """A table with the types of its values; a column without values has type void.
 
-        :raises TableError: the values of a column have no type in common.
+        :raises TableError: the values of a column have no common type.
         """
         names = tuple(dict.fromkeys(name for row in rows for name in row))
         columns = {name: _with_null([row.get(name) for row in rows]) for name in names}
@@ -138,7 +139,7 @@ def _decimal_type(value: Decimal) -> str:
 
 
 def _with_null(values: list[Any]) -> list[Any]:
-    """The values of a column; where they are no numbers, NaN is how pandas writes NULL."""
+    """The values of a column; NaN means NULL in pandas if the others are not numbers."""
     nan = [isinstance(value, float) and value != value for value in values]  # noqa: PLR0124
     if any(nan) and any(
         value is not None and not isinstance(value, float | int | Decimal) for value in values
@@ -158,7 +159,7 @@ def _common_type(name: str, values: Iterable[Any]) -> str:
 
 
 def _fitted(value: Any, spark_type: str, row: int, column: str) -> Any:
-    """The value as it is held in a column of the type."""
+    """The value in its form in a column of the type."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Texts cast as the engine casts those of files whose columns are declared."""
+"""Strings cast like those of files with declared columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TRUTHS = {
 
 
 def value_of(text: str, spark_type: str) -> Any:
-    """The value that a text is; None where it is malformed."""
+    """The value of a string; None if it is malformed."""
     kind = spark_type.split("(", 1)[0]
     bare = text.strip(_BLANKS)
     if kind in PATTERNS and not re.search(whole_pattern(kind), text):

@@ -1,8 +1,8 @@
 """A registry in a folder.
 
-Below the folder of a contract each version has a folder of its own, with the files of the contract
-as they were and an `entry.json`. A version is written beside and then renamed, so that it is there
-as a whole or not at all.
+The folder of a contract has a folder for each version, with the original files of the contract and
+an `entry.json`. A version is written next to it and then renamed, so that it is published
+atomically.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_NAME = 150
 
 @dataclass(frozen=True, slots=True)
 class FolderHome:
-    """The home of a registry in a folder, which need not be there yet."""
+    """The home of a registry in a folder, which need not exist yet."""
 
     folder: Path
 
@@ -54,7 +54,7 @@ class FolderHome:
 
 
 def _folder_name(contract_id: str) -> str:
-    """A name for a folder, whatever the id holds."""
+    """The name of a folder for any id."""
     name = quote(contract_id, safe=" ")
     if name.startswith("."):
         name = f"%2E{name[1:]}"
@@ -65,7 +65,7 @@ def _folder_name(contract_id: str) -> str:
 
 
 def _folders(home: Path) -> list[Path]:
-    """The folders of versions, in the order of their numbers."""
+    """The folders of versions, in numerical order."""
     if not home.is_dir():
         return []
     return sorted(folder for folder in home.iterdir() if folder.name.isdigit())
@@ -96,7 +96,7 @@ def _text(path: Path) -> str:
 
 
 def _write(home: Path, entry: VersionEntry) -> bool:
-    """Writes an entry; False where another one took its number in the meantime."""
+    """Writes an entry; False if another writer has taken its number meanwhile."""
     record = {
         "format": FORMAT,
         "id": entry.contract_id,
@@ -114,7 +114,7 @@ def _write(home: Path, entry: VersionEntry) -> bool:
         for name, text in entry.files.items():
             _write_text(staged / _harmless(name), text)
         _write_text(staged / _ENTRY, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-        # A folder that is not empty is never replaced: there is one winner.
+        # A folder that is not empty is never replaced: there is a single winner.
         staged.rename(place)
     except OSError:
         if place.exists():

@@ -1,4 +1,4 @@
-"""The registry of contracts at a place: in a folder, or in a Delta table."""
+"""Opens the registry of contracts at a location: in a folder, or in a Delta table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _TABLE_MARK = "delta:"
 
 
 def registry_at(place: str) -> Registry:
-    """The registry at a place, which need not be there yet.
+    """The registry at a location, which need not exist yet.
 
     A URL such as `s3://lake/contracts` and `delta:PATH` mean a Delta table, and so does the path of
     one; every other path means a folder.
 
-    :raises RegistryError: the place is none.
+    :raises RegistryError: the location is invalid.
     """
     path = place.removeprefix(_TABLE_MARK)
     if not path.strip():

@@ -1,7 +1,7 @@
 """A registry of contracts in a Delta table: one row for each published version.
 
-Delta lets several writers append at the same time. So each version leaves a transaction identifier
-made of its contract and its number: of two commits with the same one Delta refuses the second.
+Delta lets several writers append concurrently. So each version leaves a transaction identifier that
+consists of its contract and its number: Delta refuses the second of two commits with the same one.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _APPEND_ONLY = {"delta.appendOnly": "true"}
 class TableHome:
     """The home of a registry in a Delta table: a local path, or a URL.
 
-    The table need not be there yet: the first version makes it. What a URL needs of keys comes
-    from the environment.
+    The table need not exist yet: the first version creates it. Credentials for a URL come from the
+    environment.
     """
 
     place: str
@@ -73,11 +73,11 @@ class TableHome:
                 rows = pa.Table.from_pylist([_row(entry)], schema=_SCHEMA)
                 write_deltalake(table, rows, mode="append", commit_properties=once)
             except CommitFailedError:
-                return False  # the number is taken, or another one made the table once more
+                return False  # the number is taken, or another writer has created the table as well
         return True
 
     def _table(self) -> DeltaTable | None:
-        """The table as it is now, if there is one."""
+        """The current table, if there is one."""
         if "://" not in self.place and not _has_log(self.place):
             return None
         try:
@@ -98,7 +98,7 @@ class TableHome:
                 self.place, schema=_SCHEMA, mode="ignore", configuration=_APPEND_ONLY
             )
         except DeltaError:
-            # Another one made it a moment ago. If not, the error is the answer.
+            # Another writer has just created it. If not, the error is raised here.
             table = self._table()
             if table is None:
                 raise
@@ -127,7 +127,7 @@ class TableHome:
             yield
         except RegistryError:
             raise
-        except Exception as error:  # deltalake has no root for its exceptions
+        except Exception as error:  # deltalake has no base class for its exceptions
             raise RegistryError(
                 f"the registry {self.place} cannot be read or written: {first_line(error)}",
                 "check the location, your permissions, and the keys in the environment",
@@ -148,9 +148,7 @@ def _row(entry: VersionEntry) -> dict[str, Any]:
 
 
 def _has_log(path: str) -> bool:
-    """True where a local path holds a Delta table. deltalake says "not found" to whatever else is
-    there.
-    """
+    """True if a local path contains a Delta table. deltalake says "not found" for anything else."""
     try:
         names = os.listdir(path)
     except FileNotFoundError:

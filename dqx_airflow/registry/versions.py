@@ -1,9 +1,9 @@
 """The registry of contracts: their published versions, which never change.
 
-Where they are kept is the matter of a home: a folder (`registry.folder`), or a Delta table
-(`registry.table`). What may be published is the same for both. The versions of a
-contract are numbered in the order of publication; of two that are published at the same time one
-gets the number, and the other one is held against it.
+A home stores them: a folder (`registry.folder`), or a Delta table (`registry.table`). The rules of
+publication are the same for both. The versions of a contract are numbered in the order of
+publication; of two that are published concurrently one gets the number, and the other is checked
+against it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from dqx_airflow.errors import RegistryError
 from dqx_airflow.values import SourceFile
 
 FORMAT = 1
-"""The format of entries; what is of another one is not read."""
+"""The format of entries; other formats are not supported."""
 
 _MOST_TRIES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class VersionEntry:
-    """A published version as a home keeps it: the files of the contract by name, itself first.
+    """A published version in a home: the files of the contract by name, itself first.
 
-    `version` and `dialect` are there for people who look into a home.
+    `version` and `dialect` are for users who inspect a home.
     """
 
     contract_id: str
@@ -51,26 +51,25 @@ class VersionEntry:
 
 
 class Home(Protocol):
-    """Where entries are kept. Every method raises `RegistryError` where it cannot be used."""
+    """Storage of entries. Every method raises `RegistryError` if it cannot be used."""
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all contracts, in their order."""
         ...
 
     def entries(self, contract_id: str) -> tuple[VersionEntry, ...]:
-        """The entries of a contract, in the order of their numbers."""
+        """The entries of a contract, in numerical order."""
         ...
 
     def add(self, entry: VersionEntry) -> bool:
-        """Keeps an entry, as a whole; False where others wrote in the meantime: look at them."""
+        """Stores an entry atomically; False if others wrote meanwhile: read them first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What became of publishing a version: it is published, was so before, or there are reasons
-    against it.
-    """
+    """The result of publishing a version: it is published, or was before, or there are
+    objections."""
 
     published: PublishedVersion | None
     objections: tuple[Objection, ...] = ()
@@ -79,7 +78,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The published versions that a home keeps."""
+    """The published versions in a home."""
 
     home: Home
 
@@ -88,7 +87,7 @@ class Registry:
         return self.home.ids()
 
     def versions(self, contract_id: str) -> tuple[PublishedVersion, ...]:
-        """The published versions of a contract, the oldest publication first."""
+        """The published versions of a contract, oldest first."""
         return tuple(map(_read, self.home.entries(contract_id)))
 
     def texts(self, contract_id: str, number: int) -> Mapping[str, str]:
@@ -106,11 +105,11 @@ class Registry:
         semantic: Bump = Bump.MAJOR,
         is_dry: bool = False,
     ) -> Publication:
-        """Publishes a version, unless something speaks against it.
+        """Publishes a version, unless there are objections.
 
         :param texts: the files of the contract by their names in its folder, itself first.
-        :param on: the day of the publication.
-        :param is_dry: publishes nothing, and tells what speaks against it.
+        :param on: the date of the publication.
+        :param is_dry: publishes nothing, and returns the objections.
         """
         digest = digest_of(texts)
         for _ in range(_MOST_TRIES):
@@ -129,7 +128,7 @@ class Registry:
 
 
 def digest_of(texts: Mapping[str, str]) -> str:
-    """A text that tells the content of some files from every other one."""
+    """A hash of the contents of some files."""
     content = json.dumps(list(texts.items()), ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()
 
