@@ -59,7 +59,7 @@ def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
     >>> bounded("^(open|paid)$")
     BoundedPattern(text='^(open|paid)\\z', longest=None)
     >>> bounded("^(a|b)+$").text
-    '^(a|b)++\\z'
+    '^[ab]+\\z'
 
     :param is_as_written: Spark gets the expression unchanged, and `text` does not matter.
     :raises PatternError: it is invalid, or some strings would take exponential time.
