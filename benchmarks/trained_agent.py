@@ -5,7 +5,7 @@
 Both learn from the same half year with labels on 60 of its alerts. The agent is trained in the
 Gymnasium environment of `dqx_airflow.learning` by the cross-entropy method, or by PPO where
 stable-baselines3 is installed; the tuner is run until it proposes nothing more. The agent can only
-set values; the tuner proposes profiles as well.
+set values; the tuner proposes profiles and other forms as well.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import argparse
 import random
 from dataclasses import replace
 
+from benchmarks.simulated_years import SHAPES, Day
 from benchmarks.tuned_year import (
     LEARNED,
     MOST_LABELS,
     SUITE,
-    Day,
     Score,
+    held_out,
     node_of,
     past_day,
     score,
-    simulated_days,
 )
 from dqx_airflow.learning.cross_entropy import learned_action
 from dqx_airflow.learning.environment import ThresholdEnv, Vector
@@ -95,10 +95,10 @@ def main() -> None:
     given = arguments.parse_args()
     print("seed   start FA/miss   agent FA/miss   tuner FA/miss", flush=True)
     for seed in given.seed:
-        days = simulated_days(seed)
-        past, held = labelled(days[:LEARNED], seed), days[LEARNED:]
+        days = SHAPES["shop"].days(seed)
+        past = labelled(days[:LEARNED], seed)
         found = [SUITE, with_agent(past, is_ppo=given.ppo), with_tuner(past)]
-        cells = "   ".join(_told(score(node_of(text), held)) for text in found)
+        cells = "   ".join(_told(score(text, days, held_out(days))) for text in found)
         print(f"{seed:>4}   {cells}", flush=True)
 
 

@@ -1,26 +1,30 @@
 """A simulated year of daily metrics: how many false alarms and misses tuned thresholds leave.
 
-    python -m benchmarks.tuned_year [--seed N ...] [--holidays] [--svg FILE]
+    python -m benchmarks.tuned_year [--seed N ...] [--shape NAME ...] [--cost F M] [--holidays]
+        [--svg FILE]
 
-A shop with weekdays, a season, growth, holidays and planted incidents; thresholds as people guess
-them. In the first half of the year people label 60 alerts, those first of whose assertion they know
-least; `dql tune` proposes every four weeks, and a person approves. The second half is judged with
-what came of it, against the thresholds of the start and against a rule of three standard deviations
-over the last 28 days. Nothing is measured.
+Thresholds as people guess them, for a shop (`simulated_years.py`). In the first half of the year
+people label 60 alerts, those first of whose assertion they know least; `dql tune` proposes every
+four weeks, and a person approves. The second half is judged with what came of it, against the
+thresholds of the start and against a rolling rule: three standard deviations from the mean of the
+last 28 days, both of all days, those with issues too, on either side, for the same seven values.
+The rule is also tried with fewer standard deviations, until it misses no more than the tuned
+thresholds; `--cost` says to the tuner what a false alarm and a missed issue cost, so that it misses
+more. Nothing is measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import random
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from statistics import mean, stdev
 
+from benchmarks.simulated_years import DAYS, FIRST, SHAPES, Day
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.measured import Measurements
@@ -32,8 +36,7 @@ from dqx_airflow.tuning.suite_text import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune
 from dqx_airflow.values import SourceFile, Status
 
-FIRST = date(2025, 1, 1)
-DAYS, LEARNED, MOST_LABELS = 365, 182, 60
+LEARNED, MOST_LABELS = 182, 60
 WINDOW, SIGMAS = 28, 3
 
 SUITE = """\
@@ -67,16 +70,6 @@ KEYS = {
     "price": '["orders","average",["price"],0]',
     "ids": '["orders","null_count",["id"],0]',
 }
-HOLIDAYS = {(1, 1), (4, 18), (5, 1), (10, 3), (12, 25), (12, 26)}
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """The metrics of a day, and by assertion whether there was a real issue."""
-
-    date: date
-    metrics: Mapping[str, float]
-    issues: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,60 +93,13 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    start: Score
-    three_sigma: Score
-    tuned: Score
-    incidents: int
+class Learned:
+    """The suite after half a year, and that in force in each week until then."""
+
+    text: str
     labels: int
     approved: int
-    weeks: tuple[tuple[int, int], ...]
-    """False alarms of each week: with the thresholds of the start, and with those in force."""
-
-
-def simulated_days(seed: int) -> list[Day]:
-    """The year: about one incident in twelve days."""
-    chance, days, before = random.Random(seed), [], 10_000
-    for number in range(DAYS):
-        on = FIRST + timedelta(days=number)
-        level = (
-            10_000 * (1 + 0.15 * number / DAYS) * (1 + 0.08 * math.sin(number / DAYS * 2 * math.pi))
-        )
-        level *= 0.55 if on.weekday() == 6 else 0.9 if on.weekday() == 5 else 1.0
-        level *= 0.6 if (on.month, on.day) in HOLIDAYS else 1.0
-        rows = int(level * chance.gauss(1, 0.04))
-        price = chance.gauss(20, 0.35)
-        share = min(max(chance.gauss(0.02, 0.006), 0.002), 0.05)
-        duplicates = int(chance.expovariate(1 / 4))
-        ids, issues = 0, set()
-        if number > 30 and chance.random() < 0.085:
-            kind = chance.choice(("lost", "nulls", "duplicates", "price", "ids"))
-            if kind == "lost":
-                rows = int(rows * chance.uniform(0.05, 0.25))
-                issues |= {"rows", "revenue", "change"}
-            elif kind == "nulls":
-                share = chance.uniform(0.12, 0.6)
-            elif kind == "duplicates":
-                duplicates = chance.randint(60, 900)
-            elif kind == "price":
-                price *= chance.choice((0.01, 0.5, 1.6, 100))
-                if price < 15:
-                    issues.add("revenue")
-            else:
-                ids = chance.randint(1, 40)
-            issues |= {kind} & {"nulls", "duplicates", "price", "ids"}
-        metrics = {
-            "rows": rows,
-            "before": before,
-            "revenue": rows * price,
-            "nulls": int(rows * share),
-            "duplicates": duplicates,
-            "price": price,
-            "ids": ids,
-        }
-        days.append(Day(on, metrics, frozenset(issues)))
-        before = rows
-    return days
+    in_force: tuple[str, ...]
 
 
 def node_of(text: str) -> nodes.Suite:
@@ -168,10 +114,13 @@ def past_day(day: Day) -> PastDay:
     return PastDay(day.date, Measurements(values))
 
 
-def simulated(seed: int, holidays: Mapping[date, str] | None = None) -> Outcome:
-    """Half a year of labels and proposals, and the half after it."""
-    days = simulated_days(seed)
-    text, approved = SUITE, 0
+def simulated(
+    days: Sequence[Day],
+    suite_text: str = SUITE,
+    holidays: Mapping[date, str] | None = None,
+) -> Learned:
+    """Half a year of labels and proposals."""
+    text, approved = suite_text, 0
     past: list[PastDay] = []
     asked: Counter[tuple[str, str]] = Counter()
     in_force: list[str] = []
@@ -179,9 +128,9 @@ def simulated(seed: int, holidays: Mapping[date, str] | None = None) -> Outcome:
         in_force.append(text)
         suite = node_of(text)
         fresh = [past_day(day) for day in days[week : min(week + 7, LEARNED)]]
-        backtest = Backtest(suite, [*past, *fresh])
+        backtest = Backtest(suite, [*past[-WINDOW - 7 :], *fresh])
         names = [one.key for one in backtest.assertions]
-        last = [row[len(past) :] for row in backtest.judge().statuses]
+        last = [row[-len(fresh) :] for row in backtest.judge().statuses]
         statuses = dict(zip(names, last, strict=True))
         chosen = set()
         for _ in range(MOST_LABELS * (week + 7) // LEARNED - asked.total()):
@@ -198,77 +147,110 @@ def simulated(seed: int, holidays: Mapping[date, str] | None = None) -> Outcome:
         for index, day in enumerate(fresh):
             said = {key: key[1] in days[week + index].issues for n, key in chosen if n == index}
             verdicts = {
-                key: StoredVerdict(known_status(statuses[key][index]), "", None) for key in names
+                key: StoredVerdict(status, "", None)
+                for key in names
+                if (status := statuses[key][index]) is not None
             }
             past.append(replace(day, verdicts=verdicts, labels=said))
         if (week // 7 + 1) % 4 and week + 7 < LEARNED:
             continue
-        found = tune(SuiteText(text, suite, node_of), past, holidays=holidays)
-        for tuned in found:
+        for tuned in tune(SuiteText(text, suite, node_of), past, holidays=holidays):
             if tuned.proposal is None:
                 continue
             one, now = tuned.proposal, node_of(text)
             after = with_edits(text, now, one.values, one.profile, one.form)
             if not judge_change(now, node_of(after), one.agent, form=one.form).refusals:
                 text, approved = after, approved + 1
-    held = range(LEARNED, DAYS)
-    in_force += [text] * (len(range(0, DAYS, 7)) - len(in_force))
-    weeks = []
-    for number, now in enumerate(in_force):
-        week = range(7 * number, min(7 * number + 7, DAYS))
-        found = [score(one, days, week).false_alarms for one in (SUITE, now)]
-        weeks.append((found[0], found[1]))
-    return Outcome(
-        score(SUITE, days, held),
-        three_sigma(days),
-        score(text, days, held),
-        sum(len(days[number].issues) for number in held),
-        asked.total(),
-        approved,
-        tuple(weeks),
-    )
+    return Learned(text, asked.total(), approved, tuple(in_force))
 
 
-def known_status(status: Status | None) -> Status:
-    assert status is not None
-    return status
+def alarms_of(text: str, days: Sequence[Day]) -> list[Set[str]]:
+    """For each day the assertions of a suite that would have failed."""
+    backtest = Backtest(node_of(text), [past_day(day) for day in days])
+    names = [one.name for one in backtest.assertions]
+    return [
+        {name for name, status in zip(names, of_day, strict=True) if status is Status.FAILED}
+        for of_day in zip(*backtest.judge().statuses, strict=True)
+    ]
 
 
 def score(text: str, days: Sequence[Day], held: range) -> Score:
     """What the suite of a text would have said on some of the days."""
-    backtest = Backtest(node_of(text), [past_day(day) for day in days])
-    names = [one.name for one in backtest.assertions]
-    by_day = list(zip(*backtest.judge().statuses, strict=True))
-    failed = [
-        {
-            name
-            for name, status in zip(names, by_day[number], strict=True)
-            if status is Status.FAILED
-        }
-        for number in held
-    ]
-    return Score.of([days[number] for number in held], failed)
+    return scored(days, alarms_of(text, days), held)
 
 
-def three_sigma(days: list[Day]) -> Score:
-    """An alarm where a value is further than three standard deviations from the mean of the last
-    four weeks, for the same seven values."""
+def scored(days: Sequence[Day], alarms: Sequence[Set[str]], held: range) -> Score:
+    return Score.of([days[number] for number in held], [alarms[number] for number in held])
+
+
+def distances(days: Sequence[Day]) -> dict[str, list[float]]:
+    """By assertion how far its value was from the mean of the last 28 days that there were, in
+    their standard deviations; of all days, those with issues too. 0 where there are fewer."""
     values = {
         "rows": [day.metrics["rows"] for day in days],
         "revenue": [day.metrics["revenue"] for day in days],
-        "nulls": [day.metrics["nulls"] / day.metrics["rows"] for day in days],
+        "nulls": [day.metrics["nulls"] / max(day.metrics["rows"], 1) for day in days],
         "duplicates": [day.metrics["duplicates"] for day in days],
-        "change": [abs(day.metrics["rows"] / day.metrics["before"] - 1) for day in days],
+        "change": [abs(day.metrics["rows"] / max(day.metrics["before"], 1) - 1) for day in days],
         "price": [day.metrics["price"] for day in days],
         "ids": [day.metrics["ids"] for day in days],
     }
-    alarms: list[set[str]] = [set() for _ in days[LEARNED:]]
+    found = {}
     for name, series in values.items():
-        for number in range(LEARNED, DAYS):
+        away = [0.0] * len(series)
+        for number in range(WINDOW, len(series)):
             window = series[number - WINDOW : number]
-            if abs(series[number] - mean(window)) > SIGMAS * stdev(window):
-                alarms[number - LEARNED].add(name)
-    return Score.of(days[LEARNED:], alarms)
+            difference, spread = abs(series[number] - mean(window)), stdev(window)
+            away[number] = difference / spread if spread else math.inf if difference else 0.0
+        found[name] = away
+    return found
+
+
+def sigma_score(away: Mapping[str, Sequence[float]], days: Sequence[Day], sigmas: float) -> Score:
+    """An alarm where a value is further than some standard deviations from the rolling mean."""
+    held = held_out(days)
+    alarms: list[Set[str]] = [
+        {name for name, series in away.items() if series[number] > sigmas}
+        for number in range(len(days))
+    ]
+    return scored(days, alarms, held)
+
+
+def held_out(days: Sequence[Day]) -> range:
+    return range(min(LEARNED, len(days)), len(days))
+
+
+def as_careful(away: Mapping[str, Sequence[float]], days: Sequence[Day], most: Score) -> float:
+    """The largest number of standard deviations, to a tenth, with which the rolling rule misses no
+    more than thresholds do."""
+    for tenths in range(10 * SIGMAS, 0, -1):
+        found = sigma_score(away, days, tenths / 10)
+        if found.missed <= most.missed and found.unseen <= most.unseen:
+            return tenths / 10
+    return 0.0
+
+
+def with_costs(text: str, false_positive: float, false_negative: float) -> str:
+    """The suite with a cost for each assertion that may be tuned."""
+    cost = f"@cost(false_positive={false_positive:g}, false_negative={false_negative:g})"
+    head, *claims = text.split("        assert ")
+    return head + "".join(
+        f"        {'' if 'P0' in claim else cost + chr(10) + '        '}assert {claim}"
+        for claim in claims
+    )
+
+
+def by_week(learned: Learned, days: Sequence[Day]) -> list[tuple[int, int]]:
+    """False alarms of each week: with the thresholds of the start, and with those in force."""
+    in_force = [*learned.in_force]
+    in_force += [learned.text] * (len(range(0, len(days), 7)) - len(in_force))
+    alarms = {text: alarms_of(text, days) for text in {SUITE, *in_force}}
+    weeks = []
+    for number, now in enumerate(in_force):
+        week = range(7 * number, min(7 * number + 7, len(days)))
+        start, tuned = (scored(days, alarms[text], week) for text in (SUITE, now))
+        weeks.append((start.false_alarms, tuned.false_alarms))
+    return weeks
 
 
 def picture(weeks: Sequence[tuple[int, int]]) -> str:
@@ -310,29 +292,59 @@ def told(one: Score) -> str:
     return f"{one.false_alarms}/{one.missed}/{one.unseen}"
 
 
+def total(scores: Iterable[Score]) -> Score:
+    rows = [(one.false_alarms, one.missed, one.unseen) for one in scores]
+    return Score(*(sum(column) for column in zip(*rows, strict=True)))
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seed", type=int, nargs="*", default=[1, 2, 3, 4, 5])
+    arguments.add_argument("--shape", nargs="*", default=["shop"], choices=SHAPES)
+    arguments.add_argument(
+        "--cost",
+        type=float,
+        nargs=2,
+        default=[1, 10],
+        metavar=("FALSE_ALARM", "MISS"),
+        help="what the suite declares",
+    )
     arguments.add_argument("--holidays", action="store_true", help="look at public holidays")
     arguments.add_argument("--svg", type=Path, help="draws the first of the years")
     given = arguments.parse_args()
     holidays = holidays_of("DE", FIRST, FIRST + timedelta(days=DAYS)) if given.holidays else None
+    text = with_costs(SUITE, *given.cost) if given.cost != [1, 10] else SUITE
     print("false alarms/missed issues/incidents that nothing saw")
-    print("seed  issues  labels  approved          start        3-sigma          tuned")
-    every = []
-    for seed in given.seed:
-        found = simulated(seed, holidays)
-        if given.svg and seed == given.seed[0]:
-            given.svg.write_text(picture(found.weeks), encoding="utf-8")
-        cells = (found.start, found.three_sigma, found.tuned)
-        every.append(cells)
-        shown = "  ".join(f"{told(one):>13}" for one in cells)
-        print(f"{seed:>4}  {found.incidents:>6}  {found.labels:>6}  {found.approved:>8}  {shown}")
-    sums = (
-        Score(*(sum(getattr(one, name) for one in column) for name in Score.__slots__))
-        for column in zip(*every, strict=True)
+    print(
+        "shape       seed  issues  labels  approved          start        3-sigma          tuned"
+        "     sigmas that miss no more"
     )
-    print("all" + " " * 25 + "  ".join(f"{told(one):>13}" for one in sums))
+    every = []
+    for shape in given.shape:
+        for seed in given.seed:
+            days = SHAPES[shape].days(seed)
+            held, away = held_out(days), distances(days)
+            learned = simulated(days, text, holidays)
+            if given.svg and not every:
+                given.svg.write_text(picture(by_week(learned, days)), encoding="utf-8")
+            tuned = score(learned.text, days, held)
+            careful = as_careful(away, days, tuned)
+            cells = (
+                score(SUITE, days, held),
+                sigma_score(away, days, SIGMAS),
+                tuned,
+                sigma_score(away, days, careful),
+            )
+            every.append(cells)
+            issues = sum(len(days[number].issues) for number in held)
+            shown = "  ".join(f"{told(one):>13}" for one in cells)
+            print(
+                f"{shape:<10}  {seed:>4}  {issues:>6}  {learned.labels:>6}  "
+                f"{learned.approved:>8}  {shown} ({careful:g})",
+                flush=True,
+            )
+    shown = "  ".join(f"{told(total(column)):>13}" for column in zip(*every, strict=True))
+    print("all" + " " * 37 + shown)
 
 
 if __name__ == "__main__":

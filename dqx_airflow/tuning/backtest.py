@@ -9,14 +9,14 @@ moves costs one comparison a day.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import chain
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.profile_selectors import is_required
-from dqx_airflow.exact import NUMBERS, nearest_float
+from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.evaluate import judge_one
@@ -31,10 +31,18 @@ from dqx_airflow.plan.model import (
     Scanned,
     Term,
 )
-from dqx_airflow.plan.number_comparison import Side, compare
+from dqx_airflow.plan.number_comparison import Side
 from dqx_airflow.plan.profiles import active_profiles
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.tuning.earlier_days import with_earlier_values
+from dqx_airflow.tuning.failing_days import (
+    ComparedDay,
+    ComparedNumber,
+    FailingDays,
+    MovingLimit,
+    bits_of,
+    usual_behind,
+)
 from dqx_airflow.tuning.judged_days import JudgedDays, TunedAssertion
 from dqx_airflow.tuning.moved_limits import has_limits, number_of, only_limits_differ
 from dqx_airflow.tuning.past_days import PastDay
@@ -43,8 +51,6 @@ from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
 from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict
 
 _MOST_REMEMBERED = 200_000
-_FAR = 1e-6
-"""Numbers with a larger difference, relative to both, are not taken for equal by any rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +72,6 @@ class _Keys:
     behind: Mapping[MetricRequest, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _ComparedNumber:
-    """A number that is compared, and the float by which most comparisons are decided."""
-
-    side: Side
-    near: float
-
-    @classmethod
-    def of(cls, side: Side) -> _ComparedNumber:
-        return cls(side, nearest_float(side.value))
-
-    def holds(self, op: str, limit: _ComparedNumber) -> bool:
-        """Whether the condition holds: as `compare` says where the two are close."""
-        difference = self.near - limit.near
-        if abs(difference) > _FAR * (abs(self.near) + abs(limit.near)):
-            return (op[0] == ">") == (difference > 0) if op[0] in "<>" else op == "!="
-        return compare(self.side, limit.side).holds(op)
-
-
 class Backtest:
     """The past days of a suite, to be judged with any values of its tunables.
 
@@ -101,8 +88,9 @@ class Backtest:
         self._refs = refs_of(suite, self.days)
         self._known_keys: dict[int, _Keys] = {}
         self._cache: dict[object, tuple[Status | None, ...]] = {}
-        self._subjects: dict[tuple[int, int], tuple[Status | _ComparedNumber | None, ...]] = {}
+        self._subjects: dict[tuple[int, int], tuple[Status | ComparedNumber | None, ...]] = {}
         self._series: dict[tuple[int, Term], tuple[MetricValue, ...]] = {}
+        self._failing: dict[int, FailingDays | None] = {}
         self._groups = self._grouped()
         plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
         asked = (
@@ -157,12 +145,15 @@ class Backtest:
             for day in self.days
         )
 
-    def profiled(self, row: int) -> frozenset[int]:
-        """The days on which a profile has a rule for an assertion."""
+    def profiled(self, row: int, *, without: Collection[str] = ()) -> frozenset[int]:
+        """The days on which a profile has a rule for an assertion.
+
+        :param without: the names of profiles that do not count.
+        """
         return frozenset(
             index
             for group in self._groups
-            if group.plan.assertions[row].profiles
+            if not {*group.plan.assertions[row].profiles} <= {*without}
             for index in group.days
         )
 
@@ -214,7 +205,7 @@ class Backtest:
             limits = [self._limits_of(number, planned, one) for one in planned.condition.bounds]
             subjects = self._subjects_of(row, number)
             for index, subject, *ends in zip(group.days, subjects, *limits, strict=True):
-                if isinstance(subject, _ComparedNumber):
+                if isinstance(subject, ComparedNumber):
                     away = [abs(end.near - subject.near) for end in ends if end is not None]
                     distances[index] = min(away, default=None)
         return distances
@@ -306,17 +297,15 @@ class Backtest:
     def _by_limits(
         self, row: int, number: int, planned: PlannedAssertion
     ) -> tuple[Status | None, ...]:
-        condition = planned.condition
-        kinds = (">=", "<=") if condition.kind == "between" else (condition.kind,)
-        limits = [self._limits_of(number, planned, bound) for bound in condition.bounds]
+        limits = [self._limits_of(number, planned, bound) for bound in planned.condition.bounds]
         return tuple(
             _status_of(
                 all(
                     limit is not None and one.holds(op, limit)
-                    for op, limit in zip(kinds, of_day, strict=True)
+                    for op, limit in zip(_ops(planned), of_day, strict=True)
                 )
             )
-            if isinstance(one, _ComparedNumber)
+            if isinstance(one, ComparedNumber)
             else one
             for one, of_day in zip(
                 self._subjects_of(row, number), zip(*limits, strict=True), strict=True
@@ -325,15 +314,15 @@ class Backtest:
 
     def _limits_of(
         self, number: int, planned: PlannedAssertion, bound: Term
-    ) -> Sequence[_ComparedNumber | None]:
+    ) -> Sequence[ComparedNumber | None]:
         """A limit on each day of a group; None where it has no value."""
         days = self._groups[number].days
         value = number_of(bound)
         if isinstance(value, NUMBERS):
-            return (_ComparedNumber.of(Side.of(bound, value)),) * len(days)
+            return (ComparedNumber.of(Side.of(bound, value)),) * len(days)
         series = self._series_of(number, bound, self._keys(planned, self._groups[number].plan))
         return [
-            _ComparedNumber.of(Side.of(bound, one)) if isinstance(one, NUMBERS) else None
+            ComparedNumber.of(Side.of(bound, one)) if isinstance(one, NUMBERS) else None
             for one in series
         ]
 
@@ -360,6 +349,73 @@ class Backtest:
             self._series[number, term] = series
         return series
 
+    def failing_days(self, row: int) -> FailingDays | None:
+        """The days on which an assertion fails, by the values of its tunables; None where more than
+        one tunable moves a limit, or something else than a factor of it."""
+        if row not in self._failing:
+            found = [self._failing_days(row, number) for number in range(len(self._groups))]
+            known = [one for one in found if one is not None]
+            self._failing[row] = FailingDays.over(known) if len(known) == len(found) else None
+        return self._failing[row]
+
+    def _failing_days(self, row: int, number: int) -> FailingDays | None:
+        """The same for a group of days."""
+        planned, moving = self._groups[number].plan.assertions[row], self._moving(row, number)
+        if moving is None:
+            return None
+        days, subjects = self._groups[number].days, self._subjects_of(row, number)
+        always = {n for n, one in zip(days, subjects, strict=True) if one is Status.FAILED}
+        limits = []
+        for place, bound in enumerate(planned.condition.bounds if moving else ()):
+            op = _ops(planned)[place]
+            compared = []
+            of_days = self._limits_of(number, planned, bound)
+            usual: Sequence[MetricValue] = [None] * len(days)
+            if place in moving:
+                usual = self._series_of(
+                    number, moving[place][1], self._keys(planned, self._groups[number].plan)
+                )
+            for index, subject, limit, factor in zip(days, subjects, of_days, usual, strict=True):
+                if not isinstance(subject, ComparedNumber):
+                    continue
+                if isinstance(factor, NUMBERS):
+                    compared.append(ComparedDay(index, subject, factor))
+                elif place in moving or limit is None or not subject.holds(op, limit):
+                    always.add(index)
+            if place in moving:
+                limits.append(MovingLimit(moving[place][0], op, bound, compared))
+        if not moving:
+            always = {n for n in days if self._base[row][n] is Status.FAILED}
+        return FailingDays(bits_of(always), tuple(limits))
+
+    def _moving(self, row: int, number: int) -> dict[int, tuple[str, Term]] | None:
+        """By the place of a limit the tunable that moves it on a group of days, and what it is a
+        multiple of; None where a tunable does something else."""
+        group, found = self._groups[number], dict[int, tuple[str, Term]]()
+        planned = group.plan.assertions[row]
+        for name in sorted(self.assertions[row].tunables):
+            values = next(one for one in self.tunables if one.name == name).bounds
+            tuned, slim = self._reached_by(frozenset({name}))
+            ends = [
+                self._plan(with_values(slim, {**self.values, name: value}), group.on).assertions[
+                    tuned.index(row)
+                ]
+                for value in values
+            ]
+            if all(end == planned for end in ends):
+                continue
+            if not all(only_limits_differ(planned, end) for end in ends):
+                return None
+            pairs = zip(ends[0].condition.bounds, ends[1].condition.bounds, strict=True)
+            for place, bounds in enumerate(pairs):
+                if bounds[0] == bounds[1]:
+                    continue
+                usual = usual_behind(bounds, values)
+                if usual is None or place in found or _ops(planned)[place][0] not in "<>":
+                    return None
+                found[place] = name, usual
+        return found
+
     def turning_points(self, row: int, name: str) -> list[float]:
         """The values of a tunable at which an assertion changes sides, of each day on which that is
         known: what is compared, or its share of what the limit is a multiple of."""
@@ -380,14 +436,14 @@ class Backtest:
                 )
                 subjects = self._subjects_of(row, number)
                 for subject, *pair in zip(subjects, *limits, strict=True):
-                    if not isinstance(subject, _ComparedNumber) or None in pair:
+                    if not isinstance(subject, ComparedNumber) or None in pair:
                         continue
                     start, end = (limit.near for limit in pair if limit is not None)
                     if start != end:
                         points.append(low + (subject.near - start) / (end - start) * (high - low))
         return points
 
-    def _subjects_of(self, row: int, number: int) -> tuple[Status | _ComparedNumber | None, ...]:
+    def _subjects_of(self, row: int, number: int) -> tuple[Status | ComparedNumber | None, ...]:
         """What is compared on each day of a group, whatever the limit; a status, or None for an
         unknown one, where no limit changes it."""
         key = row, number
@@ -399,7 +455,7 @@ class Backtest:
 
     def _subject(
         self, row: int, planned: PlannedAssertion, index: int
-    ) -> Status | _ComparedNumber | None:
+    ) -> Status | ComparedNumber | None:
         status = self._base[row][index]
         if status not in (Status.PASSED, Status.FAILED):
             return status
@@ -407,7 +463,7 @@ class Backtest:
         if not isinstance(value, NUMBERS):
             return status  # without a value it fails, whatever the limit is
         side = Side.of(planned.term, value, is_scaled=planned.multiplier != 1)
-        return _ComparedNumber.of(side)
+        return ComparedNumber.of(side)
 
     def _why_unknown(
         self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
@@ -463,6 +519,12 @@ class Backtest:
                 self._known_keys.clear()
             keys = self._known_keys[id(planned)] = _Keys(planned, needed, behind)
         return keys
+
+
+def _ops(planned: PlannedAssertion) -> tuple[str, ...]:
+    """How what is measured is compared with each limit."""
+    kind = planned.condition.kind
+    return (">=", "<=") if kind == "between" else (kind,)
 
 
 def _status_of(holds: bool) -> Status:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from dqx_airflow.dql import nodes
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
 from dqx_airflow.errors import RequestError
 
@@ -40,6 +41,14 @@ def calendars(holidays: Mapping[date, str] | None = None) -> tuple[Calendar, ...
         *_months_turns(),
         *_nth_weekdays(),
         *([_holidays(holidays)] if holidays else []),
+    )
+
+
+def is_weekly(profile: nodes.Profile) -> bool:
+    """True for a profile that is active on days of the week, every week."""
+    return all(
+        isinstance(end, nodes.Call) and end.name.text == "weekday"
+        for end in (profile.start, profile.end)
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from statistics import fmean, median
 
@@ -21,6 +21,7 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, Period
 from dqx_airflow.tuning.costs import counts, labelled_days
 from dqx_airflow.tuning.folds import Trial, folds_of, wins
+from dqx_airflow.tuning.past_suite import alone
 from dqx_airflow.tuning.proposals import Proposal
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_text import SuiteText
@@ -295,7 +296,4 @@ def _factor(
 
 def _judged_alone(backtest: Backtest, suite: nodes.Suite, row: int) -> tuple[Status | None, ...]:
     """The statuses of one assertion in a suite with more profiles."""
-    every = [(check, node) for check in suite.checks for node in check.assertions]
-    check, node = every[row]
-    only = replace(suite, checks=(replace(check, body=(node,)),))
-    return Backtest(only, backtest.days).judge().statuses[0]
+    return Backtest(alone(suite, row), backtest.days).judge().statuses[0]

@@ -7,7 +7,7 @@ That is a weaker word than a person's, and weighs less.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dqx_airflow.plan.model import Cost
 from dqx_airflow.tuning.backtest import Backtest
@@ -35,6 +35,10 @@ class KnownTruth:
     def is_label(self) -> bool:
         return self.weight == 1
 
+    @property
+    def is_known_issue(self) -> bool:
+        return self.is_issue and self.is_label
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -49,6 +53,44 @@ class Counts:
             self.false_alarms + other.false_alarms,
             self.missed + other.missed,
             self.cost + other.cost,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PricedDays:
+    """What is known of an assertion, as days that are the bits of a number: for each weight those
+    with a real issue, and those without."""
+
+    cost: Cost
+    by_weight: tuple[tuple[float, int, int], ...]
+
+    @classmethod
+    def of(cls, known: Sequence[KnownTruth | None], cost: Cost) -> PricedDays:
+        found: dict[float, list[int]] = {}
+        for index, truth in enumerate(known):
+            if truth is not None:
+                found.setdefault(truth.weight, [0, 0])[not truth.is_issue] |= 1 << index
+        return cls(cost, tuple((weight, *pair) for weight, pair in found.items()))  # type: ignore[misc]
+
+    def without_weak_issues(self, days: int) -> PricedDays:
+        """The same, as if nothing were known of failures without a label on some days."""
+        return replace(
+            self,
+            by_weight=tuple(
+                (weight, issues if weight == 1 else issues & ~days, fine)
+                for weight, issues, fine in self.by_weight
+            ),
+        )
+
+    def price(self, failing: int, passing: int) -> float:
+        """What verdicts cost."""
+        return sum(
+            weight
+            * (
+                self.cost.false_negative * (issues & passing).bit_count()
+                + self.cost.false_positive * (fine & failing).bit_count()
+            )
+            for weight, issues, fine in self.by_weight
         )
 
 

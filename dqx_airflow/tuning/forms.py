@@ -23,8 +23,8 @@ from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import CHANGES, USUAL, WINDOWS
-from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.costs import Counts, KnownTruth, counts, labelled_days
+from dqx_airflow.tuning.calendars import is_weekly
+from dqx_airflow.tuning.costs import Counts, counts, labelled_days
 from dqx_airflow.tuning.folds import Fold, Trial, folds_of, wins
 from dqx_airflow.tuning.form_edits import assertion_of, claim_text
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm
@@ -54,7 +54,7 @@ _WINDOWS = ("n 4, step 7", "n 28")
 _SHARPER = 0.8
 """How much closer to the values a limit has to be to be better than another that costs the same."""
 _DECIDED = (Status.PASSED, Status.FAILED)
-_LOWER, _UPPER, _APART = (0.5, (0.05, 0.99)), (2.0, (1.01, 20.0)), (0.5, (0.02, 2.0))
+_LOWER, _UPPER, _APART = (0.5, (0.05, 0.99)), (2.0, (1.01, 10.0)), (0.5, (0.02, 2.0))
 """A tunable to start with: its value, and its bounds. Of the lowest share of what is usual, of the
 largest multiple, and of the largest distance."""
 
@@ -123,8 +123,9 @@ def _tuned(
     candidates = list(_candidates(past, row, text))
     if not candidates:
         return None
-    days = _known_in_all(past, [one.past for one in candidates], row)
-    labelled = labelled_days([past.known[row]], days)
+    own = past.alone(row)
+    days = _known_in_all([own, *(one.past for one in candidates)])
+    labelled = labelled_days(own.known, days)
     if len(days) < FEWEST_DAYS:
         return None
     thin = thin_evidence(about, labelled, rules, "days with enough history to know the usual value")
@@ -134,13 +135,11 @@ def _tuned(
     if len(folds) < FEWEST_FOLDS:
         reason = "too little history before the labelled days to learn the usual value"
         return Tuned(about, None, reason, len(labelled))
-    best = _best([_try(past, row, days, folds, one.past, one) for one in candidates])
+    best = _best([_try(own, days, folds, one.past, one) for one in candidates])
     if not wins(best.trials):
         return Tuned(about, None, no_win(best.trials), len(labelled))
-    rival = past
-    if profile is not None:
-        rival = KnownPast(Backtest(text.changed(profile), past.backtest.days), past.known)
-    fixed = _try(past, row, days, folds, rival)
+    rival = own if profile is None else past.alone(row, text.changed(profile))
+    fixed = _try(own, days, folds, rival)
     if fixed.is_cheaper(best) or best.fit > fixed.fit:
         return Tuned(about, None, "fixed limits cost less on held-out days", len(labelled))
     is_better = best.is_cheaper(fixed) or best.fit < fixed.fit
@@ -157,67 +156,59 @@ def _best(tried: Sequence[_Tried]) -> _Tried:
     return min(as_good, key=lambda one: (one.fit, one.nearness))
 
 
-def _known_in_all(past: KnownPast, others: Sequence[KnownPast], row: int) -> tuple[int, ...]:
-    """The days on which all forms are judged."""
-    every = [one.backtest.judge().statuses[row] for one in (past, *others)]
+def _known_in_all(every: Sequence[KnownPast]) -> tuple[int, ...]:
+    """The days on which all forms of an assertion are judged."""
+    lines = zip(*(one.backtest.judge().statuses[0] for one in every), strict=True)
     return tuple(
         index
-        for index, statuses in enumerate(zip(*every, strict=True))
+        for index, statuses in enumerate(lines)
         if all(status in _DECIDED for status in statuses)
     )
 
 
 def _try(
     past: KnownPast,
-    row: int,
     days: tuple[int, ...],
     folds: Sequence[Fold],
     tried: KnownPast,
     candidate: _Candidate | None = None,
 ) -> _Tried:
-    """What a form comes to on held-out days, and its values."""
-    backtest = tried.backtest
-    one, known = past.backtest.assertions[row], past.known[row]
-    tunables = next(
+    """What a form comes to on held-out days, and its values.
+
+    :param past: the assertion as it is now, alone, as in `tried`.
+    """
+    backtest, known, cost = tried.backtest, tried.known[0], past.backtest.assertions[0].cost
+    (tunables,) = (
         group
         for group in groups_of(backtest)
-        if backtest.assertions[row].tunables & {each.name for each in group}
+        if backtest.assertions[0].tunables & {each.name for each in group}
     )
-    search = Search(backtest, past.known, tunables, max_move=1.0, is_allowed=lambda _: True)
-    place, before = search.rows.index(row), past.backtest.judge().statuses[row]
+    search = Search(backtest, tried.known, tunables, max_move=1.0, is_allowed=lambda _: True)
+    before = past.backtest.judge().statuses[0]
 
     def counted(values: tuple[float, ...], on: Sequence[int]) -> Counts:
-        statuses = search.statuses(values)
-        assert statuses is not None
-        return counts(statuses[place], known, one.cost, on)
+        return counts(search.statuses(values)[0], known, cost, on)
 
     trials = tuple(
         Trial(
             fold,
-            counts(before, known, one.cost, fold.held_out),
+            counts(before, known, cost, fold.held_out),
             counted(search.best(fold.learned), fold.held_out),
         )
         for fold in folds
     )
     values = search.best(days)
     total = counted(values, days)
-    fit = total.false_alarms * one.cost.false_positive + total.missed * one.cost.false_negative
-    nearness = _nearness(backtest, known, row, search.named(values), days)
-    false_alarm = one.cost.false_positive
-    return _Tried(candidate, search, days, trials, values, fit, nearness, false_alarm)
+    fit = total.false_alarms * cost.false_positive + total.missed * cost.false_negative
+    nearness = _nearness(tried, search.named(values), days)
+    return _Tried(candidate, search, days, trials, values, fit, nearness, cost.false_positive)
 
 
-def _nearness(
-    backtest: Backtest,
-    known: Sequence[KnownTruth | None],
-    row: int,
-    values: dict[str, float],
-    days: Sequence[int],
-) -> float:
-    fine = [n for n in days if (truth := known[n]) and not truth.is_issue]
-    distances = backtest.distances(row, values)
-    known_distances = [distance for n in fine if (distance := distances[n]) is not None]
-    return median(known_distances) if known_distances else float("inf")
+def _nearness(past: KnownPast, values: dict[str, float], days: Sequence[int]) -> float:
+    fine = [n for n in days if (truth := past.known[0][n]) and not truth.is_issue]
+    distances = past.backtest.distances(0, values)
+    known = [distance for n in fine if (distance := distances[n]) is not None]
+    return median(known) if known else float("inf")
 
 
 def _proposed(
@@ -247,9 +238,7 @@ def _proposed(
     refusals = judge_change(backtest.suite, after, AGENT, form=form).refusals
     if refusals:
         return Tuned(about, None, refusals[0].message, labels)
-    statuses = best.search.statuses(best.values)
-    assert statuses is not None
-    was, becomes = backtest.judge().statuses[row], statuses[best.search.rows.index(row)]
+    was, (becomes,) = backtest.judge().statuses[row], best.search.statuses(best.values)
     held = {index for trial in best.trials for index in trial.fold.held_out}
     evidence: dict[str, Any] = {
         **evidence_of(backtest, best.trials, labels, len(best.days)),
@@ -309,9 +298,7 @@ def _candidates(past: KnownPast, row: int, text: SuiteText) -> Iterator[_Candida
             after = text.changed(form=form)
         except (SourceError, RequestError):
             continue
-        yield _Candidate(
-            form, reference, KnownPast(Backtest(after, past.backtest.days), past.known)
-        )
+        yield _Candidate(form, reference, past.alone(row, after))
 
 
 def _forms(
@@ -441,9 +428,5 @@ def _weekly_profiles(suite: nodes.Suite, check: str, name: str) -> tuple[str, ..
             and rule.selector.check.value == check
             for rule in one.rules
         )
-        and all(_is_weekday(end) for end in (one.start, one.end))
+        and is_weekly(one)
     )
-
-
-def _is_weekday(node: nodes.Expression | None) -> bool:
-    return isinstance(node, nodes.Call) and node.name.text == "weekday"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dqx_airflow.exact import NUMBERS
-from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.derived import apply, takes_none
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.model import (
     Applied,
@@ -42,14 +42,28 @@ def has_limits(planned: PlannedAssertion) -> bool:
 
 
 def _is_number(term: Term) -> bool:
-    """True where a term is a number, or computed of numbers and of metrics that were measured."""
+    """True where a term is a number, or computed of numbers and of metrics that were measured.
+
+    A `coalesce` of what another constant may take beyond the range of floating-point numbers is
+    none: a gate sees the overflow behind its answer.
+    """
     match term:
         case Measured():
             return True
+        case Applied(function=function, terms=terms) if takes_none(function) and any(
+            isinstance(one, Applied) and _has_constant(one) for one in terms
+        ):
+            return False
         case Applied(terms=terms):
             return all(map(_is_number, terms))
         case _:
             return isinstance(number_of(term), NUMBERS)
+
+
+def _has_constant(term: Term) -> bool:
+    if isinstance(term, Applied):
+        return any(map(_has_constant, term.terms))
+    return isinstance(term, ConstantTerm)
 
 
 def number_of(term: Term) -> MetricValue:

@@ -38,6 +38,12 @@ def with_assertions(suite: nodes.Suite, wanted: Collection[int]) -> nodes.Suite:
     return replace(suite, checks=tuple(check for check in checks if check.body))
 
 
+def alone(suite: nodes.Suite, row: int) -> nodes.Suite:
+    """The suite with one of its assertions alone, by its place in all checks."""
+    written = [node for check in suite.checks for node in check.assertions]
+    return with_assertions(suite, {id(written[row])})
+
+
 def is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
     """True where no constant is in what is measured, and no filter is around it."""
     claim = node.claim

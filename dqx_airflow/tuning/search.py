@@ -11,10 +11,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
+from statistics import median
 
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.costs import Counts, KnownTruth, counts
+from dqx_airflow.tuning.costs import Counts, KnownTruth, PricedDays, counts
+from dqx_airflow.tuning.failing_days import bits_of
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
 from dqx_airflow.values import Status
 
@@ -24,12 +27,35 @@ _MOST_SWEEPS = 4
 _COARSE = 5
 _MOST_JOINT = 3
 _DECIDED = (Status.PASSED, Status.FAILED)
-_WORST_DAYS = 10
-"""From how many of the worst fine days the margin is learned: a tenth of them, where that is
-enough."""
+_WORST_SHARE = 10
+"""The tail is learned from the worst tenth of the days."""
+_RETURN_DAYS = 2000
+"""A limit is to let pass what is as rare as a day in so many."""
 _FEWEST_WORST, _FEWEST_FINE = 3, 12
+_NO_COST = 1e-9
 _STEPS_OF_MARGIN = {number: math.exp(-abs(number)) for number in range(-3, 4)}
 """How much the cost counts that many margins away from a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """How far fine days reach, in values of a tunable that grow as it gets looser.
+
+    :param usual: the median of all days.
+    :param scale: by how much days beyond the worst tenth are worse, on average, if the distances
+        fall off exponentially: from their median, so that a few incidents do not stretch it.
+    :param furthest: what one day in `_RETURN_DAYS` is beyond.
+    :param days: those that are not.
+    """
+
+    usual: float
+    scale: float
+    furthest: float
+    days: tuple[int, ...]
+
+    def reach(self, worst: float) -> float:
+        """How far further fine days may be from the usual one than the worst one that is known."""
+        return max(self.furthest, worst + (worst - self.furthest) / 2)
 
 
 class Search:
@@ -56,21 +82,39 @@ class Search:
         self.now = tuple(one.value for one in tunables)
         self._backtest, self._known = backtest, known
         self._is_allowed = is_allowed
-        self._statuses: dict[tuple[float, ...], tuple[tuple[Status | None, ...], ...] | None] = {}
-        self._needed: dict[int, dict[tuple[int, int], float]] = {}
+        self._failing: dict[tuple[float, ...], tuple[int, ...] | None] = {}
+        self._needed: dict[int, tuple[tuple[float, int], ...]] = {}
         self._base = tuple(backtest.judge().statuses[row] for row in self.rows)
+        self._decided = tuple(
+            bits_of(index for index, status in enumerate(line) if status in _DECIDED)
+            for line in self._base
+        )
+        self._priced = tuple(
+            PricedDays.of(known[row], backtest.assertions[row].cost) for row in self.rows
+        )
         self.candidates = tuple(
             tuple(_candidates(one, max_move, self._limits(one))) for one in tunables
         )
         self._signs = tuple(self._sign(place) for place in range(len(self.tunables)))
 
     def best(self, days: Sequence[int]) -> tuple[float, ...]:
-        """The values that cost least on these days."""
-        margins = [self._margin(place, days) for place in range(len(self.tunables))]
+        """The values that cost least on these days, away from both fine days and issues."""
+        among = bits_of(days)
+        tails = [self._tail(place, days) for place in range(len(self.tunables))]
+        as_usual = bits_of(index for tail in tails if tail for index in tail.days)
+        priced = [one.without_weak_issues(as_usual) for one in self._priced]
         costs: dict[tuple[float, ...], float] = {}
+        ranks: dict[tuple[float, ...], tuple[float, ...]] = {}
+
+        def price(values: tuple[float, ...]) -> float:
+            if values not in costs:
+                costs[values] = self.price(values, among, priced)
+            return costs[values]
 
         def rank(values: tuple[float, ...]) -> tuple[float, ...]:
-            return self._rank(values, days, margins, costs)
+            if values not in ranks:
+                ranks[values] = self._rank(values, among, tails, price)
+            return ranks[values]
 
         start = min(self._starts(), key=rank)
         for _ in range(_MOST_SWEEPS):
@@ -80,25 +124,32 @@ class Search:
                 start = min([start, *tried], key=rank)
             if start == before or len(self.tunables) == 1:
                 break
+        for place, tail in enumerate(tails):
+            start = self._placed(start, place, tail, price)
         return start
 
     def counts(self, values: tuple[float, ...], days: Sequence[int]) -> Counts:
-        statuses = self.statuses(values)
-        assert statuses is not None
         counted = (
             counts(line, self._known[row], self._backtest.assertions[row].cost, days)
-            for row, line in zip(self.rows, statuses, strict=True)
+            for row, line in zip(self.rows, self.statuses(values), strict=True)
         )
         return sum(counted, Counts())
 
-    def statuses(self, values: tuple[float, ...]) -> tuple[tuple[Status | None, ...], ...] | None:
-        """A row for each assertion that is reached; None where these values may not be proposed, or
-        where days that are judged today would not be."""
-        if values == self.now:
-            return self._base
-        if values not in self._statuses:
-            self._statuses[values] = self._judged(values)
-        return self._statuses[values]
+    def fine_days(self, place: int, days: Sequence[int]) -> dict[str, float] | None:
+        """Where fine days are, in values of a tunable: the usual one, and what one in many reaches;
+        None where too few days tell."""
+        tail, sign = self._tail(place, days), self._signs[place]
+        if tail is None:
+            return None
+        return {
+            "usual": float(f"{-sign * tail.usual:.6g}"),
+            f"one_in_{_RETURN_DAYS}_days": float(f"{-sign * tail.furthest:.6g}"),
+        }
+
+    def statuses(self, values: tuple[float, ...]) -> tuple[tuple[Status | None, ...], ...]:
+        """The verdicts of all days: a row for each assertion that is reached."""
+        judged = self._backtest.judge(self.named(values)).statuses
+        return tuple(judged[row] for row in self.rows)
 
     def named(self, values: tuple[float, ...]) -> dict[str, float]:
         """What differs from today, by name."""
@@ -108,17 +159,39 @@ class Search:
             if value != one.value
         }
 
-    def _judged(self, values: tuple[float, ...]) -> tuple[tuple[Status | None, ...], ...] | None:
-        named = self.named(values)
-        if not self._is_allowed(named):
-            return None
-        judged = self._backtest.judge(named)
-        statuses = tuple(judged.statuses[row] for row in self.rows)
-        for line, base in zip(statuses, self._base, strict=True):
-            for status, was in zip(line, base, strict=True):
-                if was in _DECIDED and status not in _DECIDED:
-                    return None  # what is not judged costs nothing, and is no gain
-        return statuses
+    def _failing_days(self, values: tuple[float, ...]) -> tuple[int, ...] | None:
+        """The days on which each assertion fails, as bits; None where values may not be."""
+        if values not in self._failing:
+            named = self.named(values)
+            is_allowed = not named or self._is_allowed(named)
+            self._failing[values] = self._found_failing(values) if is_allowed else None
+        return self._failing[values]
+
+    def _found_failing(self, values: tuple[float, ...]) -> tuple[int, ...] | None:
+        quick = [self._backtest.failing_days(row) for row in self.rows]
+        if all(quick):
+            of_all = dict(zip((one.name for one in self.tunables), values, strict=True))
+            return tuple(one.at(of_all) for one in quick if one is not None)
+        found = []
+        for line, decided in zip(self.statuses(values), self._decided, strict=True):
+            if decided & ~bits_of(n for n, status in enumerate(line) if status in _DECIDED):
+                return None
+            found.append(bits_of(n for n, status in enumerate(line) if status is Status.FAILED))
+        return tuple(found)
+
+    def price(
+        self, values: tuple[float, ...], among: int, priced: Sequence[PricedDays] = ()
+    ) -> float:
+        """What values cost on some days, the bits of a number; infinity where they may not be."""
+        failing = self._failing_days(values)
+        if failing is None:
+            return math.inf
+        return sum(
+            one.price(bits & among, decided & ~bits & among)
+            for one, bits, decided in zip(
+                priced or self._priced, failing, self._decided, strict=True
+            )
+        )
 
     def _starts(self) -> Iterator[tuple[float, ...]]:
         yield self.now
@@ -128,83 +201,127 @@ class Search:
     def _rank(
         self,
         values: tuple[float, ...],
-        days: Sequence[int],
-        margins: Sequence[float],
-        costs: dict[tuple[float, ...], float],
+        among: int,
+        tails: Sequence[_Tail | None],
+        price: Callable[[tuple[float, ...]], float],
     ) -> tuple[float, ...]:
-        statuses = self.statuses(values)
-        if statuses is None:
+        failing = self._failing_days(values)
+        if failing is None:
             return (math.inf,)
-        failed = sum(line[index] is Status.FAILED for line in statuses for index in days)
+        failed = sum((bits & among).bit_count() for bits in failing)
         stricter = [sign * value for sign, value in zip(self._signs, values, strict=True)]
         moved = sum(abs(value - was) for value, was in zip(values, self.now, strict=True))
-        cost = round(self._cost_around(values, days, margins, costs), 9)
+        cost = round(self._cost_around(values, tails, price), 9)
         return (cost, -failed, *(-one for one in stricter), moved)
 
     def _cost_around(
         self,
         values: tuple[float, ...],
-        days: Sequence[int],
-        margins: Sequence[float],
-        costs: dict[tuple[float, ...], float],
+        tails: Sequence[_Tail | None],
+        price: Callable[[tuple[float, ...]], float],
     ) -> float:
         """The mean cost of some values and of those a few margins away, by their weights."""
         total = weights = 0.0
-        for place, margin in enumerate(margins):
+        for place, tail in enumerate(tails):
             for steps, weight in _STEPS_OF_MARGIN.items():
-                near = self._nearest(place, values[place] + steps * margin)
-                moved = (*values[:place], near, *values[place + 1 :])
-                if moved not in costs:
-                    known = self.statuses(moved) is not None
-                    costs[moved] = self.counts(moved, days).cost if known else math.inf
-                if costs[moved] < math.inf:
-                    total, weights = total + weight * costs[moved], weights + weight
+                near = self._nearest(place, values[place] + steps * (tail.scale if tail else 0.0))
+                cost = price((*values[:place], near, *values[place + 1 :]))
+                if cost < math.inf:
+                    total, weights = total + weight * cost, weights + weight
         return total / weights
+
+    def _placed(
+        self,
+        values: tuple[float, ...],
+        place: int,
+        tail: _Tail | None,
+        price: Callable[[tuple[float, ...]], float],
+    ) -> tuple[float, ...]:
+        """The values with one of them moved to where it costs the same, but is away from the worst
+        fine day: as far as fine days may reach, and at most half the way to an issue."""
+        options, sign = self.candidates[place], self._signs[place]
+        if tail is None or not sign:
+            return values
+
+        def moved(value: float) -> tuple[float, ...]:
+            return (*values[:place], value, *values[place + 1 :])
+
+        loosest_last = options[::-sign]
+        at, cost = loosest_last.index(values[place]), price(values)
+        first = last = at
+        while first > 0 and abs(price(moved(loosest_last[first - 1])) - cost) < _NO_COST:
+            first -= 1
+        while (
+            last + 1 < len(options) and abs(price(moved(loosest_last[last + 1])) - cost) < _NO_COST
+        ):
+            last += 1
+        worst, furthest = loosest_last[first], loosest_last[last]
+        goal = tail.reach(-sign * worst)
+        if last + 1 < len(options) and cost < price(moved(loosest_last[last + 1])) < math.inf:
+            goal = max(goal, -sign * worst + (-sign * worst - tail.usual) / 2)
+            goal = min(goal, -sign * _middle(worst, furthest))
+        nearest = min(loosest_last[first : last + 1], key=lambda one: abs(-sign * one - goal))
+        return moved(nearest)
 
     def _nearest(self, place: int, value: float) -> float:
         options = self.candidates[place]
         at = bisect_left(options, value)
         return min(options[max(0, at - 1) : at + 1], key=lambda one: abs(one - value))
 
-    def _margin(self, place: int, days: Sequence[int]) -> float:
-        """By how much the worst fine days are worse, on average, than the next one: in the unit of
-        the tunable. 0 where too few days tell."""
-        among = frozenset(days)
-        worst = sorted(
-            (
-                -self._signs[place] * value
-                for (row, index), value in self._needed_values(place).items()
-                if index in among and (truth := self._known[row][index]) and not truth.is_issue
-            ),
-            reverse=True,
+    def _tail(self, place: int, days: Sequence[int]) -> _Tail | None:
+        """How far the values of days reach to the loose side, without those of known issues; None
+        where too few days tell."""
+        among, sign = frozenset(days), self._signs[place]
+        needed = sorted(
+            (-sign * value, index) for value, index in self._needed_values(place) if index in among
         )
-        count = min(_WORST_DAYS, max(_FEWEST_WORST, len(worst) // 10))
-        if len(worst) < _FEWEST_FINE:
-            return 0.0
-        return sum(worst[:count]) / count - worst[count]
+        if len(needed) < _FEWEST_FINE or not sign:
+            return None
+        values = [value for value, _ in needed]
+        count = max(_FEWEST_WORST, len(values) // _WORST_SHARE)
+        start = values[-count - 1]
+        scale = (median(values[-count:]) - start) / math.log(2)
+        furthest = start + scale * math.log(_RETURN_DAYS / _WORST_SHARE)
+        return _Tail(
+            median(values),
+            scale,
+            furthest,
+            tuple(index for value, index in needed if value <= furthest),
+        )
 
-    def _needed_values(self, place: int) -> dict[tuple[int, int], float]:
-        """The strictest value of a tunable with which an assertion passes on a day, where one does:
-        by the row of the assertion and the day."""
+    def _needed_values(self, place: int) -> tuple[tuple[float, int], ...]:
+        """The strictest values of a tunable with which assertions pass, and the days; those of
+        known issues, and those on which none does, are left out."""
         if place not in self._needed:
-            needed = {}
-            loosest_first = self.candidates[place][:: self._signs[place] or 1]
-            for value in loosest_first:
-                statuses = self.statuses((*self.now[:place], value, *self.now[place + 1 :]))
-                for row, line in zip(self.rows, statuses or (), strict=bool(statuses)):
-                    for index, status in enumerate(line):
-                        if status is Status.PASSED:
-                            needed[row, index] = value
-            self._needed[place] = needed
+            left = [
+                bits_of(
+                    n for n, one in enumerate(self._known[row]) if one and not one.is_known_issue
+                )
+                for row in self.rows
+            ]
+            strictest_first = self.candidates[place][:: -self._signs[place] or 1]
+            needed = []
+            for value in strictest_first:
+                failing = self._failing_days((*self.now[:place], value, *self.now[place + 1 :]))
+                if failing is None:
+                    continue
+                for row, bits in enumerate(failing):
+                    passing = left[row] & self._decided[row] & ~bits
+                    left[row] &= ~passing
+                    needed += [(value, index) for index in _indexes(passing)]
+            self._needed[place] = tuple(needed)
         return self._needed[place]
 
     def _sign(self, place: int) -> int:
         """1 where larger values are stricter, -1 where smaller ones are, 0 where it makes no
         difference on any of the days."""
-        one = self.tunables[place]
         low, high = (
-            sum(row.count(Status.FAILED) for row in self._backtest.judge({one.name: end}).statuses)
-            for end in one.bounds
+            sum(
+                bits.bit_count()
+                for bits in self._found_failing((*self.now[:place], end, *self.now[place + 1 :]))
+                or ()
+            )
+            for end in self.tunables[place].bounds
         )
         return (high > low) - (high < low)
 
@@ -232,6 +349,18 @@ def groups_of(backtest: Backtest) -> tuple[tuple[TunableNumber, ...], ...]:
     order = {one.name: number for number, one in enumerate(backtest.tunables)}
     by_first = sorted(groups, key=lambda group: min(order[name] for name in group))
     return tuple(tuple(one for one in backtest.tunables if one.name in group) for group in by_first)
+
+
+def _middle(one: float, other: float) -> float:
+    """The value between two: of positive ones the geometric mean, so that a far issue does not pull
+    a limit towards itself."""
+    return math.sqrt(one * other) if one > 0 and other > 0 else (one + other) / 2
+
+
+def _indexes(bits: int) -> Iterator[int]:
+    while bits:
+        yield (bits & -bits).bit_length() - 1
+        bits &= bits - 1
 
 
 def allowed_range(tunable: TunableNumber, max_move: float) -> tuple[float, float]:

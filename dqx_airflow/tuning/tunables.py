@@ -102,7 +102,8 @@ class _Bounded(Tunable[N]):
 
     def constant(self, span: Span) -> nodes.Constant:
         value, low, high = (
-            nodes.Number(_written(number), self.unit, span) for number in (self.value, *self.bounds)
+            nodes.Number(written_number(number), self.unit, span)
+            for number in (self.value, *self.bounds)
         )
         return nodes.Constant(nodes.Name(self.name, span), value, (low, high), span)
 
@@ -131,7 +132,7 @@ class _Bounded(Tunable[N]):
         """
 
 
-def _written(number: float) -> int | Fraction:
+def written_number(number: float) -> int | Fraction:
     """The number as the parser would make it of the digits that Python shows."""
     return number if isinstance(number, int) else Fraction(exact_as_written(number))
 
@@ -243,7 +244,7 @@ def literal_of(constant: nodes.Constant, value: float) -> nodes.Number:
     :param constant: a settled one.
     """
     unit = constant.value.unit if isinstance(constant.value, nodes.Number) else nodes.Unit.PLAIN
-    return nodes.Number(_written(value), unit, constant.value.span)
+    return nodes.Number(written_number(value), unit, constant.value.span)
 
 
 def with_values(suite: nodes.Suite, values: Mapping[str, float]) -> nodes.Suite:

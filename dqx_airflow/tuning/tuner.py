@@ -6,13 +6,17 @@ these by more than their noise, and where the protection of the suite lets an al
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from dqx_airflow.dql import nodes
 from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.calendars import is_weekly
 from dqx_airflow.tuning.costs import Counts, KnownTruth, labelled_days, truths
+from dqx_airflow.tuning.failing_days import bits_of
 from dqx_airflow.tuning.folds import (
     FEWEST_LABELLED_DAYS,
     Trial,
@@ -21,6 +25,7 @@ from dqx_airflow.tuning.folds import (
     noise_of,
     wins,
 )
+from dqx_airflow.tuning.past_suite import alone
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.search import Search, allowed_range, groups_of
@@ -82,6 +87,11 @@ class KnownPast:
     def of(cls, backtest: Backtest) -> KnownPast:
         return cls(backtest, truths(backtest))
 
+    def alone(self, row: int, suite: nodes.Suite | None = None) -> KnownPast:
+        """What is known of one assertion, judged by itself; as another suite has it, if given."""
+        only = alone(suite or self.backtest.suite, row)
+        return KnownPast(Backtest(only, self.backtest.days), (self.known[row],))
+
     def without(self, left_out: Mapping[int, Collection[int]]) -> KnownPast:
         """The same without what is known of some assertions, by row, on some days."""
         known = [list(row) for row in self.known]
@@ -95,13 +105,26 @@ class KnownPast:
         truth = self.known[row][index]
         return truth.is_issue if truth and truth.is_label else None
 
-    def days(self, rules: Rules, rows: Collection[int]) -> tuple[int, ...]:
-        """The days that count for some assertions."""
+    def days(
+        self, rules: Rules, rows: Collection[int], *, with_weekdays: bool = False
+    ) -> tuple[int, ...]:
+        """The days that count for some assertions.
+
+        :param with_weekdays: those of profiles for days of the week count, with the values as they
+            scale them.
+        """
         every = range(len(self.backtest.days))
         if rules.profile_days is ProfileDays.INCLUDE:
             return tuple(every)
-        left_out = frozenset().union(*map(self.backtest.profiled, rows))
+        weekly = {one.name.value for one in self.backtest.suite.profiles if is_weekly(one)}
+        left_out = frozenset[int]().union(
+            *(self.backtest.profiled(row, without=weekly if with_weekdays else ()) for row in rows)
+        )
         return tuple(index for index in every if index not in left_out)
+
+    def labelled(self, rows: Iterable[int], days: Collection[int]) -> tuple[int, ...]:
+        """Those of the days that have labels of some assertions, once for each label."""
+        return labelled_days([self.known[row] for row in rows], days)
 
 
 def tuned_values(
@@ -146,8 +169,10 @@ def _tuned(
     if not rows:
         return Tuned(names, None, "no assertion depends on it")
     days = past.days(rules, rows)
+    if len(past.labelled(rows, days)) < rules.fewest_labels:
+        days = past.days(rules, rows, with_weekdays=True)
+    labelled = past.labelled(rows, days)
     which = "days without profiles" if len(days) < len(backtest.days) else "these days"
-    labelled = labelled_days([past.known[row] for row in rows], days)
     thin = thin_evidence(names, labelled, rules, which)
     if thin is not None:
         return thin
@@ -266,8 +291,6 @@ def _changes(
 ) -> list[dict[str, Any]]:
     """The days that change sides with the proposed values."""
     before, after = search.statuses(search.now), search.statuses(values)
-    assert before is not None
-    assert after is not None
     held = {index for trial in trials for index in trial.fold.held_out}
     found = []
     for index in days:
@@ -294,11 +317,11 @@ def curve_of(
 ) -> dict[str, Any]:
     """What each value of a tunable costs on all days, with the others as they are proposed."""
     tunable = search.tunables[place]
-    points = []
+    points, among = [], bits_of(days)
     for value in search.candidates[place]:
-        tried = (*values[:place], value, *values[place + 1 :])
-        if search.statuses(tried) is not None:
-            points.append([value, round(search.counts(tried, days).cost, 6)])
+        cost = search.price((*values[:place], value, *values[place + 1 :]), among)
+        if cost < math.inf:
+            points.append([value, round(cost, 6)])
     low, high = allowed_range(tunable, 1.0)
     return {
         "param": tunable.name,
@@ -306,5 +329,6 @@ def curve_of(
         "bounds": [low, high],
         "today": tunable.value,
         "proposed": values[place],
+        "fine_days": search.fine_days(place, days),
         "points": points,
     }

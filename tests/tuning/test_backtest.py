@@ -20,6 +20,7 @@ from dqx_airflow.results.past_days import past_days
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
+from dqx_airflow.tuning.tunables import with_values
 from dqx_airflow.values import SourceFile, Status
 
 EVERYTHING = """\
@@ -228,3 +229,67 @@ def test_thousands_of_values_are_tried_in_a_minute(everything: MemoryDatabase) -
     for number in range(20):
         assert backtest.judge({f"LIMIT_{number}": number / 4}).count(None) == 0
     assert time.perf_counter() - started < 4
+
+
+MOVING = """\
+suite "Moving" {{
+    const X = 2 tunable [0, 100]
+    const Y = 0.5 tunable [0.1, 9.0]
+    check "C" on orders {{ assert {claim} name "c" }}
+    profile "Mondays" {{ from weekday(monday) to weekday(monday) scale check "C" by 2.0x }}
+}}
+"""
+COUNT, TOTAL = '["orders","num_rows",[],0]', '["orders","sum",["price"],0]'
+
+
+def moving(claim: str) -> nodes.Suite:
+    checked = check_source(SourceFile("s.dql", MOVING.format(claim=claim)), needs_suite=True)
+    assert checked.suite is not None
+    assert not checked.errors, checked.errors
+    return checked.suite
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_quick"),
+    [
+        ("num_rows() >= X", True),
+        ("num_rows() < X", True),
+        ("num_rows() between X and 40", True),
+        ("num_rows() between X and Y * sum(price)", True),
+        ("num_rows() > sum(price) * Y", True),
+        ("num_rows() <= Y * usual(num_rows(), n 3)", True),
+        ("num_rows() > Y + X", False),
+        ("num_rows() == X", False),
+        ("num_rows() * Y > X", False),
+    ],
+)
+def test_the_failing_days_of_a_value_are_those_that_its_verdicts_say(
+    claim: str, is_quick: bool
+) -> None:
+    chance = random.Random(3)
+    days = [
+        PastDay(
+            day(number),
+            Measurements({COUNT: chance.randrange(6), TOTAL: chance.choice([-2, 0, 1.5, 4, None])}),
+        )
+        for number in range(40)
+    ]
+    backtest = Backtest(moving(claim), days)
+    failing = backtest.failing_days(0)
+    assert (failing is not None) == is_quick
+    for x, y in [(0, 0.5), (2, 0.1), (3, 0.5), (4, 1.0), (5, 9.0), (100, 1.5)]:
+        statuses = backtest.judge({"X": x, "Y": y}).statuses[0]
+        if failing is not None:
+            bits = sum(1 << n for n, one in enumerate(statuses) if one is Status.FAILED)
+            assert failing.at({"X": x, "Y": y}) == bits, (x, y)
+        in_full = Backtest(with_values(backtest.suite, {"X": x, "Y": y}), days).judge()
+        assert statuses == in_full.statuses[0], (x, y)
+
+
+def test_an_overflow_behind_a_coalesce_of_a_limit_fails_as_in_a_gate() -> None:
+    suite = moving("num_rows() <= coalesce(sum(price) * X, 1000)")
+    days = [PastDay(day(number), Measurements({COUNT: 3, TOTAL: 1e307})) for number in range(3)]
+    in_full = Backtest(with_values(suite, {"X": 100}), days).judge()
+    assert set(in_full.statuses[0]) == {Status.FAILED}
+    assert Backtest(suite, days).judge({"X": 100}).statuses == in_full.statuses
+    assert Backtest(suite, days).judge().count(Status.PASSED) == 3
