@@ -144,7 +144,7 @@ MISTAKES = [
     ({"contract": "id: 1\nname: x\n"}, "contract of no dialect"),
     ({"contract": CONTRACT.replace("minimum: 0", "minimum: many")}, "line 24"),
     ({"contract": CONTRACT.replace("type: number", "type: nummer")}, "line 23"),
-    ({"expect_version": "3"}, "at version 2.3.0, and version 3 is pinned"),
+    ({"expect_version": "3"}, "has version 2.3.0, but version 3 is pinned"),
     ({"expect_version": "two"}, "'two' is not a version"),
     ({"models": "order"}, "no model 'order': did you mean 'orders'?"),
     ({"server": "lakes"}, "did you mean 'lake'?"),
