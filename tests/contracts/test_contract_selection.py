@@ -99,7 +99,7 @@ def test_a_clause_that_cannot_be_enforced_breaks_the_run_if_it_is_selected_and_i
 def test_an_unknown_dimension_or_id_is_an_error_with_what_there_is() -> None:
     for given, problem, hint in (
         ({"dimensions": "acuracy"}, "the dimension 'acuracy'", "did you mean 'accuracy'?"),
-        ({"only": "country_know"}, "is called 'country_know'", "did you mean 'country_known'?"),
+        ({"only": "country_know"}, "is named 'country_know'", "did you mean 'country_known'?"),
     ):
         with pytest.raises(RequestError) as caught:
             _run(**given)
