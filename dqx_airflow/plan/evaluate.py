@@ -13,6 +13,7 @@ from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.registry import ArgumentKind, Scan
+from dqx_airflow.plan.clear_passes import clear_passes
 from dqx_airflow.plan.condition import compare_value
 from dqx_airflow.plan.group_verdicts import (
     GroupView,
@@ -149,10 +150,15 @@ def _judge_groups(
     seen_groups = seen_in(assertion, scanned)
     if (reason := misfit(assertion.groups, column_types(assertion, scanned))) is not None:
         return _verdict(assertion, assertion.requests, origin, Status.ERROR, reason)
+    groups = groups_of(assertion, seen_groups)
+    clear = clear_passes(assertion, scanned, groups, measured.plan.date, measured.skip_dates)
     judged: dict[Group, Judged] = {}
     # Groups with the same values, such as zero NULLs, are judged once.
     by_values: dict[tuple[object, ...], Judged] = {}
-    for group in groups_of(assertion, seen_groups):
+    for group in groups:
+        if (passed := clear.get(group)) is not None:
+            judged[group] = passed
+            continue
         values = view.key(group)
         if values not in by_values:
             seen = view.of(group)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -63,7 +63,7 @@ def column_types(assertion: PlannedAssertion, scanned: Scanned) -> dict[str, tup
     }
 
 
-def groups_of(assertion: PlannedAssertion, seen: Iterable[Group]) -> tuple[Group, ...]:
+def groups_of(assertion: PlannedAssertion, seen: Collection[Group]) -> tuple[Group, ...]:
     """The groups that an assertion is judged for, in a stable order.
 
     :param seen: those that have rows.
@@ -71,6 +71,8 @@ def groups_of(assertion: PlannedAssertion, seen: Iterable[Group]) -> tuple[Group
     judged = assertion.groups
     if judged is not None and judged.listed is not None:
         return judged.listed
+    if all(type(value) is str for group in seen for value in group):
+        return tuple(sorted(seen))  # type: ignore[type-var]
     return tuple(sorted(seen, key=_order))
 
 
@@ -156,7 +158,7 @@ def verdict_on_groups(
         said = f"{words.name(errors[0])}: {judged[errors[0]].reason}"
         return GroupsVerdict(Status.ERROR, said, judged[errors[0]], len(judged), len(failed))
     passed, skipped = len(by_status[Status.PASSED]), by_status[Status.SKIPPED]
-    worst = (failed or _worst_first(assertion.condition, by_status[Status.PASSED], judged))[:1]
+    worst = failed[:1] or _worst(assertion.condition, by_status[Status.PASSED], judged)
     worst = worst or skipped[:1]
     note, reason = judged[worst[0]].note, None
     if _suffices(passed, len(judged), asked):
@@ -266,6 +268,16 @@ def _worst_first(
     condition: PlannedCondition, groups: Iterable[Group], judged: Mapping[Group, Judged]
 ) -> list[Group]:
     return sorted(groups, key=lambda group: -_excess(condition, judged[group]))
+
+
+def _worst(
+    condition: PlannedCondition, groups: Sequence[Group], judged: Mapping[Group, Judged]
+) -> list[Group]:
+    """The first one of `_worst_first`, if there is one."""
+    # Groups with the same value share their judgement.
+    different = {id(one): one for one in (judged[group] for group in groups)}
+    excess = {key: _excess(condition, one) for key, one in different.items()}
+    return [max(groups, key=lambda group: excess[id(judged[group])])] if groups else []
 
 
 def _excess(condition: PlannedCondition, judged: Judged) -> float:

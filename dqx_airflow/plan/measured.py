@@ -136,7 +136,7 @@ def measured_json(
     if not measured.values and not measured.failures and not measured.groups:
         return None
     fields = {
-        "values": {key: _plain(value) for key, value in measured.values.items()},
+        "values": dict(measured.values),
         "failures": dict(measured.failures),
         "details": dict(measured.details),
         "skipped": sorted(measured.skipped),
@@ -145,7 +145,10 @@ def measured_json(
         "group_types": {key: groups.types for key, groups in measured.groups.items()},
     }
     kept = {name: part for name, part in fields.items() if part}
-    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    separators = (",", ":")
+    return json.dumps(
+        kept, ensure_ascii=False, separators=separators, allow_nan=False, default=_plain
+    )
 
 
 def measurements_from(text: str | None) -> Measurements:
@@ -195,11 +198,11 @@ def _argument(argument: Any) -> Any:
 
 def _groups_as_lists(groups: GroupValues) -> list[list[Any]]:
     """For each group its values, then the value of the metric, then its details if known."""
-    rows = []
-    for group, value in groups.values.items():
-        row = [[*map(_plain, group)], _plain(value)]
-        rows.append([*row, groups.details[group]] if group in groups.details else row)
-    return rows
+    details = groups.details
+    return [
+        [group, value, details[group]] if group in details else [group, value]
+        for group, value in groups.values.items()
+    ]
 
 
 def _read_groups(rows: Iterable[Any], types: Iterable[str]) -> GroupValues:
@@ -212,9 +215,14 @@ def _read_groups(rows: Iterable[Any], types: Iterable[str]) -> GroupValues:
     return groups
 
 
-def _plain(value: MetricValue) -> Any:
-    """A value as JSON: an object if no JSON number is exact."""
-    return {"=": exact_text(value)} if isinstance(value, Fraction) else value
+def _plain(value: Any) -> Any:
+    """A value that no number of JSON says exactly, as an object.
+
+    :raises TypeError: it is another one.
+    """
+    if not isinstance(value, Fraction):
+        raise TypeError(f"no value of a metric: {value!r}")
+    return {"=": exact_text(value)}
 
 
 def _exactly(value: Any) -> MetricValue:

@@ -19,12 +19,12 @@ from dqx_airflow.plan.model import Applied, Claimed, ConstantTerm, Measured, Now
 FLOAT_TOLERANCE = Fraction(1, 10**9)
 """Floats that differ by at most this much, relative to the larger one, are equal."""
 
-_CLEARLY = 1e-8
+CLEARLY = 1e-8
 """Floats that differ by more, relative to the larger one, are never near."""
 
 NEARLY_EQUAL = "equal within the tolerance of floating-point numbers (relative 1e-9)"
 
-_ORDERS: dict[str, Callable[[int, int], bool]] = {
+ORDERS: dict[str, Callable[[int, int], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -32,6 +32,7 @@ _ORDERS: dict[str, Callable[[int, int], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
+"""What an order, below 0, 0 or above 0, and 0 have to be for a comparator to hold."""
 
 _PICKS = frozenset({"min", "max", "coalesce", "abs", "negative"})
 """Functions whose value is one of their operands, except for the sign."""
@@ -75,10 +76,10 @@ class Compared:
 
     def holds(self, op: str) -> bool:
         """Whether `left op right`, with op one of < <= > >= == !=."""
-        return _ORDERS[op](self.order, 0)
+        return ORDERS[op](self.order, 0)
 
     def is_decided_by_tolerance(self, op: str) -> bool:
-        return self.holds(op) != _ORDERS[op](self.exact_order, 0)
+        return self.holds(op) != ORDERS[op](self.exact_order, 0)
 
 
 def compare(left: Side, right: Side) -> Compared:
@@ -89,7 +90,7 @@ def compare(left: Side, right: Side) -> Compared:
     if order == 0 or is_exact or (left.is_picked and right.is_picked):
         return Compared(order, order)
     p, q = nearest_float(a), nearest_float(b)
-    if abs(p - q) > _CLEARLY * max(abs(p), abs(q)):
+    if abs(p - q) > CLEARLY * max(abs(p), abs(q)):
         return Compared(order, order)
     one, other = Fraction(a), Fraction(b)
     is_near = abs(one - other) <= FLOAT_TOLERANCE * max(abs(one), abs(other))

@@ -10,7 +10,11 @@ from pyspark.sql.types import (
     BinaryType,
     DataType,
     DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
     MapType,
+    StringType,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -46,7 +50,15 @@ def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
     expressions = [_COLLECTED_AS.get(kind, "{}").format(f"`{nr}`") for nr, kind in enumerate(types)]
     with spark_failures():
         rows = numbered.selectExpr(*expressions).collect()
-    return [tuple(map(_value, row, types)) for row in rows]
+    columns = [
+        values if kind in _PLAIN else [_value(one, kind) for one in values]
+        for kind, values in zip(types, zip(*rows, strict=True), strict=False)
+    ]
+    return list(zip(*columns, strict=True))
+
+
+_PLAIN = (LongType, IntegerType, StringType, DoubleType)
+"""Types whose values are plain as they are: NaN and infinity, too, which stay what they are."""
 
 
 def _value(collected: int | float | None, kind: type[DataType]) -> MetricValue:

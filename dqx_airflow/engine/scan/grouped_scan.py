@@ -186,10 +186,12 @@ class _GroupedScan:
         reasons = {self._key(text): reason for text, reason in failed.items()}
         if crowded := self._crowded(on for on, _ in by_key):
             return {}, dict.fromkeys(keys, crowded)
-        by_place: dict[tuple[date | None, str], Known] = {}
-        for (on, group), values in by_key.items():
-            for text, value in values.items():
-                by_place.setdefault((on, self._key(text)), {})[group] = value
+        by_place: dict[tuple[date | None, str], Known] = {
+            (on, key): {} for on in {on for on, _ in by_key} for key in keys if key not in reasons
+        }
+        for text, key in ((sql[key], key) for key in keys if key not in reasons):
+            for (on, group), values in by_key.items():
+                by_place[on, key][group] = values[text]
         return by_place, reasons
 
     def _frame(self, reading: Sequence[AggregateRequest], dates: set[date | None]) -> DataFrame:
@@ -298,11 +300,16 @@ class _GroupedScan:
             for column in self.grouping.columns
         )
         own, values = len(aggregates) - len(voids), GroupValues(types=types)
+        value_of, arguments = request.definition.value, request.arguments
+        may_overflow = has_overflown(aggregates, (None, 1), self.types.of_column)
         for group in groups:
-            results = tuple(column[group] for column in columns)
-            if has_overflown(aggregates, results, self.types.of_column):
+            results = tuple([column[group] for column in columns])
+            if may_overflow and has_overflown(aggregates, results, self.types.of_column):
                 scanned.failures[request] = f"{OVERFLOW} ({show_group(group)})"
                 return
+            if not voids and all(map(is_finite, results)):
+                values.values[group] = value_of(arguments, results)
+                continue
             pairs = zip(voids, results[own:], strict=True)
             nan_counts = {column: int(count or 0) for column, count in pairs}
             if any(nan_counts.values()):
@@ -312,8 +319,7 @@ class _GroupedScan:
                 values.values[group] = None
                 values.details[group] = INFINITE
             else:
-                definition = request.definition
-                values.values[group] = definition.value(request.arguments, results[:own])
+                values.values[group] = value_of(arguments, results[:own])
         scanned.groups[request] = values
 
 
