@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from dqx_airflow.api.database import Database, MemoryDatabase
+from dqx_airflow.api.dated_results import DatedResults
 from dqx_airflow.api.results import Results
-from dqx_airflow.api.run import run
+from dqx_airflow.api.run import DatedSuite, dates_of, run, run_each
 from dqx_airflow.api.run_keywords import (
     SelectedRunKeywords,
     options_of,
@@ -19,7 +20,12 @@ from dqx_airflow.api.run_keywords import (
     with_keywords_of,
 )
 from dqx_airflow.contracts.demands import Demand, OfType, OnlyColumns, Presence
-from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported, enforce
+from dqx_airflow.contracts.enforcement.enforced_contract import (
+    Enforced,
+    Enforcement,
+    Unsupported,
+    enforce,
+)
 from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
 from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.contracts.source.references import FolderReader, no_files
@@ -31,7 +37,15 @@ from dqx_airflow.plan.clauses import unenforced_verdicts, with_clauses
 from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.plan.selection import selected_clauses
 from dqx_airflow.reference.table import Table
-from dqx_airflow.values import DatasetField, SourceFile, Status, Verdict
+from dqx_airflow.values import (
+    DatasetField,
+    EnforcedContract,
+    RunOptions,
+    Selection,
+    SourceFile,
+    Status,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -148,15 +162,10 @@ class Contract:
         :raises RequestError: the contract asks for a dataset that the database has not.
         """
         judged_by = options_of(options)
-        if unsupported not in get_args(Unsupported):
-            raise RequestError(f"unsupported={unsupported!r}", 'write "error" or "warn"')
-        enforced = self._enforcement.over(db.datasets, on=date, unsupported=unsupported)
-        if enforced.objections:
-            raise RequestError("; ".join(enforced.objections))
-        checked = check_source(enforced.suite, needs_suite=True)
+        enforced = self._enforced_over(db, date, unsupported)
         selection = selection_in(options)
         results = run(
-            checked,
+            check_source(enforced.suite, needs_suite=True),
             db,
             date,
             judged_by,
@@ -164,13 +173,48 @@ class Contract:
             selection=selection,
             contract=enforced.contract,
         )
-        report = results.report
-        verdicts = with_clauses(report.verdicts, enforced.contract)
-        verdicts += unenforced_verdicts(selected_clauses(enforced.contract, selection))
-        outcome = decide(verdicts, report.fail_on, require_history=judged_by.require_history)
-        in_report = enforced.contract.in_report
-        report = replace(report, verdicts=verdicts, contract=in_report, outcome=outcome)
-        return replace(results, report=report)
+        return _of_contract(results, enforced.contract, selection, judged_by)
+
+    @with_keywords_of(SelectedRunKeywords)
+    def run_dates(
+        self,
+        db: Database,
+        dates: str | Iterable[date],
+        *,
+        now: datetime | None = None,
+        unsupported: Unsupported = "error",
+        **options: Unpack[SelectedRunKeywords],
+    ) -> DatedResults:
+        """The results for each of several dates, as of a `run` for that date alone: what the
+        contract demands on it. Over Spark all dates are measured in one scan.
+
+        :param dates: the dates, or a range as text, `2026-01-01..2026-03-31`, both ends included;
+            the other arguments are those of `run`.
+        :raises RequestError: the range is none, or the contract asks for a dataset that the
+            database has not.
+        """
+        judged_by = options_of(options)
+        selection = selection_in(options)
+        enforced = {on: self._enforced_over(db, on, unsupported) for on in dates_of(dates)}
+        asked = {
+            on: DatedSuite(check_source(one.suite, needs_suite=True), one.contract)
+            for on, one in enforced.items()
+        }
+        found = run_each(asked, db, judged_by, now=now, selection=selection)
+        by_date = {
+            on: _of_contract(results, enforced[on].contract, selection, judged_by)
+            for on, results in found.by_date.items()
+        }
+        return replace(found, by_date=by_date)
+
+    def _enforced_over(self, db: Database, on: date, unsupported: Unsupported) -> Enforced:
+        """:raises RequestError: the contract asks for a dataset that the database has not."""
+        if unsupported not in get_args(Unsupported):
+            raise RequestError(f"unsupported={unsupported!r}", 'write "error" or "warn"')
+        enforced = self._enforcement.over(db.datasets, on=on, unsupported=unsupported)
+        if enforced.objections:
+            raise RequestError("; ".join(enforced.objections))
+        return enforced
 
     @property
     def described(self) -> tuple[Model, ...]:
@@ -261,6 +305,23 @@ def assert_contract(
             tuple(broken),
         )
     return frame
+
+
+def _of_contract(
+    results: Results,
+    contract: EnforcedContract,
+    selection: Selection | None,
+    options: RunOptions,
+) -> Results:
+    """The results with the clauses of the contract behind the verdicts, and those that no assertion
+    checked."""
+    report = results.report
+    verdicts = with_clauses(report.verdicts, contract)
+    verdicts += unenforced_verdicts(selected_clauses(contract, selection))
+    outcome = decide(verdicts, report.fail_on, require_history=options.require_history)
+    in_report = contract.in_report
+    report = replace(report, verdicts=verdicts, contract=in_report, outcome=outcome)
+    return replace(results, report=report)
 
 
 def _is_of_schemas(demand: Demand) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, timezone
 
 from dqx_airflow.api.database import Database, SparkDatabase
@@ -75,23 +76,54 @@ def run_dates(
     :raises SourceError: the suite asks for a dataset or for dates that the database has not.
     :raises RequestError: an argument makes no sense, or it selects what is not there.
     """
+    asked = dict.fromkeys(dates_of(dates), DatedSuite(checked))
+    return run_each(asked, db, options, now=now, selection=selection)
+
+
+@dataclass(frozen=True, slots=True)
+class DatedSuite:
+    """A checked suite for a date, and the contract that it is compiled from if there is one."""
+
+    checked: Checked
+    contract: EnforcedContract | None = None
+
+
+def run_each(
+    asked: Mapping[date, DatedSuite],
+    db: Database,
+    options: RunOptions = DEFAULTS,
+    *,
+    now: datetime | None = None,
+    selection: Selection | None = None,
+) -> DatedResults:
+    """The results of `run` for the suite of each date; over Spark all are measured together.
+
+    :raises SourceError: a suite asks for a dataset or for dates that the database has not.
+    :raises RequestError: an argument makes no sense, or it selects what is not there.
+    """
     _require_zone(now)
-    plans = [plan_of(checked, db, on, options, selection=selection) for on in _dates(dates)]
+    plans = [
+        plan_of(one.checked, db, on, options, selection=selection, contract=one.contract)
+        for on, one in asked.items()
+    ]
     started = _clock()
     results: dict[date, Results] = {}
     not_run: dict[date, UpstreamFailure] = {}
     together = db.measure_all(plans) if isinstance(db, SparkDatabase) else None
-    for number, plan in enumerate(plans):
+    for number, (plan, one) in enumerate(zip(plans, asked.values(), strict=True)):
         try:
             measured = together[number] if together is not None else db.measure(plan)
-            results[plan.date] = _judged(checked, db, plan, measured, options, now, started)
+            results[plan.date] = _judged(one.checked, db, plan, measured, options, now, started)
         except UpstreamFailure as failure:
             not_run[plan.date] = failure
     return DatedResults(results, not_run)
 
 
-def _dates(given: str | Iterable[date]) -> tuple[date, ...]:
-    """:raises RequestError: these are no dates."""
+def dates_of(given: str | Iterable[date]) -> tuple[date, ...]:
+    """The dates of a list, or of a range as text: `2026-01-01..2026-03-31`.
+
+    :raises RequestError: these are no dates.
+    """
     if isinstance(given, str):
         return dates_of_range(given, _day_in)
     if isinstance(given, date):

@@ -17,6 +17,7 @@ from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.dql_text import (
     column_text,
     number,
+    percent_text,
     rows_text,
     value_text,
 )
@@ -187,6 +188,15 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?")
 
 
+def _decimal(value: object) -> object:
+    """A number that the file writes as a decimal; any other value as it is."""
+    match value:
+        case {"__decimal__": str(digits)}:
+            return number(float(digits))
+        case _:
+            return value
+
+
 def _limit(value: object) -> str:
     """A value to compare with. A string is SQL: a literal in quotes, a date, or the name of a
     column.
@@ -216,7 +226,7 @@ def _compared(kind: str, predicate: str, *keys: str) -> Callable[[_Arguments], _
 
     def meaning(arguments: _Arguments) -> _Meaning:
         expression = _expression_for(arguments)
-        given = [arguments.get(key) for key in keys]
+        given = [_decimal(arguments.get(key)) for key in keys]
         if any(one is None for one in given):
             raise UntranslatableError(f"it has no {' and no '.join(keys)}")
         column = None if expression else _column(arguments)
@@ -250,6 +260,11 @@ def _sql_rows(kind: str, predicate: str) -> Callable[[_Arguments], _Meaning]:
         return Translation(kind, (RowsSatisfy(sql),), column)
 
     return meaning
+
+
+def _degrees(most: int) -> Callable[[_Arguments], _Meaning]:
+    number_ = "TRY_CAST({0} AS DOUBLE)"
+    return _sql_rows("degrees", f"{{0}} IS NULL OR coalesce(abs({number_}) <= {most}, false)")
 
 
 def _parsed(key: str) -> Callable[[_Arguments], _Meaning]:
@@ -367,12 +382,16 @@ def _query(arguments: _Arguments) -> Translation:
 def _aggregate(op: str) -> Callable[[_Arguments], Claims]:
     def claims(arguments: _Arguments) -> Claims:
         kind = str(arguments.get("aggr_type") or "count")
-        if kind not in _AGGREGATES:
-            raise UntranslatableError(f"aggr_type '{kind}' has no counterpart")
-        column = arguments.get("column")
+        column, given = arguments.get("column"), arguments.get("aggr_params")
         is_rows = kind == "count" and column in ("*", None)
-        subject = "num_rows()" if is_rows else _AGGREGATES[kind].format(column_text(column))
-        limit = number(arguments.get("limit"))
+        if kind == "percentile" and isinstance(given, Mapping) and [*given] == ["percentile"]:
+            share = percent_text(given["percentile"])
+            subject = f"percentile({column_text(column)}, {share})"
+        elif kind not in _AGGREGATES or given:
+            raise UntranslatableError(f"aggr_type '{kind}' has no counterpart")
+        else:
+            subject = "num_rows()" if is_rows else _AGGREGATES[kind].format(column_text(column))
+        limit = number(_decimal(arguments.get("limit")))
         about = None if is_rows else column_text(column)
         return Claims(kind, (f"{subject} {op} {value_text(limit)}",), about)
 
@@ -398,6 +417,20 @@ def _not_in_future(arguments: _Arguments) -> Claims:
     return Claims("not_in_future", (f"sql({value_text(late)}) == 0",), column)
 
 
+def _no_outliers(arguments: _Arguments) -> _Meaning:
+    """That each value is within 3.5 median absolute deviations of the median."""
+    column = _column(arguments)
+    name = sql_name(column)
+    middle = ("SELECT", f"percentile_approx({name}, 0.5) AS middle", "FROM {model}")
+    deviations = ("SELECT", f"{name} AS value, middle", "FROM {model} CROSS JOIN (", *middle, ")")
+    spread = "percentile_approx(abs(value - middle), 0.5)"
+    bounds = ("SELECT", f"max(middle) AS middle, {spread} AS spread", "FROM (", *deviations, ")")
+    low, high = (f"CAST(middle AS DOUBLE) {sign} 3.5D * spread" for sign in "-+")
+    far = f"count_if({name} < {low} OR {name} > {high})"
+    text = " ".join(("SELECT", far, "FROM {model} CROSS JOIN (", *bounds, ")"))
+    return Translation("no_outliers", (QueryGives(text, Condition("==", 0)),), column)
+
+
 def _near_future(arguments: _Arguments) -> _Meaning:
     column, offset = _column(arguments), number(arguments.get("offset", 0))
     near = f"timestampadd(SECOND, {offset}, current_timestamp())"
@@ -408,7 +441,7 @@ def _near_future(arguments: _Arguments) -> _Meaning:
 
 _COLUMN = ("column",)
 _LIST = ("column", "allowed", "forbidden", "case_sensitive")
-_AGGREGATE = ("column", "limit", "aggr_type", "group_by")
+_AGGREGATE = ("column", "limit", "aggr_type", "group_by", "aggr_params")
 _FORMATS = {
     "is_ipv4_address": "ipv4",
     "is_ipv6_address": "ipv6",
@@ -426,6 +459,8 @@ _FUNCTIONS: dict[str, tuple[Callable[[_Arguments], _Meaning], tuple[str, ...]]] 
         _not_empty('{0} is not null and {1} != ""'),
         ("column", "trim_strings"),
     ),
+    "is_empty": (_not_empty('{1} == ""'), ("column", "trim_strings")),
+    "is_null_or_empty": (_not_empty('{0} is null or {1} == ""'), ("column", "trim_strings")),
     "is_in_list": (_in_list("{0} in {1}"), _LIST),
     "is_not_in_list": (_in_list("{0} not in {1}"), _LIST),
     "is_not_null_and_is_in_list": (_in_list("{0} is not null and {0} in {1}"), _LIST),
@@ -473,6 +508,10 @@ _FUNCTIONS: dict[str, tuple[Callable[[_Arguments], _Meaning], tuple[str, ...]]] 
         _sql_rows("not_empty_array", "{0} IS NOT NULL AND size({0}) > 0"),
         _COLUMN,
     ),
+    "is_latitude": (_degrees(90), _COLUMN),
+    "is_longitude": (_degrees(180), _COLUMN),
+    "is_valid_json": (_sql_rows("json", "{0} IS NULL OR try_parse_json({0}) IS NOT NULL"), _COLUMN),
+    "has_no_outliers": (_no_outliers, _COLUMN),
     "has_valid_string_case": (_case, ("column", "case")),
     "has_valid_schema": (_schema, ("expected_schema", "strict")),
     **{function: (_rows(name, f"{{}} is {name}"), _COLUMN) for function, name in _FORMATS.items()},

@@ -159,7 +159,7 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
         given = {**given, **{k: v for k, v in test.items() if k in _REMARKS}}
     config = {**given, **(given.get("config") or {})}
     nested = given.get("arguments")
-    asked = nested if isinstance(nested, Mapping) else given
+    asked = {**given, **nested} if isinstance(nested, Mapping) else given
     arguments = {key: value for key, value in asked.items() if key not in (*_CONFIG, *_REMARKS)}
     condition = arguments.pop("row_condition", None)
     filters = [f"({one})" for one in (config.get("where"), condition) if one]
@@ -185,7 +185,7 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
             severity=severity,
             where=" AND ".join(filters) or None,
             groups=groups,
-            difference=difference_of(kind, is_grouped=bool(groups)),
+            difference=difference_of(kind, arguments, is_grouped=bool(groups)),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from dqx_airflow.contracts.demands import (
@@ -67,8 +67,11 @@ def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
     return tuple(column_text(name) for name in names)
 
 
-def difference_of(kind: str, *, is_grouped: bool) -> str | None:
-    """When the verdicts of the two tools differ."""
+def difference_of(kind: str, arguments: Collection[str] = (), *, is_grouped: bool) -> str | None:
+    """When the verdicts of the two tools differ.
+
+    :param arguments: the names of those that are given.
+    """
     bare = kind.rsplit(".", maxsplit=1)[-1]
     differences = []
     if bare in ORDERS:
@@ -79,8 +82,10 @@ def difference_of(kind: str, *, is_grouped: bool) -> str | None:
         differences.append(
             "NULL is ignored; if several values are equally common, all of them have to be listed"
         )
-    if bare == "equality":
+    if bare == "equality" and "compare_columns" in arguments:
         differences.append("a repeated row must occur the same number of times in both tables")
+    if bare == "equality" and "compare_columns" not in arguments:
+        differences.append("columns are compared by their position in the tables")
     if bare == _WITHIN_STDEVS:
         differences.append(
             "if all values are equal, the test passes in dbt but has no z-score here"
@@ -125,8 +130,8 @@ def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> 
         raise UntranslatableError(f"failing if rows {fails_if} has no counterpart")
     condition = Condition(opposite, int(match["bound"]))
     match demands:
-        case (Unique(),):
-            raise UntranslatableError("a number of repeated values has no counterpart")
+        case (Unique(columns=columns),):
+            return (QueryGives(_repeated_values(columns), condition),)
         case (Required(),) if about is not None:
             return (MetricRule("null_count", (about,), condition),)
         case (RowsSatisfy(predicate, dialect),):
@@ -193,6 +198,16 @@ def _columns_match_set(arguments: Arguments) -> Claims:
     return Claims("columns", (*_exist(columns), closed))
 
 
+def _columns_match_ordered_list(arguments: Arguments) -> Claims:
+    arguments.only("column_list", "transform")
+    columns = arguments.list_of("column_list")
+    places = (
+        f"column_position({column_text(name)}) == {place}"
+        for place, name in enumerate(columns, start=1)
+    )
+    return Claims("columns", (*places, f"column_count() == {len(columns)}"))
+
+
 def _columns_contain_set(arguments: Arguments) -> Claims:
     arguments.only("column_list", "transform")
     return Claims("columns", _exist(arguments.list_of("column_list")))
@@ -257,15 +272,77 @@ def _relationships_where(arguments: Arguments) -> tuple[Demand, ...]:
     return (AmongRows(reference, str(where)) if where else reference,)
 
 
+def _repeated_values(columns: tuple[str, ...]) -> str:
+    """The query for the number of values that rows share."""
+    names = ", ".join(map(sql_name, columns))
+    there = " AND ".join(f"{sql_name(column)} IS NOT NULL" for column in columns)
+    rows = ("SELECT 1 FROM {model} WHERE", there, "GROUP BY", names, "HAVING count(*) > 1")
+    return " ".join(("SELECT count(*) FROM (", *rows, ") AS repeated"))
+
+
 def _equality(arguments: Arguments) -> Claims:
     arguments.only("compare_model", "compare_columns")
-    if "compare_columns" not in arguments:
-        reason = "it lists no columns: write `rows of a match b on (key) comparing [columns]`"
-        raise UntranslatableError(reason)
     other = column_text(arguments.relation("compare_model"))
+    if "compare_columns" not in arguments:
+        rows = [" ".join(("SELECT * FROM", sql_name(one))) for one in (arguments.dataset, other)]
+        return Claims("equality", (_are_equal(*rows),), others=(other,))
     columns = columns_text(arguments.list_of("compare_columns"))
     text = f"rows of {arguments.dataset} match {other} on ({columns})"
     return Claims("equality", (text,), others=(other,))
+
+
+def _are_equal(one: str, other: str) -> str:
+    """The claim that two queries give the same rows, however often."""
+    both = f"(({one} EXCEPT {other}) UNION ALL ({other} EXCEPT {one}))"
+    text = " ".join(("SELECT count(*) FROM", both, "AS differing"))
+    return f"query({value_text(text)}) == 0"
+
+
+def _cardinality_equality(arguments: Arguments) -> Claims:
+    """That each value has as many rows in both tables."""
+    arguments.only("field", "to")
+    other = column_text(arguments.relation("to"))
+    counts = [
+        " ".join(("SELECT", f"{name}, count(*) FROM {table}", "GROUP BY", name))
+        for name, table in (
+            (arguments.sql, sql_name(arguments.dataset)),
+            (sql_name(column_text(arguments.get("field"))), sql_name(other)),
+        )
+    ]
+    return Claims("cardinality_equality", (_are_equal(*counts),), others=(other,))
+
+
+_NO_GAPS = {"not_allowed": "=", "allowed": "<=", "required": "<"}
+"""How a range ends beside the beginning of the next one, by what is written about gaps."""
+
+
+def _exclusive_ranges(arguments: Arguments) -> tuple[Demand, ...]:
+    """That ranges do not overlap, in the order of their beginnings."""
+    arguments.only(
+        *("lower_bound_column", "upper_bound_column", "partition_by", "gaps"),
+        "zero_length_range_allowed",
+    )
+    lower, upper = (
+        sql_name(column_text(arguments.get(f"{end}_bound_column"))) for end in ("lower", "upper")
+    )
+    beside = _NO_GAPS.get(str(arguments.get("gaps", "allowed")))
+    if beside is None:
+        raise UntranslatableError(
+            f"gaps are allowed, not_allowed or required, not '{arguments['gaps']}'"
+        )
+    within = "<=" if arguments.get("zero_length_range_allowed") else "<"
+    partition = arguments.get("partition_by")
+    over = f"PARTITION BY {partition} " if partition else ""
+    window = f"({over}ORDER BY {lower}, {upper})"
+    ranges = (
+        f"SELECT {lower} AS low, {upper} AS high, lead({lower}) OVER {window} AS following,",
+        f"lead(true) OVER {window} IS NULL AS is_last FROM {{model}}",
+    )
+    fits = (
+        f"coalesce(low {within} high, false) AND coalesce(high {beside} following, is_last, false)"
+    )
+    text = " ".join(("SELECT", f"count_if(NOT ({fits}))", "FROM (", *ranges, ") AS ranges"))
+    return (QueryGives(text, _NONE),)
 
 
 def _expression_is_true(arguments: Arguments) -> tuple[Demand, ...]:
@@ -379,6 +456,7 @@ _GENERIC: dict[str, Callable[[Arguments], tuple[Demand, ...] | Claims]] = {
     "equal_expression": _aggregation,
     "expect_table_columns_to_contain_set": _columns_contain_set,
     "expect_table_columns_to_match_set": _columns_match_set,
+    "expect_table_columns_to_match_ordered_list": _columns_match_ordered_list,
     "expect_table_row_count_to_equal_other_table": _rows_times,
     "expect_table_row_count_to_equal_other_table_times_factor": _rows_times,
     "not_null": _not_null,
@@ -387,6 +465,8 @@ _GENERIC: dict[str, Callable[[Arguments], tuple[Demand, ...] | Claims]] = {
     "relationships": _relationships,
     "relationships_where": _relationships_where,
     "equality": _equality,
+    "cardinality_equality": _cardinality_equality,
+    "mutually_exclusive_ranges": _exclusive_ranges,
     "expression_is_true": _expression_is_true,
     "not_empty_string": _not_empty_string,
     "accepted_range": _accepted_range,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dqx_airflow.contracts.demands import Required, Unique
+from dqx_airflow.contracts.demands import Condition, QueryGives, Required, Unique
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.migration.dql_text import (
     column_text,
@@ -36,14 +36,18 @@ _SCALA = (
     (re.compile(r"&&"), " and "),
     (re.compile(r"\|\|"), " or "),
     (re.compile(r"\b(\d+(?:\.\d+)?)[dDfFL]\b"), r"\1"),
-    (re.compile(r"//[^\n]*"), ""),
+    (re.compile(r"\btrue\b"), "True"),
+    (re.compile(r"\bfalse\b"), "False"),
 )
 """The differences between Scala and Python syntax, outside of strings."""
 _STRINGS = re.compile(r'("""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*")(\.r\b)?')
+_COMMENTS = re.compile(_STRINGS.pattern + r"|//[^\n]*|/\*(?:.|\n)*?\*/")
 _OPS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _TYPES = {"Integral": "bigint", "Boolean": "boolean"}
 _TYPES |= dict.fromkeys(("Fractional", "Numeric"), "double")
+
+_ENDS = ("includeLowerBound", "includeUpperBound")
 
 _EXACT = "Deequ approximates the value; here it is exact"
 
@@ -110,11 +114,12 @@ def _of_python(tree: ast.Module, dataset: str, file: str) -> Iterator[ForeignRul
 
 
 _SCALA_CHECK = re.compile(r"\bCheck\(\s*(?:level\s*=\s*)?CheckLevel\s*\.\s*(?P<level>\w+)")
-_LINK = re.compile(r"(?:\s|//[^\n]*)*\.\s*\w+\s*(?=\()")
+_LINK = re.compile(r"\s*\.\s*\w+\s*(?=\()")
 
 
 def _of_scala(text: str, dataset: str, file: str) -> Iterator[ForeignRule]:
     """The chains that start from `Check(CheckLevel.Error, ...)`."""
+    text = _COMMENTS.sub(_without_comment, text)
     for match in _SCALA_CHECK.finditer(text):
         end = start = _end_of_call(text, text.index("(", match.start()))
         while (link := _LINK.match(text, end)) is not None:
@@ -124,6 +129,11 @@ def _of_scala(text: str, dataset: str, file: str) -> Iterator[ForeignRule]:
             severity = Severity.P3 if match["level"] == "Warning" else None
             code = text[start:end]
             yield from _of_chain(f"check{code}", " ".join(code.split()), dataset, place, severity)
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    """A string as it is; of a comment the ends of its lines."""
+    return found[0] if found[0].startswith('"') else "\n" * found[0].count("\n") or " "
 
 
 def _end_of_call(text: str, opening: int) -> int:
@@ -198,10 +208,12 @@ def _of_links(
             if name not in _CONSTRAINTS:
                 raise UntranslatableError(f"{name} has no counterpart")
             given = [_value(one) for one in link.args]
+            ends = {one.arg: one.value for one in link.keywords if one.arg in _ENDS}
+            given += [_value(ends[end]) if end in ends else True for end in _ENDS if ends]
             given += [
                 _value(one.value)
                 for one in link.keywords
-                if one.arg not in ("hint", "analyzerOptions") and one.arg is not None
+                if one.arg not in ("hint", "analyzerOptions", *_ENDS) and one.arg is not None
             ]
             meaning: Claims | Translation | str = _CONSTRAINTS[name](given)
         except UntranslatableError as error:
@@ -243,6 +255,12 @@ def _value(node: ast.expr) -> Any:
             return _value(one)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -number(_value(operand))
+        case ast.BinOp(op=ast.Div(), left=left, right=right) if number(_value(right)):
+            # Scala divides whole numbers without a rest.
+            above, below = number(_value(left)), number(_value(right))
+            if isinstance(above, int) and isinstance(below, int):
+                raise UntranslatableError(f"`{ast.unparse(node)}` is another number in Scala")
+            return above / below
         case ast.Attribute(value=ast.Constant(value=value), attr="r"):
             return value
         case ast.Attribute(attr=name):
@@ -354,8 +372,12 @@ def _contained(given: list[Any]) -> _Meaning:
     if isinstance(given[1], list):
         share = _share(given[2:])
         return Claims("values", (rows_text(f"{column} in {list_text(given[1])}", share),), column)
-    low, high = number(given[1]), number(given[2])
-    predicate = f"{column} between {value_text(low)} and {value_text(high)}"
+    low, high = (value_text(number(one)) for one in given[1:3])
+    ends = [one for one in given[3:] if isinstance(one, bool)]
+    predicate = f"{column} between {low} and {high}"
+    if False in ends:
+        above, below = (">=" if is_in else ">" for is_in in ends), ("<=", "<")
+        predicate = f"{column} {next(above)} {low} and {column} {below[not ends[1]]} {high}"
     return Claims("range", (rows_text(predicate),), column)
 
 
@@ -376,6 +398,15 @@ def _satisfies(given: list[Any]) -> _Meaning:
         return Claims(name, _compared(subject, condition, is_share=True))
     failing = value_text(f"count_if(NOT coalesce({given[0]}, false))")
     return Claims(name, (f"sql({failing}) == 0",))
+
+
+def _custom_sql(given: list[Any]) -> _Meaning:
+    """A query that gives one number."""
+    if not isinstance(given[1], _DeequCondition):
+        raise UntranslatableError("its assertion would have to be run")
+    query = re.sub(r"\bprimary\b", "{model}", str(given[0]))
+    demands = (QueryGives(query, Condition(op, bound)) for op, bound in given[1])
+    return Translation("custom_sql", tuple(demands))
 
 
 def _complete_columns(link: str) -> Callable[[list[Any]], _Meaning]:
@@ -458,6 +489,7 @@ _CONSTRAINTS: dict[str, Callable[[list[Any]], _Meaning]] = {
     "isGreaterThan": _pair(">"),
     "isGreaterThanOrEqualTo": _pair(">="),
     "satisfies": _satisfies,
+    "customSql": _custom_sql,
     "containsEmail": _format("email"),
     "containsURL": _format("url"),
 }

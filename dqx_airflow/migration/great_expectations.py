@@ -7,7 +7,7 @@ Spark are read as SQL, `col("x").notNull()` as `x IS NOT NULL`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import great_expectations
@@ -158,7 +158,7 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
                 closed = f"extra_column_count([{columns_text(columns)}]) == 0"
                 return Claims("columns", (*exist, closed))
             case "expect_table_columns_to_match_ordered_list":
-                return "the order of columns is not checked: use expect_table_columns_to_match_set"
+                return _ordered_columns(list(arguments.get("column_list") or ()))
             case "expect_table_row_count_to_equal_other_table":
                 other = column_text(arguments.get("other_table_name"))
                 own = column_text(dataset)
@@ -167,3 +167,10 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
     except UntranslatableError as error:
         return str(error)
     return None
+
+
+def _ordered_columns(columns: Sequence[object]) -> Claims:
+    """:raises UntranslatableError: there are none, or one is no name."""
+    names = [columns_text([name]) for name in columns]
+    places = (f"column_position({name}) == {place}" for place, name in enumerate(names, start=1))
+    return Claims("columns", (*places, f"column_count() == {len(names)}"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dqx_airflow.migration.dql_text import column_text
+from dqx_airflow.migration.dql_text import column_text, list_text, number
 from dqx_airflow.migration.foreign_rule import Claims, UntranslatableError
 from dqx_airflow.values import Severity
 
@@ -36,17 +36,20 @@ def _claims_of(key: str, value: Any) -> list[str]:
             return [
                 f"column {column_text(name)} fits {type_text(kind)}" for name, kind in value.items()
             ]
-    raise UntranslatableError(_NO_SCHEMA_CLAIMS.get(key, f"'{key}' has no counterpart"))
-
-
-_NO_SCHEMA_CLAIMS = {
-    "when forbidden column present": (
-        "a forbidden column has no counterpart: list the allowed "
-        "columns, `extra_column_count([...]) == 0`"
-    ),
-    "when wrong column index": "the order of columns is not checked",
-    "when schema changes": "it compares with the last scan: list the columns, or use a contract",
-}
+        case "forbidden column present" if isinstance(value, list):
+            names = list_text(str(one).replace("%", "*") for one in value)
+            return [f"forbidden_column_count({names}) == 0"]
+        case "wrong column index" if isinstance(value, Mapping):
+            # A column that is not there has no wrong place.
+            return [
+                f"coalesce(column_position({column_text(name)}), {place}) == {place}"
+                for name, place in ((name, number(index) + 1) for name, index in value.items())
+            ]
+        case "schema changes":
+            raise UntranslatableError(
+                "it compares with the last scan: list the columns, or use a contract"
+            )
+    raise UntranslatableError(f"'{key}' has no counterpart")
 
 
 def type_text(written: object) -> str:

@@ -11,7 +11,7 @@ from dqx_airflow.contracts.compile.demands import DEMANDS
 from dqx_airflow.contracts.compile.rule_context import CompiledClaim, RuleContext
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, row_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
-from dqx_airflow.contracts.demands import AmongRows, Demand, RowsSatisfy
+from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
@@ -129,7 +129,8 @@ def _filter(rule: ForeignRule) -> str:
 def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Demand:
     """A demand on the rows that the filter of the rule selects.
 
-    If DQL has no syntax for the filter, a demand on each row exempts all others.
+    If DQL has no syntax for the filter, a demand on each row exempts all others. A query takes
+    the filter into itself.
 
     :raises UnenforceableError: DQL cannot express it.
     """
@@ -143,6 +144,9 @@ def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Deman
                 return replace(
                     demand, predicate=f"coalesce(NOT ({rule.where}), true) OR ({predicate})"
                 )
+        case QueryGives(query=query):
+            chosen = " ".join(("(SELECT * FROM {model} WHERE", rule.where, ")"))
+            return replace(demand, query=query.replace("{model}", chosen))
     if isinstance(where, RowSql):
         raise UnenforceableError("its filter is more than a predicate of DQL")
     return AmongRows(demand, rule.where)

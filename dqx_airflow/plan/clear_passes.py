@@ -6,11 +6,10 @@ apart for any rounding to matter. All else, and every group that does not pass, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
-from fractions import Fraction
 
-from dqx_airflow.exact import Number, nearest_float
+from dqx_airflow.exact import NUMBERS, Number, nearest_float
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.group_verdicts import Judged
 from dqx_airflow.plan.model import (
@@ -20,6 +19,7 @@ from dqx_airflow.plan.model import (
     Measured,
     PlannedAssertion,
     Scanned,
+    Term,
 )
 from dqx_airflow.plan.number_comparison import CLEARLY, ORDERS
 from dqx_airflow.values import MetricValue, Status
@@ -36,10 +36,10 @@ def clear_passes(
 
     :param on: the date of the plan. Of other dates it takes more to know whether there is data.
     """
-    if not _is_plain(assertion, on, skip_dates):
+    bounds = tuple(number for one in assertion.condition.bounds for number in _number(one))
+    if len(bounds) < len(assertion.condition.bounds) or not _is_plain(assertion, on, skip_dates):
         return {}
     (request,) = assertion.requests
-    bounds = tuple(plain(one.value) for one in assertion.condition.bounds if _is_number(one))
     ops = (">=", "<=") if assertion.condition.kind == "between" else (assertion.condition.kind,)
     tests = [_passes(op, bound) for op, bound in zip(ops, bounds, strict=True)]
     values, empty = found.groups.get(request, GroupValues()).values, request.definition.empty
@@ -50,7 +50,7 @@ def clear_passes(
         value = values.get(group, empty)
         key = type(value), value
         if key not in by_value:
-            holds = isinstance(value, (int, float, Fraction)) and all(test(value) for test in tests)
+            holds = isinstance(value, NUMBERS) and all(test(value) for test in tests)
             by_value[key] = Judged(Status.PASSED, None, value, value, bounds) if holds else None
         if (one := by_value[key]) is not None:
             judged[group] = one
@@ -58,7 +58,7 @@ def clear_passes(
 
 
 def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date]) -> bool:
-    """True for one metric of the date that is compared with constant numbers."""
+    """True for one metric of the date that is compared with something."""
     condition, requests = assertion.condition, assertion.requests
     return (
         isinstance(assertion.term, Measured)
@@ -70,12 +70,15 @@ def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date
         and assertion.multiplier == 1
         and condition.tolerance is None
         and (condition.kind in ORDERS or condition.kind == "between")
-        and all(map(_is_number, condition.bounds))
     )
 
 
-def _is_number(term: object) -> bool:
-    return isinstance(term, Constant) and isinstance(plain(term.value), (int, float, Fraction))
+def _number(term: Term) -> Iterator[Number]:
+    """The number that a term stands for, if it is a constant one."""
+    if isinstance(term, Constant):
+        value = plain(term.value)
+        if isinstance(value, NUMBERS):
+            yield value
 
 
 def _passes(op: str, bound: Number) -> Callable[[Number], bool]:

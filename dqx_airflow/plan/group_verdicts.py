@@ -72,7 +72,7 @@ def groups_of(assertion: PlannedAssertion, seen: Collection[Group]) -> tuple[Gro
     if judged is not None and judged.listed is not None:
         return judged.listed
     if all(type(value) is str for group in seen for value in group):
-        return tuple(sorted(seen))  # type: ignore[type-var]
+        return tuple(sorted(seen))
     return tuple(sorted(seen, key=_order))
 
 

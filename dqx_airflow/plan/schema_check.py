@@ -167,6 +167,8 @@ def objection_to(
             if argument.kind in _COLUMNS and given is not None:
                 for column in (given,) if isinstance(given, str) else given:
                     _check_family(request.metric, argument, column, schema)
+            elif argument is request.definition.arguments[0]:
+                continue  # literals that are no values of a column
             elif argument.kind is ArgumentKind.LITERALS:
                 _check_literals(request.arguments[0], listed_values(given), schema)
             elif argument.kind is ArgumentKind.SHARES:

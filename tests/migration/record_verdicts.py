@@ -3,12 +3,14 @@
 `python tests/migration/record_verdicts.py TOOL` writes `truth/TOOL.verdicts.json`: for each table
 the verdict of each rule, in the order of the rules: true where it holds. The versions that were
 recorded are in the file. Needed: `great_expectations` with pandas; `pandera[io]` with pandas;
-`databricks-labs-dqx` with pyspark; `soda-core-duckdb` 3.x; `dbt-duckdb`.
+`databricks-labs-dqx` with pyspark; `soda-core-duckdb` 3.x; `dbt-duckdb`, and a folder with dbt-utils
+in the environment variable `DBT_UTILS`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -100,7 +102,7 @@ def databricks_dqx(rows: list[dict[str, Any]]) -> list[bool]:
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    session = spark.getOrCreate()
+    session = spark.config("spark.sql.shuffle.partitions", "1").getOrCreate()
     columns = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in rows[0])
     data = session.createDataFrame([tuple(row.values()) for row in rows], columns)
     found = []
@@ -130,13 +132,17 @@ def dbt(rows: list[dict[str, Any]]) -> list[bool]:
         (home / "models" / "orders.sql").write_text("SELECT * FROM main.given")
         project = "name: t\nversion: '1.0.0'\nconfig-version: 2\nprofile: t\n"
         (home / "dbt_project.yml").write_text(project)
+        package = f"packages: [{{local: {os.environ['DBT_UTILS']}}}]\n"
+        (home / "packages.yml").write_text(package)
         profile = f"t:\n  target: d\n  outputs:\n    d: {{type: duckdb, path: {home}/t.db}}\n"
         (home / "profiles.yml").write_text(profile)
         connection = _duckdb(rows, f"{home}/t.db")
         connection.execute("ALTER TABLE orders RENAME TO given")
         connection.close()
-        command = [str(Path(sys.executable).parent / "dbt"), "build", "--project-dir", folder]
-        subprocess.run([*command, "--profiles-dir", folder], capture_output=True, check=False)
+        places = ["--project-dir", folder, "--profiles-dir", folder]
+        for verb in ("deps", "build"):
+            command = [str(Path(sys.executable).parent / "dbt"), verb, *places]
+            subprocess.run(command, capture_output=True, check=False)
         results = json.loads((home / "target" / "run_results.json").read_text())["results"]
         manifest = json.loads((home / "target" / "manifest.json").read_text())["nodes"]
         verdicts = {one["unique_id"]: one["status"] for one in results}
@@ -149,6 +155,7 @@ def dbt(rows: list[dict[str, Any]]) -> list[bool]:
             ): verdicts[node["unique_id"]] == "pass"
             for node in tests
         }
+        named = {node["name"]: verdicts[node["unique_id"]] == "pass" for node in tests}
         due = [
             ("id", "unique", "None"),
             ("id", "not_null", "None"),
@@ -156,7 +163,14 @@ def dbt(rows: list[dict[str, Any]]) -> list[bool]:
             ("amount", "accepted_values", "None"),
             ("amount", "not_null", "status = 'paid'"),
         ]
-        return [keys[one] for one in due]
+        return [keys[one] for one in due] + [named[one] for one in _NAMED]
+
+
+_NAMED = (
+    *("repeated_day", "combination", "ranges_of_ids", "ranges", "ranges_of_some"),
+    *("range", "not_empty", "proportion", "expression"),
+)
+"""The tests of dbt that have a name, in the order of the file."""
 
 
 RUN: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], tuple[str, ...]]] = {

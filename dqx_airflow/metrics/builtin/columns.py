@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.metrics.builtin.aggregates import (
     ANY,
     columns_of,
 )
+from dqx_airflow.metrics.builtin.counts import listed_values
 from dqx_airflow.metrics.columns import find_column_path
 from dqx_airflow.metrics.registry import (
     Argument,
@@ -31,6 +33,22 @@ def _extra_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[Metr
     known = {place.path[0] for place in places if place is not None}
     extra = [column for column in types if column not in known]
     return len(extra), f"not listed: {listed(extra)}" if extra else ""
+
+
+def _forbidden_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    given = listed_values(arguments[0])
+    patterns = [str(one).lower().replace("[", "[[]").replace("?", "[?]") for one in given]
+    found = [
+        column for column in types if any(fnmatchcase(column.lower(), one) for one in patterns)
+    ]
+    return len(found), f"forbidden: {listed(found)}" if found else ""
+
+
+def _position_of_column(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    place = find_column_path(arguments[0], types)
+    if place is None or len(place.path) > 1:
+        return None, ""
+    return [*types].index(place.path[0]) + 1, ""
 
 
 def _number_of_columns(_: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
@@ -69,6 +87,30 @@ COLUMNS = (
         lambda _: (),
         scan=Scan.SCHEMA,
         of_schema=_extra_columns,
+    ),
+    Metric(
+        "forbidden_column_count",
+        (Argument("names", ArgumentKind.LITERALS),),
+        MetricUnit.COLUMNS,
+        "The number of columns of the dataset whose name is in the list. In a name, `*` stands for "
+        "any characters; capital and small letters are the same.",
+        'assert forbidden_column_count(["password", "pii_*"]) == 0',
+        lambda _: (),
+        scan=Scan.SCHEMA,
+        of_schema=_forbidden_columns,
+    ),
+    Metric(
+        "column_position",
+        (ANY,),
+        MetricUnit.NUMBER,
+        "The place of the column among those of the dataset, from 1; no value if the column does "
+        "not exist.",
+        "assert column_position(order_id) == 1",
+        lambda _: (),
+        least=1,
+        scan=Scan.SCHEMA,
+        no_value="the column does not exist",
+        of_schema=_position_of_column,
     ),
     Metric(
         "commit_age",

@@ -3,7 +3,11 @@ import com.amazon.deequ.checks.{Check, CheckLevel}
 val checks = Seq(
   Check(CheckLevel.Error, "orders && lines")
     .isComplete("id") // the key
-    .isUnique("id")
+    // 'id' should not be "twice" (a bracket
+    .isUnique("id") /* nor this ) */
+    .hasDistinctness(Seq("id"), _ == 3.0 / 5)
+    .isContainedIn("tax", 0, 7, includeLowerBound = false)
+    .customSql("SELECT COUNT(*) FROM primary WHERE tax > 0", _ == 6.0)
     .hasSize(_ >= 3)
     .hasMin("amount", _ >= 0.0d)
     .hasCompleteness("mail", share => share >= 0.6 && share < 0.8, Some("known"))
