@@ -3,8 +3,8 @@
 `python tests/migration/record_verdicts.py TOOL` writes `truth/TOOL.verdicts.json`: for each table
 the verdict of each rule, in the order of the rules: true where it holds. The versions that were
 recorded are in the file. Needed: `great_expectations` with pandas; `pandera[io]` with pandas;
-`databricks-labs-dqx` with pyspark; `soda-core-duckdb` 3.x; `dbt-duckdb`, and a folder with dbt-utils
-in the environment variable `DBT_UTILS`.
+`databricks-labs-dqx` with pandas, pyspark; `soda-core-duckdb` 3.x; `dbt-duckdb`, and a folder of
+dbt-utils in the environment variable `DBT_UTILS`.
 """
 
 from __future__ import annotations
