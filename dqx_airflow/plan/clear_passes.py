@@ -13,7 +13,7 @@ from dqx_airflow.exact import NUMBERS, Number, nearest_float
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.group_verdicts import Judged
 from dqx_airflow.plan.model import (
-    Constant,
+    ConstantTerm,
     Group,
     GroupValues,
     Measured,
@@ -75,7 +75,7 @@ def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date
 
 def _number(term: Term) -> Iterator[Number]:
     """The number that a term stands for, if it is a constant one."""
-    if isinstance(term, Constant):
+    if isinstance(term, ConstantTerm):
         value = plain(term.value)
         if isinstance(value, NUMBERS):
             yield value
