@@ -167,7 +167,7 @@ def dbt(rows: list[dict[str, Any]]) -> list[bool]:
 
 
 _NAMED = (
-    *("repeated_day", "combination", "ranges_of_ids", "ranges", "ranges_of_some"),
+    *("combination", "ranges_of_ids", "ranges", "ranges_of_some"),
     *("range", "not_empty", "proportion", "expression"),
 )
 """The tests of dbt that have a name, in the order of the file."""
