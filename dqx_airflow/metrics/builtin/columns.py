@@ -92,7 +92,7 @@ COLUMNS = (
         "forbidden_column_count",
         (Argument("names", ArgumentKind.LITERALS),),
         MetricUnit.COLUMNS,
-        "The number of columns of the dataset whose name is in the list. In a name, `*` stands for "
+        "The number of columns of the dataset whose name is in the list. In a name, `*` matches "
         "any characters; capital and small letters are the same.",
         'assert forbidden_column_count(["password", "pii_*"]) == 0',
         lambda _: (),
