@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from http import HTTPStatus
@@ -42,8 +42,8 @@ from dqx_airflow.results.incident_notes import (
     write_note,
 )
 from dqx_airflow.results.incidents import Incident, incidents_of
-from dqx_airflow.results.run_lines import RunsWanted
-from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Verdict
+from dqx_airflow.results.run_lines import RunLine, RunsWanted
+from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Verdict
 
 router = APIRouter()
 
@@ -53,9 +53,10 @@ _LONGEST_TEXT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An assertion that did not pass in the last run. `since` is the first date of the incident
-    from which on it never passed, `failing` how many rows fail of how many."""
+    """An assertion that did not pass in `run`, the last bad run of its suite. `since` is the first
+    date of the incident from which on it never passed, `failing` how many rows fail of how many."""
 
+    run: RunLine
     verdict: Verdict
     blocks: bool
     since: date
@@ -64,7 +65,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class DatasetVersions:
-    """A dataset as the first run of the incident read it, and the version that the last good run
+    """A dataset as the first bad run of a suite read it, and the version that the last good run
     before it read; None where it is not known."""
 
     bad: DatasetSnapshot
@@ -81,7 +82,8 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class IncidentPage:
-    """What is known of an incident of a gate, and the earlier ones, newest first."""
+    """What is known of an incident of a gate, and the earlier ones, newest first. `last` has the
+    last bad report of each suite."""
 
     dag_id: str
     task_id: str
@@ -89,13 +91,18 @@ class IncidentPage:
     gate: str
     incident: Incident
     others: tuple[Incident, ...]
-    last: ReportView | None
+    last: tuple[ReportView, ...]
     faults: tuple[Fault, ...]
     versions: tuple[DatasetVersions, ...]
     waiting: tuple[Waiting, ...]
     assets: Mapping[str, tuple[str, ...]]
     owners: str
     notes: tuple[IncidentNote, ...]
+
+    @property
+    def contract(self) -> EnforcedContract | None:
+        """The contract that the gate enforces."""
+        return next((view.contract for view in self.last if view.contract), None)
 
     @property
     def acknowledged(self) -> IncidentNote | None:
@@ -117,11 +124,11 @@ def incident(
     index = whole_number(instance)
     map_index = -1 if index is None else index
     desk = known_desk()
-    gate, problem = _gate(session, desk, dag_id, task_id)
+    gates, problem = _gates(session, desk, dag_id, task_id)
     session.close()
     incidents: tuple[Incident, ...] = ()
-    if gate:
-        wanted = RunsWanted([gate], map_index=index)
+    if gates:
+        wanted = RunsWanted(gates, map_index=index)
         runs = desk.ask(lambda store: store.runs(wanted, _MOST_RUNS))
         incidents, problem = incidents_of(runs.found), problem or runs.problem
     chosen = _chosen(incidents, day(on))
@@ -131,12 +138,14 @@ def incident(
             "No incident",
             problem or f"The results store has no incident of task {task_id} of DAG {dag_id}.",
         )
-    last, first, before = chosen.last, chosen.first, chosen.before
-    attempts = {one.attempt_id for one in (last, first, before) if one}
+    last, first = chosen.last, chosen.first
+    bad = {one.run_key.gate for one in chosen.runs}
+    lines = (*chosen.last_of_each, *chosen.first_of_each, *chosen.before.values())
+    attempts = {one.attempt_id for one in lines}
     reports = desk.ask(lambda store: store.reports_of(attempts))
     past = desk.ask(
         lambda store: store.past_reports(
-            {gate},
+            bad,
             last.run_key.date,
             most=len(chosen.runs),
             map_index=map_index,
@@ -146,7 +155,7 @@ def incident(
     notes = desk.ask(
         lambda store: notes_from(
             store.select,
-            gate,
+            gates,
             first.run_key.date,
             last.run_key.date,
             map_index,
@@ -155,17 +164,18 @@ def incident(
     after = sorted(graph_of_dag(session, dag_id).after(task_id))
     states = states_of(session, dag_id, last.run_key.dag_run_id, after)
     edits = may_edit(request, user, dag_id)
-    newest = known.get(last.run_id)
     page = IncidentPage(
         dag_id,
         task_id,
         map_index,
-        gate,
+        bad.pop() if len(bad) == 1 else f"{dag_id}.{task_id}",
         chosen,
         tuple(one for one in incidents if one is not chosen)[:_MOST_LISTED],
-        view_of_report(newest) if newest else None,
-        _faults(newest, past.found),
-        _versions(known.get(first.run_id), known.get(before.run_id) if before else None),
+        tuple(
+            view_of_report(known[one.run_id]) for one in chosen.last_of_each if one.run_id in known
+        ),
+        _faults(chosen, known, past.found),
+        _versions(chosen, known),
         tuple(
             Waiting(TaskRun(dag_id, last.run_key.dag_run_id, one, -1, None, None, ""), states[one])
             for one in after
@@ -204,11 +214,11 @@ def say(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> 
     if not may_edit(request, user, dag_id):
         raise Refused(HTTPStatus.FORBIDDEN, "You do not have permission to edit this DAG.")
     desk = known_desk()
-    gate, problem = _gate(session, desk, dag_id, task_id)
-    if not gate:
+    gates, problem = _gates(session, desk, dag_id, task_id)
+    if not gates:
         raise Refused(HTTPStatus.NOT_FOUND, problem or "Gate not found.")
     note = IncidentNote(
-        gate,
+        gates[0],
         on,
         kind,
         user.get_name(),
@@ -216,7 +226,7 @@ def say(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> 
         -1 if index is None else index,
         id=_note_id(form.get("note", "")),
     )
-    facts = {"gate": gate, "date": on, "kind": kind, "text": text, "note": note.id}
+    facts = {"gate": note.gate, "date": on, "kind": kind, "text": text, "note": note.id}
     record(session, user, "dqx incident", TaskPlace(dag_id, "", task_id, note.map_index), facts)
     session.close()
     problem = desk.change(lambda root, options: write_note(root, note, storage_options=options))
@@ -235,17 +245,14 @@ def _note_id(text: str) -> str:
         ) from error
 
 
-def _gate(session: Any, desk: Desk, dag_id: str, task_id: str) -> tuple[str, str | None]:
+def _gates(
+    session: Any, desk: Desk, dag_id: str, task_id: str
+) -> tuple[tuple[str, ...], str | None]:
     """The gate on which the newest attempts of a task reported, as the store knows it; of several
-    suites the one that stopped the task last."""
+    suites each."""
     known = recent_runs(session, [(dag_id, task_id)], DEPTH)
     gates = desk.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
-    if len(gates.found) < 2:
-        return (gates.found[0] if gates.found else ""), gates.problem
-    runs = desk.ask(lambda store: store.runs(RunsWanted(gates.found), _MOST_RUNS))
-    stops = (one for one in runs.found if one.outcome in (Outcome.BLOCKED, Outcome.BROKEN))
-    stopped = next((one.run_key.gate for one in stops), gates.found[0])
-    return stopped, gates.problem or runs.problem
+    return tuple(gates.found), gates.problem
 
 
 def _chosen(incidents: Sequence[Incident], on: date | None) -> Incident | None:
@@ -255,13 +262,22 @@ def _chosen(incidents: Sequence[Incident], on: date | None) -> Incident | None:
     return next(of_day, None)
 
 
-def _faults(newest: GateReport | None, past: Sequence[GateReport]) -> tuple[Fault, ...]:
-    """What did not pass in the newest report, what blocks first."""
-    if newest is None:
-        return ()
+def _faults(
+    incident: Incident, known: Mapping[str, GateReport], past: Sequence[GateReport]
+) -> tuple[Fault, ...]:
+    """What did not pass in the last bad report of each suite, what blocks first."""
+    faults: list[Fault] = []
+    for run in incident.last_of_each:
+        if run.run_id in known:
+            own = [one for one in past if one.run_key.gate == run.run_key.gate]
+            faults += _faults_of(run, known[run.run_id], own)
+    return tuple(sorted(faults, key=lambda one: not one.blocks))
+
+
+def _faults_of(run: RunLine, newest: GateReport, past: Sequence[GateReport]) -> Iterator[Fault]:
     view = view_of_report(newest)
-    by_date = sorted(past, key=lambda one: one.run_key.date, reverse=True)
-    faults = []
+    until = [one for one in past if one.run_key.date <= run.run_key.date]
+    by_date = sorted(until, key=lambda one: one.run_key.date, reverse=True)
     for verdict in view.verdicts:
         if not view.is_wrong(verdict):
             continue
@@ -276,12 +292,16 @@ def _faults(newest: GateReport | None, past: Sequence[GateReport]) -> tuple[Faul
                 break
             since = min(since, report.run_key.date)
         blocks = view.fail_on is None or verdict.can_block(view.fail_on)
-        faults.append(Fault(verdict, blocks, since, failing_total(verdict, newest.datasets)))
-    return tuple(sorted(faults, key=lambda one: not one.blocks))
+        yield Fault(run, verdict, blocks, since, failing_total(verdict, newest.datasets))
 
 
-def _versions(first: GateReport | None, before: GateReport | None) -> tuple[DatasetVersions, ...]:
-    good = {one.name: one.version for one in before.datasets} if before else {}
-    return tuple(
-        DatasetVersions(one, good.get(one.name)) for one in (first.datasets if first else ())
-    )
+def _versions(incident: Incident, known: Mapping[str, GateReport]) -> tuple[DatasetVersions, ...]:
+    """The datasets of all suites, each as the suite that was bad first read it."""
+    found: dict[str, DatasetVersions] = {}
+    for run in incident.first_of_each:
+        before = incident.before.get(run.run_key.gate)
+        report, sound = known.get(run.run_id), known.get(before.run_id) if before else None
+        good = {one.name: one.version for one in sound.datasets} if sound else {}
+        for one in report.datasets if report else ():
+            found.setdefault(one.name, DatasetVersions(one, good.get(one.name)))
+    return tuple(found.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 
@@ -51,14 +51,14 @@ def write_note(
 
 
 def notes_from(
-    select: Select, gate: str, since: date, until: date, map_index: int = -1
+    select: Select, gates: Collection[str], since: date, until: date, map_index: int = -1
 ) -> tuple[IncidentNote, ...]:
-    """The notes on a gate and the data of some days, oldest first.
+    """The notes on a gate, of several suites on each, and the data of some days, oldest first.
 
     :raises StoreError: the store exists and cannot be read.
     """
     where = [
-        f'"gate" = {text_literal(gate)}',
+        f'"gate" IN ({", ".join(map(text_literal, sorted(gates)))})',
         f'"dataset_date" >= {date_literal(since)}',
         f'"dataset_date" <= {date_literal(until)}',
         f'"map_index" = {int(map_index)}',

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,11 +15,12 @@ BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """The runs of an incident, newest data first. `before` is the last good run before it, None if
-    none is known; `recovery` the first good run after it, None while it lasts."""
+    """The runs of an incident, newest data first: those of each suite of the gate that was bad.
+    `before` has the last good run before it, by the name of the gate and suite, where one is known;
+    `recovery` is the first run that left nothing bad, None while the incident lasts."""
 
     runs: tuple[RunLine, ...]
-    before: RunLine | None
+    before: Mapping[str, RunLine]
     recovery: RunLine | None
 
     @property
@@ -31,6 +32,21 @@ class Incident:
     def last(self) -> RunLine:
         """The run with the newest data."""
         return self.runs[0]
+
+    @property
+    def first_of_each(self) -> tuple[RunLine, ...]:
+        """The run with the oldest data of each suite that was bad, oldest data first."""
+        return _first_of_each(reversed(self.runs))
+
+    @property
+    def last_of_each(self) -> tuple[RunLine, ...]:
+        """The run with the newest data of each suite that was bad, newest data first."""
+        return _first_of_each(self.runs)
+
+    @property
+    def length(self) -> int:
+        """The number of runs of the task, of which several suites have a report each."""
+        return len({(run.run_key.date, run.run_key.scheduler_run) for run in self.runs})
 
     @property
     def is_open(self) -> bool:
@@ -50,7 +66,8 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
     """The incidents among the runs of a gate, newest first.
 
     A partial run does not resolve what it did not judge: the incident ends with a complete run, or
-    with one that has the same selection as the bad runs.
+    with one that has the same selection as the bad runs. Of several suites, each that was bad must
+    have such a run.
 
     :param runs: newest data first, none of them superseded by a later attempt.
     """
@@ -58,11 +75,13 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
     goods: list[RunLine] = []
     bad: list[RunLine] = []
     open_: list[RunLine] = []
-    before: RunLine | None = None
+    before: dict[str, RunLine] = {}
     for run in reversed(tuple(runs)):
         if run.outcome in BAD:
-            if not bad:
-                before = next((one for one in reversed(goods) if _settles(one, run)), None)
+            if run.run_key.gate not in {one.run_key.gate for one in bad}:
+                settled = next((one for one in reversed(goods) if _settles(one, run)), None)
+                if settled is not None:
+                    before[run.run_key.gate] = settled
             bad.append(run)
             open_.append(run)
             continue
@@ -70,14 +89,23 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
         open_ = [one for one in open_ if not _settles(run, one)]
         if bad and not open_:
             incidents.append(Incident(tuple(reversed(bad)), before, run))
-            bad = []
+            bad, before = [], {}
     if bad:
         incidents.append(Incident(tuple(reversed(bad)), before, None))
     return tuple(reversed(incidents))
 
 
+def _first_of_each(runs: Iterable[RunLine]) -> tuple[RunLine, ...]:
+    found: dict[str, RunLine] = {}
+    for run in runs:
+        found.setdefault(run.run_key.gate, run)
+    return tuple(found.values())
+
+
 def _settles(good: RunLine, bad: RunLine) -> bool:
     """True if a good run has judged everything that a bad one has."""
+    if good.run_key.gate != bad.run_key.gate:
+        return False
     if good.partial is None:
         return True
     return bad.partial is not None and bad.partial.selection == good.partial.selection

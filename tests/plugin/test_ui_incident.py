@@ -73,6 +73,34 @@ def test_of_several_suites_the_one_that_stopped_the_task_is_told(get: Get, scene
     assert "orders.id.null_share" in page.text
 
 
+def test_all_suites_that_stopped_the_task_are_on_one_page(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    scene.dag()
+    for number, (on, outcomes) in enumerate(((2, "pp"), (1, "bp"), (0, "bb")), start=1):
+        day, attempt = DAY - timedelta(days=on), None
+        for part, (suite, letter) in enumerate(zip(("Orders", "Strict"), outcomes, strict=True)):
+            report = report_of(
+                10 * number + part,
+                on=day,
+                verdicts=(replace(BAD_NULLS if letter == "b" else NULLS, name=f"{suite}.id"),),
+                outcome=Outcome.BLOCKED if letter == "b" else Outcome.PASSED,
+            )
+            report = replace(report, run_key=replace(report.run_key, gate=f"lake.gate/{suite}"))
+            if attempt is None:
+                attempt = scene.ran(report, number=number).attempt
+            else:
+                scene.store(replace(report, attempt=attempt))
+    page = Html(get(HERE).text)
+    assert "Open incident: lake.gate 1" in page.text
+    assert "data from 2024-03-19 runs 2" in page.text
+    assert "Orders.id lake.gate/Orders 50% < MAX_NULLS (10%) 2024-03-19" in page.text
+    assert "Strict.id lake.gate/Strict 50% < MAX_NULLS (10%) 2024-03-20" in page.text
+    (form,) = Html(get(HERE, "eve").text).forms
+    post("incident", **form, kind="comment", text="both suites")
+    assert "both suites" in get(HERE).text
+
+
 def test_it_says_whom_to_ask(get: Get, scene: Scene) -> None:
     scene.dag(owners="carla")
     days_of(scene, "pb")
@@ -122,7 +150,7 @@ def test_the_tab_and_the_board_lead_to_it(get: Get, tab: Get, scene: Scene) -> N
 
 
 def notes(scene: Scene) -> list[tuple[str, str, str]]:
-    found = notes_from(selecting(str(scene.root)), "lake.gate", date.min, date.max)
+    found = notes_from(selecting(str(scene.root)), ["lake.gate"], date.min, date.max)
     return [(one.kind, one.author, one.text) for one in found]
 
 

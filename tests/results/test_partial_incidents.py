@@ -42,7 +42,7 @@ def test_an_incident_ends_with_a_run_that_judges_what_was_bad(runs: str, told: s
     lines = [_line(day, letter) for day, letter in enumerate(runs.split())]
     found = [
         f"{one.first.run_id}-{one.last.run_id}"
-        + (f" after {one.before.run_id}" if one.before else "")
+        + "".join(f" after {run.run_id}" for run in one.before.values())
         + (f" until {one.recovery.run_id}" if one.recovery else "")
         for one in reversed(incidents_of(reversed(lines)))
     ]
