@@ -59,6 +59,7 @@ _SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
 
 _ROWS = "start a rule for rows with `each row:`"
+_TIMESTAMP = 'write timestamps in double quotes: `"2024-03-31T20:00:00"`'
 _SIGNS_ELSEWHERE = (
     *((rf"@{word}\b[^)]*", r"", "", modifier_hint(word)) for word in MODIFIERS),
     (r"\b(?i:count)\s*\(\s*", r"\*", "", "count rows with `num_rows()`"),
@@ -88,6 +89,8 @@ _SIGNS_ELSEWHERE = (
         "STAR",
         'DQL has no remainder operator: use `sql("a % b")`',
     ),
+    (r"", r"\d{4}-\d\d-\d\dT\d", "DATE", _TIMESTAMP),
+    (r"\d{4}-\d\d-\d\d\s+", r"\d\d:\d", "", _TIMESTAMP),
     (r"", r";", "", "remove it: statements need no terminator"),
 )
 """The text before an error and at its position, the terminal required there, and the message."""

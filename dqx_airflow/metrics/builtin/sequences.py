@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -25,7 +25,7 @@ from dqx_airflow.metrics.registry import (
 )
 from dqx_airflow.metrics.sequence_steps import POSITIONS, step_of
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.metrics.types import WHOLE_SIZES, Family
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, WHOLE_SIZES, Family
 from dqx_airflow.values import MetricValue
 
 _ORDER = Argument("order_by", ArgumentKind.COLUMN, ORDERED.accepts, is_required=True)
@@ -33,6 +33,9 @@ _COMPARE = {"<": operator.lt, ">": operator.gt, "=": operator.eq}
 _WORDS = {"<": "falls", ">": "rises", "=": "stays"}
 
 _EPOCH = datetime(1970, 1, 1)
+
+_DIGITS = Context(prec=2 * LONGEST_DECIMAL)
+"""A step with more digits than a decimal has is not rounded to one, so the metric has no value."""
 
 
 # Steps from row to row
@@ -108,23 +111,33 @@ def _gap_aggregates(arguments: Arguments) -> tuple[Aggregate, ...]:
         )
         return Aggregate(sql.format(name, _step_sql(step, "")), column=column, sql_by_type=typed)
 
+    # Spark's difference of decimals with 38 digits has fewer of them: that is left to Python.
+    # `pmod` is NULL if it has no room.
     return (
-        by_type("try_divide(try_subtract(max({0}), min({0})), {1})"),
-        by_type("CAST(max(pmod({0}, {1})) <> min(pmod({0}, {1})) AS INT)"),
+        by_type("max({0})"),
+        by_type("min({0})"),
+        by_type("max({1})"),
+        by_type(
+            "CAST(max(pmod({0}, {1})) <> min(pmod({0}, {1}))"
+            " OR count(pmod({0}, {1})) <> count({0}) AS INT)"
+        ),
         distinct_values(column),
     )
 
 
 def _step_sql(given: Any, kind: str) -> str:
     step = step_of(given, kind)
-    return quote_literal(Decimal(step.numerator) / step.denominator)
+    return quote_literal(_DIGITS.divide(Decimal(step.numerator), Decimal(step.denominator)))
 
 
 def _gaps_of(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
-    steps, is_uneven, distinct = results
-    if steps is None or is_uneven:
+    largest, smallest, step, is_uneven, distinct = (
+        Fraction(result) if isinstance(result, int | Fraction) else None for result in results
+    )
+    if largest is None or smallest is None or not step or is_uneven != 0 or distinct is None:
         return None
-    return int(steps) + 1 - int(distinct or 0)
+    steps = (largest - smallest) / step
+    return int(steps + 1 - distinct) if steps.denominator == 1 else None
 
 
 def _gaps(column: ColumnValues, step: Any) -> int | None:
