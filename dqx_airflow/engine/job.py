@@ -11,7 +11,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timezone
 from typing import Any
 
@@ -34,7 +34,7 @@ from dqx_airflow.engine.session.meanwhile import do_meanwhile
 from dqx_airflow.engine.session.spark_session import create_session, quiet_pyspark
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.table_contracts import published_contracts
-from dqx_airflow.errors import DeadlineError, DqxError, SourceError
+from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
 from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
 from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
@@ -48,7 +48,7 @@ from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.selection import require_whole_run
-from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict, to_json
+from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Verdict, to_json
 
 EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
 
@@ -222,7 +222,8 @@ class _JobPart:
 
 def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:
     """:raises SourceError: a suite has errors.
-    :raises RequestError: one selects something that does not exist.
+    :raises RequestError: one selects something that does not exist, or two have different datasets
+        with the same name.
     """
     suites: dict[tuple[Any, ...], Checked] = {}
     parts = []
@@ -234,7 +235,26 @@ def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:
         plan = _plan(request, suites[key])
         part = _JobPart(_read_by(plan, request), plan, shadow_plan(request), str(uuid.uuid4()))
         parts.append(part)
+    _require_same_datasets(parts)
     return tuple(parts)
+
+
+def _require_same_datasets(parts: Sequence[_JobPart]) -> None:
+    """:raises RequestError: a name is that of two datasets, of which only one would be read."""
+    known: dict[str, DatasetRef] = {}
+    for ref in (ref for part in parts for ref in part.request.datasets):
+        first = known.setdefault(ref.name, ref)
+        if first != ref:
+            one, other = (_shown(item, first, ref) for item in (first, ref))
+            message = f"two datasets are named '{ref.name}': one with {one}, one with {other}"
+            raise RequestError(message, "give them different names, or run the gates separately")
+
+
+def _shown(ref: DatasetRef, *both: DatasetRef) -> str:
+    """The settings of a dataset that are not the same in both."""
+    one, other = map(asdict, both)
+    keys = [key for key in one if key not in ("name", "options") and one[key] != other[key]]
+    return ", ".join(f"{key} {getattr(ref, key)!r}" for key in keys) or "other options"
 
 
 def _validate(

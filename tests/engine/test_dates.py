@@ -16,6 +16,7 @@ from job_count import jobs_so_far
 from lake import delta, request
 
 from dqx_airflow.engine.job import run_gate, run_gates, try_gate, try_gates
+from dqx_airflow.errors import RequestError
 from dqx_airflow.results.reader import list_runs, read_report
 from dqx_airflow.values import (
     DatasetRef,
@@ -245,3 +246,13 @@ def test_a_file_that_cannot_be_read_fails_its_own_date_alone(spark: Any, tmp_pat
     assert [found["note"] for found in statuses[:2]] == ["passed", "failed"]
     alone = [try_gate(one, lambda _: spark) for one in requests]
     assert [verdicts(one) for one in together] == [verdicts(one) for one in alone]
+
+
+def test_two_datasets_with_one_name_are_an_error(tmp_path: Path) -> None:
+    first = request(
+        tmp_path, FILLED, [DatasetRef("orders", path="/lake/one", date_column="ds")], DATES[0]
+    )
+    second = replace(first, datasets=(replace(first.datasets[0], path="/lake/two"),))
+    wanted = "named 'orders': one with path '/lake/one', one with path '/lake/two'"
+    with pytest.raises(RequestError, match=wanted):
+        try_gates([first, second], lambda _: pytest.fail("the session is not needed"))

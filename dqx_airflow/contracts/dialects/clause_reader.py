@@ -203,14 +203,15 @@ class ClauseReader:
     def one_of(
         self, owner: Mapping | None, key: str, choices: Collection[str], *, is_open: bool = False
     ) -> None:
-        """Reports a value that is not allowed in its place, ignoring case.
+        """Reports a value that is not allowed in its place, ignoring case, but not spaces around
+        it: elsewhere it would be taken for an unknown one.
 
         :param is_open: other values are allowed, and only likely typos are reported.
         """
         written, node = self.text(owner, key), owner.get(key) if owner is not None else None
-        if written is None or written.strip().lower() in {choice.lower() for choice in choices}:
+        if written is None or written.lower() in {choice.lower() for choice in choices}:
             return
-        if is_open and slip_of(written, choices) is None:
+        if is_open and written == written.strip() and slip_of(written, choices) is None:
             return
         reason = f"'{written}' is not one of the values of '{key}'"
         self.mistaken(node, "E422", reason, did_you_mean(written, choices))
