@@ -1,4 +1,4 @@
-"""The types of Arrow as Spark reads them."""
+"""Arrow types as Spark reads them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def spark_type(arrow: Any, *, has_zone: bool = False, of_nulls: str = "void") -> str:
-    """The type that Spark reads an Arrow type as.
+    """The Spark type of an Arrow type.
 
-    :param has_zone: a timestamp without a zone here has one for Spark.
-    :param of_nulls: the type of what is NULL alone.
+    :param has_zone: a timestamp without a time zone here has one in Spark.
+    :param of_nulls: the type of a column with only NULL.
     :raises ValueError: there is none.
     """
     from pyarrow import types as is_

@@ -1,4 +1,4 @@
-"""What a check function claims: `ctx.assert_that(...).where(...).is_lt(...)`."""
+"""The assertions of a check function: `ctx.assert_that(...).where(...).is_lt(...)`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(-[a-zA-Z0-9_]+)*\Z")
 
 @dataclass(slots=True)
 class _Entry:
-    """What became of one `ctx.assert_...`: an assertion for each condition that was given.
+    """The result of one `ctx.assert_...`: an assertion for each condition that was given.
 
-    What still waits for a condition is an assertion without one: a shortcut, or a mistake. One that
-    is not kept has been reported already.
+    A draft that still waits for a condition is an assertion without one: a shortcut, or a mistake.
+    One that is not kept has been reported.
     """
 
     finished: list[nodes.Assertion] = field(default_factory=list)
@@ -46,11 +46,12 @@ class _Entry:
         return self.finished + self.waiting
 
     def settle(self, assertion: nodes.Assertion) -> None:
-        """This very assertion waits no longer: it got its condition, or became another draft."""
+        """Marks exactly this assertion as complete: it got its condition, or became another
+        draft."""
         self.waiting = [item for item in self.waiting if item is not assertion]
 
     def take(self, assertion: nodes.Assertion) -> bool:
-        """Takes this very assertion away; False where it is not there any more."""
+        """Removes exactly this assertion; False if it does not exist any more."""
         before = len(self.assertions)
         self.settle(assertion)
         self.finished = [item for item in self.finished if item is not assertion]
@@ -58,7 +59,7 @@ class _Entry:
 
 
 class Claim:
-    """An assertion that is complete: one to give to `ctx.assert_any`, `assert_all`, `assert_if`."""
+    """A complete assertion, for `ctx.assert_any`, `assert_all` and `assert_if`."""
 
     def __init__(self, assertion: nodes.Assertion, entry: _Entry) -> None:
         self._assertion = assertion
@@ -66,7 +67,7 @@ class Claim:
 
 
 class AssertionDraft(Claim):
-    """An assertion to which `where` gives a name and the rest."""
+    """An assertion that takes its name and other modifiers by `where`."""
 
     def __init__(self, assertion: nodes.Assertion, entry: _Entry) -> None:
         super().__init__(assertion, entry)
@@ -83,16 +84,16 @@ class AssertionDraft(Claim):
         cost: Mapping[str, float] | None = None,
         rows: str | None = None,
     ) -> D:
-        """The assertion with a name, a severity, tags and annotations, beside those it has.
+        """The assertion with a name, a severity, tags and annotations, in addition to those it has.
 
         :param name: its name in results; the same name twice within a check is an error.
         :param severity: P0 (worst) to P3, by default P1.
         :param tags: labels for profiles.
         :param experimental: proposed by an algorithm, not yet validated.
-        :param required: not to be removed or disabled.
+        :param required: must not be removed or disabled.
         :param cost: of a false positive and a false negative: `{"fp": 1, "fn": 100}`.
-        :param rows: the rows that it is about, as a predicate of DQL: `'status == "paid"'`.
-        :raises RequestError: `rows` is no predicate.
+        :param rows: selects its rows by a predicate of DQL: `'status == "paid"'`.
+        :raises RequestError: `rows` is not a valid predicate.
         """
         place = caller_place()
         marks: dict[str, Mapping[str, float]] = {}
@@ -125,12 +126,11 @@ class AssertionDraft(Claim):
     ) -> D:
         """`for each (country, channel)`: the assertion is judged for each group of rows.
 
-        The `failing_rows` of its result are the groups that fail, the worst first, with value and
-        limit.
+        The `failing_rows` of its result are the failed groups, worst first, with value and limit.
 
-        :param groups: those that have to be there: values, or tuples of them for several columns.
-            Without it, those that have rows are judged.
-        :param share: of the groups that has to pass, such as 0.95; without it, all of them.
+        :param groups: the required groups: values, or tuples of them for several columns. By
+            default, those that have rows are judged.
+        :param share: the share of groups that must pass, such as 0.95; by default all of them.
         :raises RequestError: there is no column.
         """
         place = caller_place()
@@ -149,7 +149,7 @@ class AssertionDraft(Claim):
 
 
 class MetricDraft(AssertionDraft):
-    """An assertion over metrics, which waits for its condition."""
+    """An assertion over metrics that waits for its condition."""
 
     def is_lt(self, bound: Bound) -> Claim:
         """`< bound`"""
@@ -168,15 +168,15 @@ class MetricDraft(AssertionDraft):
         return self._compare(">=", bound)
 
     def is_eq(self, bound: Bound, *, tolerance: float | None = None) -> Claim:
-        """`== bound`, or no further away than the tolerance."""
+        """`== bound`, or within the tolerance."""
         return self._compare("==", bound, tolerance)
 
     def is_neq(self, bound: Bound, *, tolerance: float | None = None) -> Claim:
-        """`!= bound`, and further away than the tolerance."""
+        """`!= bound`, and outside the tolerance."""
         return self._compare("!=", bound, tolerance)
 
     def is_between(self, low: Bound, high: Bound) -> Claim:
-        """`between low and high`, both ends included."""
+        """`between low and high`, inclusive."""
         place = caller_place()
         bounds = expression_of(low, place), expression_of(high, place)
         return self._finish(nodes.Between(*bounds, place.span), place)
@@ -198,7 +198,7 @@ class MetricDraft(AssertionDraft):
         return self._is(nodes.Keyword.NOT_NONE)
 
     def is_within_stddev(self, count: Bound, *, days: int | None = None) -> Claim:
-        """`within count stddev of days`: near the mean of the days before."""
+        """`within count stddev of days`: near the mean of the previous days."""
         place = caller_place()
         window = None
         if days is not None:
@@ -208,7 +208,7 @@ class MetricDraft(AssertionDraft):
         )
 
     def is_in_values(self, column: str, *, dataset: str) -> Claim:
-        """`in values(column, dataset other)`, of `mp.values(column)`."""
+        """`in values(column, dataset other)`, for `mp.values(column)`."""
         place = caller_place()
         key = nodes.Name("dataset", place.span)
         other = nodes.Parameter(key, name_of(dataset, place), place.span)
@@ -217,13 +217,13 @@ class MetricDraft(AssertionDraft):
         return self._finish(nodes.InValues(choices, place.span), place)
 
     def is_in(self, values: Sequence[object]) -> Claim:
-        """`in ["A", "B"]`, of `mp.most_common(column, n)`."""
+        """`in ["A", "B"]`, for `mp.most_common(column, n)`."""
         place = caller_place()
         items = tuple(expression_of(value, place) for value in values)
         return self._finish(nodes.InValues(nodes.Listing(items, place.span), place.span), place)
 
     def is_by(self, time: str, *, zone: str | None = None) -> Claim:
-        """`by 06:00 UTC`, of `mp.timeliness(column)`; the zone is UTC unless given."""
+        """`by 06:00 UTC`, for `mp.timeliness(column)`; the time zone is UTC by default."""
         place = caller_place()
         where = None if zone is None else nodes.Text(zone, place.of(zone))
         return self._finish(
@@ -233,10 +233,10 @@ class MetricDraft(AssertionDraft):
     def matches_shares(
         self, shares: Mapping[str | float | bool, float], *, tolerance: float | None = None
     ) -> Claim:
-        """`matches {"A": 50%}`, of `mp.distribution(column)`.
+        """`matches {"A": 50%}`, for `mp.distribution(column)`.
 
-        :param shares: the share of the rows that each value should have, from 0 to 1.
-        :param tolerance: by how much a share may differ, from 0 to 1.
+        :param shares: the expected share of rows with each value, from 0 to 1.
+        :param tolerance: the maximum deviation of a share, from 0 to 1.
         :raises RequestError: a value is neither a string, a number nor a boolean.
         """
         place = caller_place()
@@ -275,7 +275,7 @@ class MetricDraft(AssertionDraft):
 
 
 class Context:
-    """Collects what a check function asserts, in its order."""
+    """Collects the assertions of a check function, in order."""
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
@@ -283,7 +283,7 @@ class Context:
 
     @property
     def assertions(self) -> tuple[nodes.Assertion, ...]:
-        """The assertions that were made so far, in their order."""
+        """The assertions so far, in order."""
         return tuple(assertion for entry in self._entries for assertion in entry.assertions)
 
     def assert_that(self, expression: MetricExpression | Bound) -> MetricDraft:
@@ -382,7 +382,7 @@ class Context:
 
 
 def _part(claim: Claim, junctor: nodes.Junctor) -> nodes.Assertion:
-    """The assertion of a claim, which is no assertion of its check any more.
+    """The assertion of a claim, which is removed from its check.
 
     :raises RequestError: it cannot be a part of others.
     """
@@ -416,7 +416,7 @@ def _part(claim: Claim, junctor: nodes.Junctor) -> nodes.Assertion:
 
 
 def _without_modifiers(part: nodes.Assertion) -> nodes.Assertion:
-    """The part as DQL has it behind `if` and `then`: with a tolerance or a filter, within `all`."""
+    """The part in DQL after `if` and `then`: with a tolerance or a filter, within `all`."""
     if part.tolerance is None and part.where is None:
         return part
     claim = nodes.Composite(nodes.Junctor.ALL, (part,), part.span)
@@ -429,7 +429,7 @@ def _severity(given: Severity | str, place: CallSite) -> nodes.Name:
 
 
 def _listed(tags: Iterable[str]) -> tuple[str, ...]:
-    """A single tag is not a list of letters."""
+    """A single tag is not a list of characters."""
     return (tags,) if isinstance(tags, str) else tuple(tags)
 
 

@@ -1,4 +1,4 @@
-"""Where in the user's Python a call stands, as spans that diagnostics can underline."""
+"""The location of a call in the user's Python, as spans that diagnostics can underline."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _OURS = __name__.rpartition(".")[0]
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A call: its span, and the text there; empty where nobody has it, as at a prompt."""
+    """A call: its span, and the text there; empty if it is unknown, as at a prompt."""
 
     span: Span
     text: str
 
     def of(self, part: str) -> Span:
-        """The span of a word or literal within the call; the whole call where that is not clear."""
+        """The span of a word or literal within the call; the whole call if that is ambiguous."""
         starts = [m.start() for m in re.finditer(rf"(?<!\w){re.escape(part)}(?!\w)", self.text)]
         return self._stretch(starts[0], part) if part and len(starts) == 1 else self.span
 
     def start_of(self, text: str) -> tuple[int, int] | None:
-        """Line and column of a text written out within the call; None where it is not clear."""
+        """Line and column of a string literal within the call; None if that is ambiguous."""
         if not text or self.text.count(text) != 1:
             return None
         span = self._stretch(self.text.index(text), text)
@@ -46,9 +46,9 @@ class CallSite:
 
 
 def caller_place() -> CallSite:
-    """The place of the call into this house that the user's code is making.
+    """The location of the user's call into this package.
 
-    From Python 3.11 on it is the very call, before that the line on which it begins.
+    From Python 3.11 on it is the exact call, before that the line on which it begins.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_ours(frame):
@@ -66,12 +66,12 @@ def _is_ours(frame: FrameType) -> bool:
 
 
 def source_of(file: str) -> str:
-    """The text of a Python file; empty where nobody has it."""
+    """The text of a Python file; empty if it is unknown."""
     return "".join(linecache.getlines(file))
 
 
 def _call_span(frame: FrameType, file: str, lines: list[str]) -> Span | None:
-    """The span of the instruction that a frame is at; None where Python does not keep it."""
+    """The span of the current instruction of a frame; None if Python does not keep it."""
     if sys.version_info < (3, 11):
         return None
     at = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)

@@ -1,4 +1,4 @@
-"""Data contracts in Python: run like a suite, or held against a DataFrame before it is read."""
+"""Data contracts in Python: run like a suite, or compared with a DataFrame before it is read."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Frame = TypeVar("Frame")
 
 @dataclass
 class ContractViolation(DqxError):  # noqa: N818 (the word of the practice)
-    """Data is not what a contract promises. `verdicts` are those that failed."""
+    """Data violates a contract. `verdicts` are those that failed."""
 
     verdicts: tuple[Verdict, ...] = ()
 
@@ -85,12 +85,12 @@ class Contract:
         strict: bool = False,
         on: date | None = None,
     ) -> Contract:
-        """The contract in a file; its `$ref` are followed within the folder of the file.
+        """The contract in a file; its `$ref` are resolved within the folder of the file.
 
-        :param version: the version that is relied on: `2`, `2.3` or `2.3.0`.
-        :param models: the models that are enforced, all of them by default.
+        :param version: the required version: `2`, `2.3` or `2.3.0`.
+        :param models: the models to enforce, all of them by default.
         :param strict: columns that the contract does not name are violations.
-        :param on: the day on which it is relied on, today by default.
+        :param on: the date on which it is relied on, today by default.
         :raises SourceError: there is no such file, or the contract has errors.
         :raises RequestError: it has another version, or is past its end.
         """
@@ -113,7 +113,7 @@ class Contract:
 
     @classmethod
     def from_string(cls, text: str, *, on: date | None = None) -> Contract:
-        """The contract that a text holds.
+        """The contract in a text.
 
         :raises SourceError: it has errors.
         :raises RequestError: it is past its end.
@@ -123,22 +123,22 @@ class Contract:
 
     @property
     def id(self) -> str:
-        """The ID that the contract gives itself."""
+        """The ID in the contract."""
         return self._contract.id
 
     @property
     def version(self) -> str | None:
-        """Its version, None where it has none."""
+        """Its version, None if it has none."""
         return self._contract.version
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of its models, or of the only one that was asked for."""
+        """The names of its models, or of the only one that was requested."""
         return tuple(model.name for model in self._contract.models)
 
     @property
     def suite(self) -> str:
-        """The DQL suite to which the contract is compiled."""
+        """The compiled DQL suite of the contract."""
         return self._enforcement.over(()).suite.text
 
     @with_keywords_of(SelectedRunKeywords)
@@ -151,15 +151,15 @@ class Contract:
         unsupported: Unsupported = "error",
         **options: Unpack[SelectedRunKeywords],
     ) -> Results:
-        """The results for a date, each verdict with its clause; arguments as of `Suite.run`.
+        """The results for a date, each verdict with its clause; arguments as for `Suite.run`.
 
-        As text, they tell the clauses that no assertion checked, as `dql contract test` does.
+        Their text lists the clauses that no assertion checked, like `dql contract test`.
 
-        :param unsupported: what becomes of a clause that states a check and cannot be enforced: it
-            is an error of its severity, or with "warn" a warning.
-        :param only: as of `Suite.run`; it may be the path of a clause, with everything below it,
-            and the id of a rule as well.
-        :raises RequestError: the contract asks for a dataset that the database has not.
+        :param unsupported: the treatment of a clause that states a check and cannot be enforced: an
+            error of its severity, or with "warn" a warning.
+        :param only: as for `Suite.run`; it may also be the path of a clause, with everything below
+            it, and the id of a rule.
+        :raises RequestError: the contract requires a dataset that the database does not have.
         """
         judged_by = options_of(options)
         enforced = self._enforced_over(db, date, unsupported)
@@ -208,7 +208,7 @@ class Contract:
         return replace(found, by_date=by_date)
 
     def _enforced_over(self, db: Database, on: date, unsupported: Unsupported) -> Enforced:
-        """:raises RequestError: the contract asks for a dataset that the database has not."""
+        """:raises RequestError: the contract requires a dataset that the database does not have."""
         if unsupported not in get_args(Unsupported):
             raise RequestError(f"unsupported={unsupported!r}", 'write "error" or "warn"')
         enforced = self._enforcement.over(db.datasets, on=on, unsupported=unsupported)
@@ -218,20 +218,20 @@ class Contract:
 
     @property
     def described(self) -> tuple[Model, ...]:
-        """The models with their fields, as all dialects mean them."""
+        """The models with their fields, in the form shared by all dialects."""
         return self._contract.models
 
     def rules_of(self, results: Results) -> dict[str, Rule]:
-        """The rules behind the assertions of results, by the names of these."""
+        """The rules behind the assertions of results, by the names of the assertions."""
         named = {verdict.name for verdict in results.report.verdicts}
         contract = self._contract
         rules = ((contract.assertion_name(*one), one[2]) for one in contract.rules())
         return {name: rule for name, rule in rules if name in named}
 
     def of_model(self, model: str | None = None) -> Contract:
-        """The contract of one model, which need not be named where there is one alone.
+        """The contract reduced to one model, which need not be named if there is only one.
 
-        :raises RequestError: it does not say which model is meant.
+        :raises RequestError: the model is ambiguous.
         """
         self._require_model(model)
         return Contract(self._enforcement.of_models((model or self.models[0],)))
@@ -244,9 +244,10 @@ class Contract:
     def of_schemas(
         self, model: str | None = None, *, version: str | None = None, strict: bool = False
     ) -> Contract:
-        """What of the contract a schema alone can break: columns and their types, of one model.
+        """The part of the contract that a schema alone can violate: columns and their types, of one
+        model.
 
-        :raises RequestError: it does not say which model is meant, or has another version.
+        :raises RequestError: the model is ambiguous, or the contract has another version.
         """
         if version is not None and (objection := objection_to_version(self._contract, version)):
             raise RequestError(objection)
@@ -265,15 +266,15 @@ def assert_contract(
 ) -> Frame:
     """The DataFrame itself, if it has the columns of a contract with their types: a defensive read.
 
-    It compares the schema alone, which runs no Spark job; whether the data keeps the rest of the
-    contract is for the gate before.
+    Only the schema is compared, which runs no Spark job; a gate before it checks whether the data
+    satisfies the rest of the contract.
 
         events = assert_contract(spark.read.table("silver.events"), "events.yaml", version="2")
 
     :param frame: a DataFrame of Spark, classic or Connect.
-    :param contract: the path of a contract, or one that was loaded.
+    :param contract: the path of a contract, or a loaded one.
     :param version: the version that the reader relies on: `2`, `2.3` or `2.3.0`.
-    :param model: the model, of a contract with several.
+    :param model: the model, for a contract with several.
     :param strict: columns that the contract does not name are violations.
     :raises ContractViolation: columns are missing or of another type.
     :raises SourceError: the contract cannot be read.
@@ -313,7 +314,7 @@ def _of_contract(
     selection: Selection | None,
     options: RunOptions,
 ) -> Results:
-    """The results with the clauses of the contract behind the verdicts, and those that no assertion
+    """The results with the contract clauses of the verdicts, and those that no assertion
     checked."""
     report = results.report
     verdicts = with_clauses(report.verdicts, contract)

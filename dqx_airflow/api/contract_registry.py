@@ -1,4 +1,4 @@
-"""The registry of contracts in Python: what `dql contract registry` does, as methods."""
+"""The registry of contracts in Python: the functions of `dql contract registry`, as methods."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ContractRegistry:
         self._registry = registry_at(os.fspath(place))
 
     def register(self, path: str | os.PathLike[str], *, on: date | None = None) -> str:
-        """Publishes the version of a contract that a file holds; `id:version`. What is published
-        already stays as it is.
+        """Publishes the version of the contract in a file; `id:version`. A published version stays
+        as it is.
 
-        :param on: the day of the publication, today by default.
+        :param on: the date of the publication, today by default.
         :raises SourceError: the contract has errors.
-        :raises RegistryError: something speaks against it, such as a breaking change without a
-            major version; or the registry cannot be written.
+        :raises RegistryError: there are objections, such as a breaking change without a major
+            version; or the registry cannot be written.
         """
         publication = self._publication(path, on, is_dry=False)
         if publication.objections or publication.published is None:
@@ -54,7 +54,7 @@ class ContractRegistry:
     def objections(
         self, path: str | os.PathLike[str], *, on: date | None = None
     ) -> tuple[str, ...]:
-        """What speaks against publishing a version; nothing is published.
+        """The objections to publishing a version; nothing is published.
 
         :raises SourceError: the contract has errors.
         """
@@ -66,11 +66,11 @@ class ContractRegistry:
         return self._registry.ids()
 
     def history(self, contract_id: str) -> tuple[PublishedVersion, ...]:
-        """The published versions of a contract, the oldest first; empty for an unknown one."""
+        """The published versions of a contract, oldest first; empty for an unknown one."""
         return self._registry.versions(contract_id)
 
     def get_latest(self, contract_id: str) -> Contract | None:
-        """The highest version of a contract; None where none is published."""
+        """The highest version of a contract; None if none is published."""
         versions = self.history(contract_id)
         return max(versions, key=lambda item: item.version).contract if versions else None
 

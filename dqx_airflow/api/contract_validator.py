@@ -1,4 +1,4 @@
-"""A contract held against a DataFrame in one call: valid or not, and what is wrong."""
+"""A contract compared with a DataFrame in one call: whether it is valid, and what is wrong."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _OF_QUALITY = (Complete, AllComplete, Distinct, Unique)
 
 
 class Validation(TypedDict):
-    """What is wrong with a DataFrame. `valid` is False where a gate would be blocked or broken.
+    """The errors of a DataFrame. `valid` is False if a gate would be blocked or broken.
 
     `schema_errors` are about columns and their types, `field_errors` about the values of single
-    fields, by their names, and `quality_errors` about the rows as a whole, clauses that cannot be
-    enforced among them. `quality_scores` are shares from 0 to 1: `completeness`,
-    `completeness_<field>`, `uniqueness`, `uniqueness_<field>`, of what the contract bounds.
+    fields, by their names, and `quality_errors` about the rows as a whole, including clauses that
+    cannot be enforced. `quality_scores` are shares from 0 to 1: `completeness`,
+    `completeness_<field>`, `uniqueness`, `uniqueness_<field>`, for what the contract limits.
     """
 
     valid: bool
@@ -56,7 +56,7 @@ class ContractValidator:
         report = ContractValidator("contracts/customers.yaml").validate(frame)
         assert report["valid"], report["field_errors"]
 
-    :param contract: the path of a contract, or one that was loaded.
+    :param contract: the path of a contract, or a loaded one.
     """
 
     def __init__(self, contract: str | os.PathLike[str] | Contract) -> None:
@@ -74,17 +74,17 @@ class ContractValidator:
         unsupported: Unsupported = "error",
         now: datetime | None = None,
     ) -> Validation:
-        """What is wrong with the rows of a DataFrame.
+        """The errors in the rows of a DataFrame.
 
         :param frame: of pandas (NaN is NULL), Arrow, Polars, or Spark, or rows as mappings.
-        :param model: the model that it holds, of a contract with several.
-        :param datasets: the DataFrames of the same kind that references lead to, by name.
-        :param date_column: the column that tells the date of a row, for clauses about days.
+        :param model: its model, for a contract with several.
+        :param datasets: the DataFrames of the same kind for references, by name.
+        :param date_column: the column with the date of a row, for clauses about days.
         :param date: the date that is validated with it, today by default.
-        :param fail_on: the mildest severity that makes the frame invalid.
-        :param unsupported: what becomes of clauses that cannot be enforced: "error" or "warn".
-        :param now: the moment from which ages are measured, by default the clock's.
-        :raises RequestError: it is no DataFrame, or a dataset is missing.
+        :param fail_on: the lowest severity that makes the frame invalid.
+        :param unsupported: the treatment of clauses that cannot be enforced: "error" or "warn".
+        :param now: the time from which ages are measured, by default the current time.
+        :raises RequestError: it is not a DataFrame, or a dataset is missing.
         """
         contract = self.contract.of_model(model)
         (described,) = contract.described
@@ -178,7 +178,7 @@ def _scores(results: Results, rules: Mapping[str, Rule]) -> Iterator[tuple[str, 
 
 
 def _score(demand: Demand, value: float, rows: int, expression: str) -> tuple[str, float] | None:
-    """A share from 0 to 1, by its name. What is a count is divided by the rows."""
+    """A share from 0 to 1, by its name. A count is divided by the number of rows."""
     is_share = "/" in expression
     if not is_share and rows == 0:
         return None

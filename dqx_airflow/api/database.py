@@ -1,4 +1,4 @@
-"""Where the data of a run in Python is, and what measures it."""
+"""The data of a run in Python, and its measurement."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 class Database(Protocol):
-    """What a suite can be run over."""
+    """A database that a suite can run over."""
 
     @property
     def datasets(self) -> tuple[DatasetRef, ...]:
-        """The datasets by the names that suites use."""
+        """The datasets by their names in suites."""
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
-        """What was found out about the requests of the plan, and the data it was found in."""
+        """The results of the requests of the plan, and the data that they come from."""
 
 
 class SparkDatabase:
     """Datasets that a Spark session reads.
 
-    :param spark: the session; its configuration stays as it is.
+    :param spark: the session; its configuration is not changed.
     :param datasets: by name a path, a table, a `DatasetRef`, or a mapping of its settings:
         `{"path": "s3://lake/orders", "date_column": "ds"}`.
-    :raises RequestError: a dataset makes no sense.
+    :raises RequestError: a dataset is invalid.
     """
 
     def __init__(self, spark: SparkSession, datasets: Mapping[str, DatasetSetting]) -> None:
@@ -44,18 +44,18 @@ class SparkDatabase:
 
     @property
     def datasets(self) -> tuple[DatasetRef, ...]:
-        """The datasets, in the order in which they were given."""
+        """The datasets, in the given order."""
         return self._datasets
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
-        """The values that a plan asks for, measured with Spark, and what the datasets were like."""
+        """The values of a plan, measured with Spark, and the snapshots of the datasets."""
         (measured,) = self.measure_all([plan])
         return measured
 
     def measure_all(
         self, plans: Sequence[Plan]
     ) -> tuple[tuple[Scanned, tuple[DatasetSnapshot, ...]], ...]:
-        """What `measure` gives for each plan, in one scan of each dataset."""
+        """The results of `measure` for each plan, in one scan of each dataset."""
         from dqx_airflow.engine.measure import measure_together, snapshots
 
         refs = [ref for ref in self._datasets if any(ref.name in plan.reads for plan in plans)]
@@ -71,8 +71,8 @@ class MemoryDatabase:
 
     :param tables: by name a `Table`, a DataFrame of pandas (NaN is NULL), Arrow or Polars, or rows
         as mappings, whose types are those of their values.
-    :param date_columns: for datasets with dates, the column that tells which rows belong to one.
-    :raises RequestError: a table is none, or has no such column.
+    :param date_columns: for datasets with dates, the column with the date of a row.
+    :raises RequestError: a table is invalid, or has no such column.
     """
 
     def __init__(
@@ -96,11 +96,11 @@ class MemoryDatabase:
 
     @property
     def datasets(self) -> tuple[DatasetRef, ...]:
-        """The datasets, in the order in which they were given."""
+        """The datasets, in the given order."""
         return self._datasets
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
-        """The values that a plan asks for, measured in Python, and what the datasets were like."""
+        """The values of a plan, measured in Python, and the snapshots of the datasets."""
         scanned = measure_in_memory(plan, self._datasets, self._tables)
         return scanned, tuple(
             snapshot_of(ref, plan, scanned, fields=self._tables[ref.name].fields)

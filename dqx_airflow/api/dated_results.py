@@ -1,4 +1,4 @@
-"""What a run over several dates returns in Python: the results of each date."""
+"""The results of a run over several dates in Python, by date."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dqx_airflow.values import Outcome, worst_outcome
 
 
 class DatesFailed(AssertionError):  # noqa: N818 (as `SuiteFailed`)
-    """A suite did not pass on all dates. `results` are those of all dates; as text it names the
-    dates that did not pass, each with its report."""
+    """A suite did not pass on all dates. `results` are those of all dates; the text names the dates
+    that did not pass, each with its report."""
 
     def __init__(self, results: DatedResults) -> None:
         super().__init__(f"\n{results}")
@@ -23,9 +23,9 @@ class DatesFailed(AssertionError):  # noqa: N818 (as `SuiteFailed`)
 
 @dataclass(frozen=True, slots=True)
 class DatedResults(Mapping[date, Results]):
-    """The results of a suite by date, the first date first: each as of a run for that date alone.
+    """The results of a suite by date, in order: each as from a run for that date alone.
 
-    `not_run` has the dates of which a `StoredDatabase` holds no results, and why.
+    `not_run` has the dates without results in a `StoredDatabase`, and why.
     """
 
     by_date: Mapping[date, Results]
@@ -42,7 +42,7 @@ class DatedResults(Mapping[date, Results]):
 
     @property
     def outcome(self) -> Outcome:
-        """The worst outcome; broken where a date was not run."""
+        """The worst outcome; broken if a date was not run."""
         if self.not_run or not self.by_date:
             return Outcome.BROKEN
         return worst_outcome(one.outcome for one in self.by_date.values())
@@ -53,10 +53,10 @@ class DatedResults(Mapping[date, Results]):
         return {on: one.outcome for on, one in self.by_date.items()}
 
     def raise_for_failures(self, *, allow_warnings: bool = True) -> DatedResults:
-        """These results, where a gate would let the task go on.
+        """These results, if a gate would let the task continue.
 
-        :param allow_warnings: lets `warned` pass: failures below `fail_on`, or too little history.
-        :raises DatesFailed: a date has another outcome; the text has its report.
+        :param allow_warnings: accepts `warned`: failures below `fail_on`, or missing history.
+        :raises DatesFailed: a date has another outcome; the text contains its report.
         """
         passes = {Outcome.PASSED, Outcome.WARNED} if allow_warnings else {Outcome.PASSED}
         if self.outcome not in passes:
@@ -81,7 +81,7 @@ class DatedResults(Mapping[date, Results]):
         return "\n\n".join(["\n".join(sorted(lines)), *reports])
 
     def _repr_html_(self) -> str:
-        """The outcomes as a notebook shows them."""
+        """The outcomes as displayed in a notebook."""
         outcomes = [(on, outcome.value) for on, outcome in self.outcomes.items()]
         outcomes += [(on, "not run") for on in self.not_run]
         rows = "".join(

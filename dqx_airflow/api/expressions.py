@@ -19,10 +19,10 @@ from dqx_airflow.tuning.tunables import Tunable
 from dqx_airflow.values import Span
 
 Operand: TypeAlias = "MetricExpression | Tunable[Any] | float | Decimal"
-"""What arithmetic with a metric may hold."""
+"""The operands of arithmetic with a metric."""
 
 Bound: TypeAlias = "Operand | str | bool | date | timedelta | None"
-"""What a metric may be compared with."""
+"""The values that a metric may be compared with."""
 
 
 _NAME = re.compile(r"[^`\n]+\Z")
@@ -78,9 +78,9 @@ class MetricExpression:
 
 
 def expression_of(value: object, place: CallSite) -> nodes.Expression:
-    """The node that a Python value stands for: a literal, a tunable's name, an expression.
+    """The node for a Python value: a literal, a tunable's name, an expression.
 
-    :raises RequestError: there is nothing like it in the language.
+    :raises RequestError: the language has no equivalent.
     """
     match value:
         case MetricExpression(node=node):
@@ -112,7 +112,7 @@ def expression_of(value: object, place: CallSite) -> nodes.Expression:
 def name_of(text: str, place: CallSite) -> nodes.Name:
     """The name of a column or dataset.
 
-    :raises RequestError: no name can be written so, not even in backticks.
+    :raises RequestError: the name is impossible, even in backticks.
     """
     if not _NAME.match(text):
         raise RequestError(
@@ -123,7 +123,7 @@ def name_of(text: str, place: CallSite) -> nodes.Name:
 
 
 def number(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes.Number:
-    """A number as the parser would make it of its digits: of a float, those that Python shows.
+    """A number as parsed from its digits; for a float, from those that Python prints.
 
     :raises RequestError: it is not a finite number.
     """

@@ -1,4 +1,4 @@
-"""Pieces of DQL text inside Python: predicates over rows, profiles."""
+"""Fragments of DQL in Python: row predicates, profiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Report = Callable[[Diagnostic], None]
 
 
 def parse_predicate(text: str, place: CallSite, report: Report) -> nodes.Expression | None:
-    """The predicate over rows that a text holds, in its place in the user's code."""
+    """The row predicate in a text, with its position in the user's code."""
     file = _file_around('check "c" on d { assert each row:', text, "}", place, report)
     if file is None:
         return None
@@ -30,9 +30,9 @@ def parse_predicate(text: str, place: CallSite, report: Report) -> nodes.Express
 
 
 def filter_of(text: str, place: CallSite) -> nodes.Expression:
-    """The predicate over the rows that something is about.
+    """The predicate of a filter.
 
-    :raises RequestError: it is none.
+    :raises RequestError: it is invalid.
     """
     wrong: list[Diagnostic] = []
     predicate = parse_predicate(text, place, wrong.append)
@@ -43,7 +43,7 @@ def filter_of(text: str, place: CallSite) -> nodes.Expression:
 
 
 def parse_profiles(text: str, place: CallSite, report: Report) -> tuple[nodes.Profile, ...]:
-    """The profiles that a text holds, in their place in the user's code."""
+    """The profiles in a text, with their positions in the user's code."""
     file = _file_around("", text, "", place, report)
     if file is None or file.suite is None:
         return ()
@@ -71,7 +71,7 @@ def _file_of_rows(claim: nodes.Rows) -> nodes.File:
 def _file_around(
     before: str, text: str, after: str, place: CallSite, report: Report
 ) -> nodes.File | None:
-    """The file around a piece of text; None where that has errors, which are reported."""
+    """The file around a fragment; None if that has errors, which are reported."""
     parsed = parse(SourceFile(place.span.file, f'suite "s" {{ {before}\n{text}\n{after} }}'))
     move, last = _mover(text, place), 2 + text.count("\n")
     for item in parsed.diagnostics:
@@ -86,9 +86,10 @@ def _file_around(
 
 
 def _mover(text: str, place: CallSite) -> Callable[[Span], Span]:
-    """From spans of the text, which begins in line 2, to those of the user's code.
+    """Maps spans of the text, which begins in line 2, to those of the user's code.
 
-    A text that is not written out there, as one with escapes, has the whole call for its place.
+    A text that is not a plain literal there, such as one with escapes, is located at the whole
+    call.
     """
     start = place.start_of(text)
     if start is None:
@@ -96,7 +97,7 @@ def _mover(text: str, place: CallSite) -> Callable[[Span], Span]:
     lines = text.split("\n")
 
     def position(line: int, column: int) -> tuple[int, int]:
-        # What an error expects may be missing behind the end.
+        # An expected token may be missing after the end.
         line, column = min((line - 2, column), (len(lines) - 1, len(lines[-1]) + 1))
         line, column = max((line, column), (0, 1))
         return start[0] + line, column + (start[1] - 1 if line == 0 else 0)
@@ -109,7 +110,7 @@ def _mover(text: str, place: CallSite) -> Callable[[Span], Span]:
 
 
 def _moved(value: Any, move: Callable[[Span], Span]) -> Any:
-    """The value with all the spans in it moved."""
+    """The value with all its spans mapped."""
     if isinstance(value, Span):
         return move(value)
     if isinstance(value, tuple):

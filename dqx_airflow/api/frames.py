@@ -1,4 +1,4 @@
-"""DataFrames of pandas, Arrow and others as small tables; Spark's stay where they are."""
+"""DataFrames of pandas, Arrow and others as small tables; those of Spark stay in Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dqx_airflow.reference.table import Table, TableError
 
 _WHOLE = {"whole_number", "tinyint", "smallint", "int", "bigint"}
 FRAMES = "give a DataFrame of pandas, Arrow or Spark, or rows as mappings"
-"""What can be validated."""
+"""The supported inputs of a validation."""
 
 
 def is_spark_frame(given: object) -> bool:
@@ -24,16 +24,16 @@ def is_spark_frame(given: object) -> bool:
 
 
 def is_frame(given: object) -> bool:
-    """True for what says its columns by the C interface of Arrow, or is a DataFrame of pandas."""
+    """True for an object with Arrow's C interface for streams, or a DataFrame of pandas."""
     return hasattr(given, "__arrow_c_stream__") or _is_pandas(given)
 
 
 def table_of(frame: Any, types: Mapping[str, str] | None = None) -> Table:
     """The rows of a DataFrame. In those of pandas, NaN, NaT and NA are NULL.
 
-    :param types: the types that a contract has for columns. Pandas has neither dates, decimals nor
-        whole numbers with NULL: where all values of a column are values of such a type, it has it.
-    :raises RequestError: it holds what Spark has no type for.
+    :param types: the types of columns in a contract. Pandas has neither dates, decimals nor
+        integers with NULL: a column gets such a type if all of its values fit.
+    :raises RequestError: it contains values without a type in Spark.
     """
     import pyarrow as pa
 
@@ -64,7 +64,7 @@ def _is_pandas(given: object) -> bool:
 
 
 def _as_type(values: list[Any], actual: str, wanted: str) -> tuple[str, list[Any]] | None:
-    """A column of pandas in the type of a contract; None where not all of its values have it."""
+    """A column of pandas in the type of a contract; None if not all of its values have it."""
     there = [value for value in values if value is not None]
     if actual == "double" and wanted in _WHOLE:
         if all(value.is_integer() for value in there):
@@ -90,7 +90,7 @@ _midnight = datetime.combine(date.min, datetime.min.time()).time()
 
 
 def _decimal(value: float, scale: int) -> Decimal | None:
-    """The shortest decimal that the float is written as; None where it has more digits."""
+    """The shortest decimal for the float as printed; None if it has more digits."""
     if isnan(value) or value in (float("inf"), float("-inf")):
         return None
     exact = Decimal(repr(value))

@@ -23,11 +23,12 @@ class Interpreter:
     :param db: a `SparkDatabase`, a `MemoryDatabase`, or anything else that can measure a plan.
     :param target_date: the date of the data.
     :param fail_on: failures of this severity or a worse one block.
-    :param allow_empty: leaves out the implicit assertions that the datasets have rows.
-    :param require_history: the outcome is broken where an assertion of `fail_on` or worse lacks
-        data of other dates; without it, warned.
+    :param allow_empty: drops the implicit assertions that the datasets have rows.
+    :param require_history: the outcome is broken if an assertion of `fail_on` or worse lacks data
+        of other dates; by default, it is warned.
     :param skip_dates: dates without data, for lagged metrics.
-    :param now: the time from which ages such as `freshness` are measured; by default the clock's.
+    :param now: the time from which ages such as `freshness` are measured; by default the current
+        time.
     """
 
     @with_keywords_of(RunKeywords)
@@ -54,7 +55,7 @@ class Interpreter:
     def run_string(self, text: str, *, folder: str | os.PathLike[str] | None = None) -> Results:
         """The results of a suite given as text.
 
-        :param folder: where its imports are looked for; without it, a text cannot import.
+        :param folder: where its imports are searched; without it, a text cannot import.
         :raises SourceError: the suite has errors.
         """
         return self._run(Suite.from_string(text, folder=folder))

@@ -1,4 +1,4 @@
-"""The calls of the language as methods, made from the tables of metrics and functions."""
+"""The calls of the language as methods, generated from the tables of metrics and functions."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from dqx_airflow.metrics.registry import ArgumentKind, Metric, Scan
 class MetricProvider:
     """The metrics and functions of the language: `mp.average("price", lag=1)`.
 
-    Columns and datasets are texts, as are the texts of `count_values` and `in_set`; several columns
-    are a list. A filter is a predicate of DQL: `mp.average("price", where="paid == true")`. A name
-    that the language does not know is reported when the suite is checked.
+    Columns and datasets are strings, as are those in `count_values` and `in_set`; several columns
+    are a list. A filter is a predicate of DQL: `mp.average("price", where="paid == true")`. Unknown
+    names are reported when the suite is checked.
     """
 
     def __getattr__(self, name: str) -> Callable[..., MetricExpression]:
@@ -43,9 +43,9 @@ class MetricProvider:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a call is written: what its arguments are, of which the last may be repeated.
+    """The form of a call: the kinds of its arguments, of which the last may be repeated.
 
-    A kind of None is an expression over metrics.
+    The kind None is an expression over metrics.
     """
 
     arguments: tuple[tuple[str, ArgumentKind | None], ...]
@@ -54,7 +54,7 @@ class _Form:
     repeats: bool = False
 
     def kind(self, index: int) -> ArgumentKind | None:
-        """The kind of an argument, also where there is one too many."""
+        """The kind of an argument, also if there is one too many."""
         if not self.arguments:
             return None
         return self.arguments[min(index, len(self.arguments) - 1)][1]
@@ -125,7 +125,7 @@ _UNKNOWN = _Form((("column", ArgumentKind.COLUMN),), "")
 
 
 def _called(name: str, *arguments: object, **parameters: object) -> MetricExpression:
-    """The call of the language that a call in Python stands for."""
+    """The call of the language for a call in Python."""
     place = caller_place()
     form = _FORMS.get(name, _UNKNOWN)
     return MetricExpression(

@@ -1,4 +1,4 @@
-"""What a run in Python returns: the report of a gate, under the names of the Python API."""
+"""The result of a run in Python: the report of a gate, with the names of the Python API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Result(Verdict):
     """A verdict, for `f"{result.check}/{result.assertion}: {result.status}"`.
 
     Its parts are also found by name, as in `result["passed"]`. `costs` are those of its `@cost`.
-    `ground_truth` is what a person said: whether there was a real issue; None where nobody did.
+    `ground_truth` is the label: whether there was a real issue; None without a label.
     """
 
     costs: Cost = DEFAULT_COST
@@ -35,18 +35,17 @@ class Result(Verdict):
         return getattr(self, name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The part of a name, `default` where there is none."""
+        """The part with a name, `default` if there is none."""
         return getattr(self, name, default)
 
     @property
     def cost(self) -> dict[str, float]:
-        """What it costs to be wrong: `{"false_positive": 1.0, "false_negative": 10.0}`."""
+        """The costs of errors: `{"false_positive": 1.0, "false_negative": 10.0}`."""
         return asdict(self.costs)
 
     @property
     def is_fp(self) -> bool | None:
-        """True where a person said that this failure was a false alarm; None where nobody said
-        anything."""
+        """True if this failure is labelled as a false alarm; None without a label."""
         if self.ground_truth is None:
             return None
         return self.status is Status.FAILED and not self.ground_truth
@@ -63,15 +62,15 @@ class Result(Verdict):
 
     @property
     def passed(self) -> bool:
-        """True where the assertion holds: False for skipped ones and errors, too."""
+        """True if the assertion holds: False also for skipped ones and errors."""
         return self.status is Status.PASSED
 
     @property
     def metric_value(self) -> int | Decimal | float | str | None:
-        """The value before profiles scaled it; what was compared is `scaled_value`.
+        """The value before profiles scaled it; the compared value is `scaled_value`.
 
-        A decimal is a `Decimal`, a quotient without an end the nearest float; `value` has both as
-        an exact `Fraction`.
+        A decimal is a `Decimal`, an infinite quotient the nearest float; `value` has both as an
+        exact `Fraction`.
         """
         value = self.value
         if not isinstance(value, Fraction):
@@ -80,7 +79,7 @@ class Result(Verdict):
 
 
 class SuiteFailed(AssertionError):  # noqa: N818 (it reads as what happened, in a test)
-    """A suite did not pass. `results` are its results; as text it is the report of a gate."""
+    """A suite did not pass. `results` are its results; its text is the report of a gate."""
 
     def __init__(self, results: Results) -> None:
         super().__init__(f"\n{results}")
@@ -89,11 +88,11 @@ class SuiteFailed(AssertionError):  # noqa: N818 (it reads as what happened, in 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The results of a suite in its order, those of the implicit assertions first.
+    """The results of a suite in its order, after those of the implicit assertions.
 
-    `report` is the whole as a value with a JSON form; `warnings` are what was said about the suite
-    before it ran. `costs` are those of the verdicts, in their order; `labels` what people said, by
-    check and name. As text it is what a gate prints.
+    `report` is the complete report as a value with a JSON form; `warnings` are the diagnostics of
+    the suite. `costs` are those of the verdicts, in order; `labels` are by check and name. Its text
+    is the output of a gate.
     """
 
     report: GateReport
@@ -116,12 +115,12 @@ class Results:
 
     @property
     def outcome(self) -> Outcome:
-        """What a gate would do: pass, warn, block, or break."""
+        """The outcome of a gate: passed, warned, blocked, or broken."""
         return self.report.outcome
 
     @property
     def datasets(self) -> tuple[DatasetSnapshot, ...]:
-        """The data that was checked: where, which version, how many rows."""
+        """The checked data: location, version, number of rows."""
         return self.report.datasets
 
     def __iter__(self) -> Iterator[Result]:
@@ -134,13 +133,13 @@ class Results:
         return draw_report(self.report)
 
     def _repr_html_(self) -> str:
-        """The results as a notebook shows them."""
+        """The results as displayed in a notebook."""
         return html_of(self.report)
 
     def raise_for_failures(self, *, allow_warnings: bool = True) -> Results:
-        """These results, where a gate would let the task go on.
+        """These results, if a gate would let the task continue.
 
-        :param allow_warnings: lets `warned` pass: failures below `fail_on`, or too little history.
+        :param allow_warnings: accepts `warned`: failures below `fail_on`, or missing history.
         :raises SuiteFailed: the outcome is another one; its text is the report.
         """
         passes = {Outcome.PASSED, Outcome.WARNED} if allow_warnings else {Outcome.PASSED}

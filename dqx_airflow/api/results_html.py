@@ -1,4 +1,4 @@
-"""The report of a gate as HTML for a notebook: no script, no style sheet of its own."""
+"""The report of a gate as HTML for a notebook: without scripts and style sheets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADS = ("status", "severity", "check", "assertion", "value", "expected")
 
 
 def html_of(report: GateReport) -> str:
-    """A table of the assertions, those that did not pass first, and the report below it."""
+    """A table of the assertions, first those that did not pass, and the report below it."""
     verdicts = sorted(report.verdicts, key=lambda one: one.status is Status.PASSED)
     rows = "".join(map(_row, verdicts))
     heads = "".join(f"<th style='text-align:left'>{head}</th>" for head in _HEADS)

@@ -1,4 +1,4 @@
-"""Runs a checked suite over a database, in this process: the way of a gate, without its traces."""
+"""Runs a checked suite over a database, in this process: like a gate, but leaving no traces."""
 
 from __future__ import annotations
 
@@ -48,11 +48,12 @@ def run(
 ) -> Results:
     """Plans, measures and judges a suite without errors.
 
-    :param now: the time from which ages such as `freshness` are measured; by default the clock's.
-    :param selection: the assertions that are run; by default all of them.
-    :param contract: the contract that the suite is compiled from.
-    :raises SourceError: the suite asks for a dataset or for dates that the database has not.
-    :raises RequestError: an argument makes no sense, or it selects what is not there.
+    :param now: the time from which ages such as `freshness` are measured; by default the current
+        time.
+    :param selection: the assertions to run; by default all of them.
+    :param contract: the contract that the suite was compiled from.
+    :raises SourceError: the suite requires a dataset or dates that the database does not have.
+    :raises RequestError: an argument is invalid, or it selects something that does not exist.
     """
     _require_zone(now)
     plan = plan_of(checked, db, on, options, selection=selection, contract=contract)
@@ -82,7 +83,7 @@ def run_dates(
 
 @dataclass(frozen=True, slots=True)
 class DatedSuite:
-    """A checked suite for a date, and the contract that it is compiled from if there is one."""
+    """A checked suite for a date, and the contract that it was compiled from, if any."""
 
     checked: Checked
     contract: EnforcedContract | None = None
@@ -122,7 +123,7 @@ def run_each(
 def dates_of(given: str | Iterable[date]) -> tuple[date, ...]:
     """The dates of a list, or of a range as text: `2026-01-01..2026-03-31`.
 
-    :raises RequestError: these are no dates.
+    :raises RequestError: these are not dates.
     """
     if isinstance(given, str):
         return dates_of_range(given, _day_in)
@@ -191,10 +192,10 @@ def plan_of(
     selection: Selection | None = None,
     contract: EnforcedContract | None = None,
 ) -> Plan:
-    """The plan of a suite without errors; arguments as of `run`.
+    """The plan of a suite without errors; arguments as for `run`.
 
-    :raises SourceError: the suite asks for a dataset or for dates that the database has not.
-    :raises RequestError: the date is none, or it selects what is not there.
+    :raises SourceError: the suite requires a dataset or dates that the database does not have.
+    :raises RequestError: the date is invalid, or it selects something that does not exist.
     """
     if not isinstance(on, date):
         hint = "write date(2024, 12, 25)"
@@ -225,7 +226,7 @@ def plan_of(
 
 
 def raise_errors(errors: tuple[Diagnostic, ...], checked: Checked) -> None:
-    """Raises where there are errors; the message is their drawing.
+    """Raises if there are errors; the message is their drawing.
 
     :raises SourceError: there is an error.
     """

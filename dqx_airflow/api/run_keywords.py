@@ -17,7 +17,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class RunKeywords(TypedDict, total=False):
-    """What `RunOptions` has, as it may be given: `fail_on` also as `"P1"`, dates in any order."""
+    """The fields of `RunOptions` in their accepted forms: `fail_on` also as `"P1"`, dates in any
+    order."""
 
     fail_on: Severity | str
     allow_empty: bool
@@ -26,7 +27,7 @@ class RunKeywords(TypedDict, total=False):
 
 
 class SelectionKeywords(TypedDict, total=False):
-    """What `Selection` has, as `selection_of` takes it."""
+    """The fields of `Selection`, in the forms accepted by `selection_of`."""
 
     only: Words
     tags: Words
@@ -36,13 +37,13 @@ class SelectionKeywords(TypedDict, total=False):
 
 
 class SelectedRunKeywords(RunKeywords, SelectionKeywords, total=False):
-    """The keywords of a run that may be one of some assertions alone."""
+    """The keywords of a run with an optional selection."""
 
 
 def options_of(given: RunKeywords) -> RunOptions:
-    """The options that are given, the others by default; a selection is left aside.
+    """The given options, with defaults for the others; a selection is ignored.
 
-    :raises RequestError: a value makes no sense.
+    :raises RequestError: a value is invalid.
     :raises TypeError: there is no such option.
     """
     selecting = SelectionKeywords.__annotations__
@@ -55,9 +56,9 @@ def options_of(given: RunKeywords) -> RunOptions:
 
 
 def selection_in(given: SelectionKeywords) -> Selection | None:
-    """The selection that is given; None where all is selected.
+    """The given selection; None if everything is selected.
 
-    :raises RequestError: a value makes no sense.
+    :raises RequestError: a value is invalid.
     """
     selecting = SelectionKeywords.__annotations__
     keywords: dict[str, Any] = {name: it for name, it in given.items() if name in selecting}
@@ -65,7 +66,8 @@ def selection_in(given: SelectionKeywords) -> Selection | None:
 
 
 def with_keywords_of(keywords: type) -> Callable[[Function], Function]:
-    """The function, its `**options` shown as keywords of their own: in `help` and in notebooks."""
+    """The function, with its `**options` displayed as separate keywords: in `help` and in
+    notebooks."""
     defaults = {field.name: field.default for field in fields(RunOptions)}
 
     def shown(function: Function) -> Function:

@@ -1,4 +1,4 @@
-"""The past of a gate as a database: suites are judged by the metric values that it stored."""
+"""The past of a gate as a database: suites are judged by stored metric values."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class StoredDatabase:
     """The metric values that gates stored: `Suite.run(db=StoredDatabase("results"), date=day)`
-    judges a day of the past again, without Spark.
+    judges a past day again, without Spark.
 
-    A date of which the gate left no results raises `UpstreamFailure`: it never ran.
+    A date without results of the gate raises `UpstreamFailure`: it never ran.
 
-    :param root: where the results are: a path or a URI.
-    :param gate: the gate, where several run the suite.
+    :param root: the location of the results: a path or a URI.
+    :param gate: the gate, if several run the suite.
     """
 
     root: str
     gate: str | None = None
-    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+    storage_options: Mapping[str, str] | None = field(
+        default=None, repr=False
+    )  # may contain secrets
     _days: dict[tuple[str, date], PastDay] = field(default_factory=dict, repr=False)
     _datasets: tuple[DatasetRef, ...] | None = field(default=None, repr=False)
 
@@ -45,7 +47,7 @@ class StoredDatabase:
         return self._datasets
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
-        """What is stored about the requests of the plan.
+        """The stored results of the requests of the plan.
 
         :raises UpstreamFailure: the gate left no results of the date.
         """
@@ -60,9 +62,9 @@ class StoredDatabase:
         return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
 
     def day(self, suite: str, on: date) -> PastDay:
-        """What is known of a day: values, verdicts, labels, and when the gate ran.
+        """The facts about a day: values, verdicts, labels, and when the gate ran.
 
-        :param suite: the name of the suite, as its file says it.
+        :param suite: the name of the suite, as in its file.
         :raises UpstreamFailure: the gate left no results of the date.
         """
         if (suite, on) not in self._days:
@@ -83,8 +85,8 @@ class StoredDatabase:
         of the last run for each gate and date, with `date`, `assertion_name`, `passed`, `status`,
         `check`, `gate`, `suite`, `severity` and `value`.
 
-        :param days: stands for `{days}` in the text.
-        :raises StoreError: the store cannot be read, or the SQL makes no sense.
+        :param days: the value of `{days}` in the text.
+        :raises StoreError: the store cannot be read, or the SQL is invalid.
         """
         from dqx_airflow.results.past import query_results
 

@@ -1,4 +1,4 @@
-"""A suite of DQL text as a Python object: to look at, to tune, and to run."""
+"""A suite of DQL text as a Python object: to inspect, to tune, and to run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TEXT_NAME = "<text>"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of a suite: its assertions are names, or what they claim where they have none."""
+    """A check of a suite: its assertions are names, or claims if they have none."""
 
     name: str
     datasets: tuple[str, ...]
@@ -60,7 +60,8 @@ class Profile:
     _factors: tuple[tuple[str, Fraction], ...]
 
     def get_multipliers(self) -> dict[str, float]:
-        """By what the profile multiplies metrics, by selector: `{'tag "volume"': 2.0}`."""
+        """The factors by which the profile multiplies metrics, by selector: `{'tag "volume"':
+        2.0}`."""
         combined: dict[str, Fraction] = {}
         for selector, factor in self._factors:
             combined[selector] = combined.get(selector, Fraction(1)) * factor
@@ -68,14 +69,14 @@ class Profile:
 
 
 class Suite:
-    """A suite without errors, its imports read and its macros expanded.
+    """A suite without errors, with its imports read and its macros expanded.
 
-    Tunable constants can be set within their bounds, for the runs to come; `save` writes them into
-    the file.
+    Tunable constants can be set within their bounds, for later runs; `save` writes them into the
+    file.
     """
 
     def __init__(self, checked: Checked, file: SuiteFile | None = None) -> None:
-        """:param file: where it was read; a suite of a text has none."""
+        """:param file: where it was read; a suite from a text has none."""
         if checked.suite is None:
             raise RequestError("this is not a suite", "call Suite.load(path) or Suite.from_string")
         self._file = file
@@ -92,10 +93,9 @@ class Suite:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Suite:
-        """The suite of a file.
+        """The suite in a file.
 
-        Its imports are looked for beside it and in the folders of the environment variable
-        DQL_PATH.
+        Its imports are searched next to it and in the folders of the environment variable DQL_PATH.
 
         :raises SourceError: there is no such file, or the suite has errors.
         """
@@ -104,9 +104,9 @@ class Suite:
 
     @classmethod
     def from_string(cls, text: str, *, folder: str | os.PathLike[str] | None = None) -> Suite:
-        """The suite of a text.
+        """The suite in a text.
 
-        :param folder: where its imports are looked for; without it, a text cannot import.
+        :param folder: where its imports are searched; without it, a text cannot import.
         :raises SourceError: the suite has errors.
         """
         read = no_imports if folder is None else _reader(_TEXT_NAME, Path(folder) / _TEXT_NAME)
@@ -136,7 +136,7 @@ class Suite:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What is odd about the suite, but no error."""
+        """The warnings about the suite."""
         return self._checked.diagnostics
 
     def get_profiles(self) -> tuple[Profile, ...]:
@@ -144,7 +144,7 @@ class Suite:
         return tuple(map(_profile, self._suite.profiles))
 
     def get_active_profiles(self, on: date) -> tuple[Profile, ...]:
-        """The profiles whose period holds the date, in the order of the suite."""
+        """The profiles whose period contains the date, in the order of the suite."""
         return tuple(map(_profile, active_profiles(self._suite, on)))
 
     def is_profile_active(self, name: str, on: date) -> bool:
@@ -156,8 +156,8 @@ class Suite:
         return any(profile.name == name for profile in self.get_active_profiles(on))
 
     def get_tunable_params(self) -> tuple[TunableNumber, ...]:
-        """The tunable constants of the suite's own file, as they are now: setting one of these
-        changes nothing, `set_param` does."""
+        """The tunable constants of the suite's own file, with their current values: setting one of
+        these copies changes nothing, `set_param` does."""
         return self._tunables.copies()
 
     def get_param(self, name: str) -> float:
@@ -167,14 +167,14 @@ class Suite:
     def set_param(
         self, name: str, value: float, *, agent: str = DEFAULT_AGENT, reason: str | None = None
     ) -> None:
-        """Sets a tunable for the runs to come, and for `save`.
+        """Sets a tunable for later runs, and for `save`.
 
-        :param agent: who sets it: `human`, or the name of an algorithm, which cannot make a
-            required assertion weaker than it is in the file.
+        :param agent: who sets it: `human`, or the name of an algorithm, which cannot weaken a
+            required assertion below its state in the file.
         :param reason: why; it goes into the history.
-        :raises ChangeRefusedError: there is no such tunable, the value lies outside of its bounds,
-            or the agent may not set it; `diagnostics` tell why.
-        :raises RequestError: the value is no number of the kind of the tunable.
+        :raises ChangeRefusedError: there is no such tunable, the value is outside of its bounds, or
+            the agent must not set it; `diagnostics` say why.
+        :raises RequestError: the value is not a number of the tunable's kind.
         """
         if name in self._tunables:
             value = self._tunables[name].number(value)
@@ -183,14 +183,14 @@ class Suite:
         others = {one.param: one.value for one in self._set.values() if one.agent != agent}
         judgement = judge_values(with_values(self._suite, others), {**own, name: value}, agent)
         refuse(judgement.refusals, self._checked.sources)
-        tunable: Any = self._tunables[name]  # which kind of number it takes, it says itself
+        tunable: Any = self._tunables[name]  # the tunable itself defines its kind of number
         timestamp = datetime.now(timezone.utc)
         self._changes.append(TunableChange(timestamp, name, tunable.value, value, agent, reason))
         tunable.value = value
         self._set[name] = change
 
     def get_param_history(self, name: str) -> tuple[TunableChange, ...]:
-        """The changes of a tunable, oldest first: those of the history file, and those since.
+        """The changes of a tunable, oldest first: those in the history file, and later ones.
 
         :raises RequestError: there is no such tunable.
         """
@@ -199,13 +199,13 @@ class Suite:
         return (*stored, *(one for one in self._changes if one.param == name))
 
     def save(self) -> Saved:
-        """Writes the values that were set into the file: they change, every other byte stays.
+        """Writes the values that were set into the file: every other byte stays.
 
-        The history beside the file gets an entry for each, unless one was logged meanwhile. What an
-        algorithm changed of an assertion marked `@human_review` is not written: it waits in the
+        The history next to the file gets an entry for each, unless one was logged meanwhile. An
+        algorithm's change of an assertion marked `@human_review` is not written: it waits in the
         history for `dql review`.
 
-        :raises ChangeRefusedError: the file has changed since, and a value does not fit any more.
+        :raises ChangeRefusedError: the file has changed since, and a value is no longer allowed.
         :raises SourceError: the file has errors by now.
         :raises RequestError: the suite has no file, or the file cannot be written.
         """
@@ -298,14 +298,14 @@ class Suite:
     ) -> Plan:
         """What `run` would measure and decide; arguments as there.
 
-        :raises SourceError: the suite asks for a dataset or for dates that the database has not.
+        :raises SourceError: the suite requires a dataset or dates that the database does not have.
         """
         checked = replace(self._checked, suite=self._tuned())
         options = RunOptions(allow_empty=allow_empty)
         return plan_of(checked, db, date, options, selection=selection_of(**selected))
 
     def _tuned(self) -> nodes.Suite:
-        """The suite with the values that were set; constants computed from them follow."""
+        """The suite with the values that were set, and constants computed from them."""
         return with_values(self._suite, {one.param: one.value for one in self._set.values()})
 
 

@@ -1,4 +1,4 @@
-"""Reads what a gate let through, and exactly that, whatever was written since."""
+"""Reads exactly what a gate let through, whatever was written since."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def read_validated(
     spark: SparkSession, report: GateReport | Mapping[str, Any] | str, dataset: str
 ) -> DataFrame:
-    """The rows of a dataset that a gate let through, in the very version: where they were promoted
-    to, else where they were read.
+    """The rows of a dataset that a gate let through, in exactly that version: where they were
+    promoted to, or else where they were read from.
 
-    :param report: a report; or the summary of one that a gate leaves in XCom under `dqx_report`,
-        also as JSON, for the arguments of a job.
+    :param report: a report; or the summary of one in XCom under `dqx_report`, also as JSON, for the
+        arguments of a job.
     :raises RequestError: the gate let nothing through, or no version of the dataset is known.
     :raises DatasetError: the version cannot be read any more.
     """

@@ -1,4 +1,4 @@
-"""Suites written in Python: functions that assert, gathered into the tree of a DQL suite."""
+"""Suites written in Python: functions with assertions, collected into the tree of a DQL suite."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CheckFunction: TypeAlias = Callable[[MetricProvider, Context], None]
 
 @dataclass(frozen=True, slots=True)
 class PythonCheck:
-    """A function that asserts, with the name and the datasets of its check.
+    """A function with assertions, and the name and the datasets of its check.
 
     Without `datasets` it is about those of the suite's database, with `where` about some rows.
     """
@@ -56,12 +56,12 @@ class PythonCheck:
 def check(
     *, name: str, datasets: str | Iterable[str] = (), where: str | None = None
 ) -> Callable[[CheckFunction], PythonCheck]:
-    """Makes a check of a function of a `MetricProvider` and a `Context`.
+    """Makes a check from a function of a `MetricProvider` and a `Context`.
 
     :param name: the name of the check in results.
-    :param datasets: what it is about; by default all datasets of the suite's database.
-    :param where: the rows that it is about, as a predicate of DQL: `'status == "paid"'`.
-    :raises RequestError: `where` is no predicate.
+    :param datasets: its datasets; by default all datasets of the suite's database.
+    :param where: selects its rows by a predicate of DQL: `'status == "paid"'`.
+    :raises RequestError: `where` is not a valid predicate.
     """
     place = caller_place()
     names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
@@ -70,14 +70,14 @@ def check(
 
 
 class VerificationSuite:
-    """A suite of check functions, which runs as the DQL suite that it is the same as.
+    """A suite of check functions, which runs as the equivalent DQL suite.
 
     :param checks: functions under `@check`.
     :param db: the data.
     :param name: the name of the suite in results.
-    :param tunables: values to tune. In a condition, the tunable itself shows its name in results,
-        its `.value` is a number like any other.
-    :param availability_threshold: the share of the dates of a lagged metric that need to have data.
+    :param tunables: values to tune. In a condition, the tunable itself displays its name in
+        results, its `.value` is a number like any other.
+    :param availability_threshold: the required share of dates with data for a lagged metric.
     :param profiles: profiles in DQL.
     """
 
@@ -105,7 +105,7 @@ class VerificationSuite:
         self._changes: list[TunableChange] = []
 
     def get_tunable_params(self) -> tuple[Tunable[Any], ...]:
-        """The tunables, in the order in which they were given."""
+        """The tunables, in the given order."""
         return tuple(self._tunables)
 
     def get_param(self, name: str) -> Any:
@@ -115,13 +115,13 @@ class VerificationSuite:
     def set_param(
         self, name: str, value: Any, *, agent: str = DEFAULT_AGENT, reason: str | None = None
     ) -> None:
-        """Sets a tunable for the runs to come.
+        """Sets a tunable for later runs.
 
-        :param agent: who sets it: `human`, or the name of an algorithm, which cannot make a
-            required assertion weaker than people left it.
+        :param agent: who sets it: `human`, or the name of an algorithm, which cannot weaken a
+            required assertion.
         :param reason: why.
-        :raises ChangeRefusedError: the agent may not set it.
-        :raises RequestError: there is no such tunable, or the value lies outside of its bounds.
+        :raises ChangeRefusedError: the agent must not set it.
+        :raises RequestError: there is no such tunable, or the value is outside of its bounds.
         """
         tunable = self._tunables[name]
         before = tunable.value
@@ -146,7 +146,7 @@ class VerificationSuite:
         return tuple(one for one in self._changes if one.param == name)
 
     def _require_allowed(self, agent: str) -> None:
-        """:raises ChangeRefusedError: a required assertion is weaker than people left it."""
+        """:raises ChangeRefusedError: a required assertion would be weakened."""
         after, values = self._checked(), {one.name: one.value for one in self._tunables}
         try:
             for name, value in self._of_people.items():
@@ -206,27 +206,27 @@ class VerificationSuite:
     def plan(self, date: date, *, allow_empty: bool = False) -> Plan:
         """What `run` would measure and decide.
 
-        :raises SourceError: what the checks assert has errors.
+        :raises SourceError: the check functions assert something invalid.
         """
         return plan_of(self._checked(), self.db, date, RunOptions(allow_empty=allow_empty))
 
     def to_dql(self) -> str:
-        """The same suite as DQL text.
+        """The equivalent suite as DQL text.
 
-        :raises SourceError: what the checks assert has errors.
+        :raises SourceError: the check functions assert something invalid.
         """
         suite = self._checked().suite
         assert suite is not None
         return show_suite(suite)
 
     def _checked(self) -> Checked:
-        """The suite that the check functions make now, without errors.
+        """The suite that the check functions create now, without errors.
 
         :raises SourceError: there are errors.
         """
         diagnostics: list[Diagnostic] = []
         suite = self._suite(diagnostics)
-        # What a check uses by its value leaves no trace.
+        # A value used by a check leaves no trace.
         diagnostics += check_suite(suite, used={tunable.name for tunable in self._tunables})
         files = dict.fromkeys(span.file for span in _spans(suite, diagnostics))
         order = {file: number for number, file in enumerate(files)}
@@ -268,7 +268,7 @@ class VerificationSuite:
 
 
 def _spans(suite: nodes.Suite, diagnostics: Iterable[Diagnostic]) -> Iterator[Span]:
-    """The places of a suite and of what was found in it; its checks may stand in several files."""
+    """The positions of a suite and of its findings; its checks may be in several files."""
     yield suite.span
     for made in suite.checks:
         yield made.span

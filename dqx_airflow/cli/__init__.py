@@ -1,1 +1,1 @@
-"""The `dql` command. One module a verb group; each imports what it needs when it is called."""
+"""The `dql` command. One module for each verb group, whose imports are deferred to the call."""

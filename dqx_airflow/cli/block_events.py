@@ -1,4 +1,4 @@
-"""Sends the OpenLineage events of blocks and their contracts, and says where none could go."""
+"""Sends the OpenLineage events of blocks and their contracts, and reports unsent ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block files of a command line, each held against the manifest that counts for it."""
+"""The block files of a command line, each checked against its manifest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dqx_airflow.values import SourceFile
 
 @dataclass(frozen=True, slots=True)
 class CheckedFiles:
-    """What there is to say about block files and their manifests, the texts of the latter, and the
+    """The diagnostics of block files and their manifests, the texts of the latter, and the
     certified blocks with their contracts."""
 
     diagnostics: tuple[Diagnostic, ...]
@@ -32,7 +32,7 @@ class CheckedFiles:
 def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | None) -> CheckedFiles:
     """Checks block files.
 
-    :param given: the manifest that counts for all; by default the nearest to each file.
+    :param given: the manifest for all of them; by default the nearest to each file.
     """
     diagnostics: list[Diagnostic] = []
     sources: dict[str, str] = {}
@@ -62,5 +62,5 @@ def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | No
 
 
 def _shown(path: Path) -> str:
-    """A path from where the user stands, if it lies below."""
+    """A path relative to the working directory, if it is below."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

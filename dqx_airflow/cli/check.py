@@ -1,4 +1,4 @@
-"""`dql check`: what is wrong with suites and blocks, without running them."""
+"""`dql check`: finds mistakes in suites and blocks, without running them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXIT_ERRORS = 2
 
 
 class DiagnosticFormat(str, Enum):
-    """How the diagnostics are written."""
+    """The output format of diagnostics."""
 
     TEXT = "text"
     JSON = "json"
@@ -65,7 +65,7 @@ def check(
     files, missing = suite_files(paths)
     for path in missing:
         typer.echo(f"error: no .dql file found at {path}", err=True)
-    diagnostics: dict[Diagnostic, None] = {}  # a library that two suites import is checked twice
+    diagnostics: dict[Diagnostic, None] = {}  # a library imported by two suites is checked twice
     sources: dict[str, str] = {}
     block_files: list[tuple[Path, SourceFile]] = []
     bindings: tuple[Binding, ...] = ()
@@ -79,7 +79,7 @@ def check(
             block_files.append((file, source))
             sources[source.name] = source.text
             continue
-        # A path of this file is read as one from where the user stands, and from DQL_PATH.
+        # A path in this file is also tried relative to the working directory, and to DQL_PATH.
         reader = FileReader(source.name, file, Path.cwd(), search_path(os.environ))
         checked = check_source(source, reader)
         diagnostics |= dict.fromkeys(checked.diagnostics)
@@ -111,7 +111,7 @@ def check(
 def written(
     diagnostics: Sequence[Diagnostic], sources: Mapping[str, str], format: DiagnosticFormat
 ) -> str:
-    """The findings in a format; empty where people have nothing to read."""
+    """The findings in a format; empty if there is nothing to display."""
     match format:
         case DiagnosticFormat.JSON:
             from dqx_airflow.diagnostics.as_json import json_list
@@ -133,5 +133,5 @@ def written(
 
 
 def counted(number: int, thing: str) -> str:
-    """A number of things as people write it: `no errors`, `1 error`, `1,500 errors`."""
+    """A number of things in words: `no errors`, `1 error`, `1,500 errors`."""
     return f"{f'{number:,}' if number else 'no'} {thing}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""`dql doctor`: is this machine fit to run gates, and what to do where it is not."""
+"""`dql doctor`: whether this machine can run gates, and how to fix it if not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def doctor(
 
     from dqx_airflow.cli.doctor_checks.finding import FindingLevel, examine
 
-    # What the checked parts log is in the findings; here it would stand in between.
+    # Logs of the checked parts are in the findings; here they would interrupt the output.
     logging.getLogger().addHandler(logging.NullHandler())
     checks = all_checks(connection, results_root, os.environ)
     if format is TextOrJson.JSON:
@@ -46,7 +46,7 @@ def doctor(
     else:
         from rich.console import Console
 
-        # Progress is for eyes: with a pipe on either side there are none.
+        # Progress is for terminals: with a pipe on either side there are none.
         progress = Console(stderr=True)
         if progress.is_terminal and sys.stdout.isatty():
             with progress.status("Checking Python, Spark, Java and Airflow"):
@@ -61,7 +61,7 @@ def doctor(
 def all_checks(
     connection: str, results_root: str | None, env: Mapping[str, str]
 ) -> dict[str, Check]:
-    """The checks in the order in which they are shown: what others need comes first."""
+    """The checks in the order of their display: prerequisites come first."""
     from functools import partial
 
     from dqx_airflow.cli.doctor_checks import airflow, packages, services, spark
@@ -83,7 +83,7 @@ def all_checks(
 
 
 def as_json(findings: tuple[Finding, ...]) -> str:
-    """An object whose list `findings` holds an object for each, with the keys of `Finding`."""
+    """An object whose list `findings` contains an object for each, with the keys of `Finding`."""
     import json
     from dataclasses import asdict
 
@@ -91,7 +91,7 @@ def as_json(findings: tuple[Finding, ...]) -> str:
 
 
 def print_findings(findings: tuple[Finding, ...]) -> None:
-    """Prints a line for each finding, and one below it where something is to be done."""
+    """Prints a line for each finding, and one below it with the fix if there is one."""
     from rich.console import Console
     from rich.text import Text
 
@@ -125,5 +125,5 @@ def _counted(number: int, what: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text from outside on one line, without what a terminal would obey."""
+    """External text on one line, without control characters for a terminal."""
     return "".join(sign if sign.isprintable() else " " for sign in text)

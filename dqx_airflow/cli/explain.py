@@ -1,4 +1,4 @@
-"""`dql explain`: what becomes of a suite on its way to the scan, or what a code means."""
+"""`dql explain`: the processing of a suite before the scan, or the meaning of a code."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def explain(
 
 
 def _explain_code(code: str, format: TextOrJson) -> None:
-    """Prints the page of a code: drawn in a terminal, else as it is written."""
+    """Prints the page of a code: rendered in a terminal, otherwise as Markdown."""
     from dqx_airflow.diagnostics.codes import CODES
     from dqx_airflow.diagnostics.nearest import did_you_mean
     from dqx_airflow.diagnostics.pages import page
@@ -123,7 +123,7 @@ def _explain_code(code: str, format: TextOrJson) -> None:
         from rich.console import Console
         from rich.markdown import Markdown
 
-        # The terminal's own colours: readable on a light background and on a dark one.
+        # The terminal's own colors: readable on light and dark backgrounds.
         Console().print(Markdown(page(code), code_theme="ansi_dark"))
     else:
         typer.echo(page(code).rstrip())
@@ -157,7 +157,7 @@ def _shown(
         return _json(file) if format is TextOrJson.JSON else _outline(file)
     assert checked.suite is not None
     if stage is SuiteStage.SUITE:
-        # What an alias names has been put in its place.
+        # Imported names have been resolved.
         own = tuple(item for item in checked.suite.constants if "." not in item.name.text)
         suite = replace(checked.suite, constants=own)
         return _json(suite) if format is TextOrJson.JSON else show_suite(suite).rstrip()
@@ -171,7 +171,7 @@ def _plan(
     format: TextOrJson,
     selection: Selection | None,
 ) -> str:
-    """:raises RequestError: nothing is selected, or what is not there."""
+    """:raises RequestError: nothing is selected, or something that does not exist."""
     from dqx_airflow.plan.describe import describe_plan
     from dqx_airflow.plan.resolve import resolve
     from dqx_airflow.plan.selection import assumed, choose
@@ -196,7 +196,7 @@ def _json(value: object) -> str:
 
 
 def _outline(node: object, depth: int = 0) -> str:
-    """The tree as an outline: a line for each node, its plain values behind its name."""
+    """The tree as an outline: a line for each node, followed by its plain values."""
     from dataclasses import fields, is_dataclass
 
     from dqx_airflow.values import Span

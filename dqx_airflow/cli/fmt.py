@@ -50,7 +50,7 @@ def fmt(
     counts = Counter[str]()
     is_dry = check or diff
     done = "would be reformatted" if is_dry else "reformatted"
-    # A diff, or the text that came in, has standard output for itself.
+    # A diff, or formatted standard input, has standard output to itself.
     aside = diff or _STDIN in paths
     for path in files:
         outcome = "not formatted"
@@ -72,7 +72,7 @@ def fmt(
 
 
 def _format(path: Path, *, is_dry: bool, shows_diff: bool) -> bool:
-    """Format one file; True where that changes it."""
+    """Formats one file; True if that changes it."""
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.formatting.formatter import format_source
     from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
@@ -94,7 +94,7 @@ def _format(path: Path, *, is_dry: bool, shows_diff: bool) -> bool:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Put a whole new file in the place of an old one, with its mode; readers see one of both."""
+    """Replaces a file atomically, keeping its mode."""
     if not os.access(path, os.W_OK):
         raise PermissionError("it is write-protected")
     descriptor, temporary = tempfile.mkstemp(
@@ -111,7 +111,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _difference(name: str, before: str, after: str) -> str:
-    """A unified diff as `patch` reads it."""
+    """A unified diff in the format of `patch`."""
     lines = unified_diff(_lines(before), _lines(after), name, f"{name} (formatted)")
     without_end = "\n\\ No newline at end of file\n"
     return "".join(line if line.endswith("\n") else line + without_end for line in lines)

@@ -1,4 +1,4 @@
-"""The formats in which several commands write their answers."""
+"""Output formats shared by several commands."""
 
 from __future__ import annotations
 

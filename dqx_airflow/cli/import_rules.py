@@ -20,7 +20,7 @@ EXIT_LEFT, EXIT_WRONG = 1, 2
 
 
 class FailOnUntranslated(str, Enum):
-    """What ends the command with exit code 1."""
+    """The rules for which the command ends with exit code 1."""
 
     NOT_TRANSLATED = "not-translated"
     DIFFERENT = "different"
@@ -125,7 +125,7 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _print_table(rules: Sequence[ImportedRule]) -> None:
-    """The rules that are not simply translated, and how many have each outcome."""
+    """The rules that are not translated exactly, and the number of rules with each outcome."""
     from dqx_airflow.migration.suite import ImportOutcome, counted
 
     for one in rules:

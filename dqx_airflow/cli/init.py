@@ -20,7 +20,7 @@ _SAMPLE_ROWS = 20
 
 
 class FileFormat(str, Enum):
-    """How the table is written."""
+    """The file format of the table."""
 
     DELTA = "delta"
     PARQUET = "parquet"
@@ -163,7 +163,7 @@ from dqx_airflow.operators import DqlGateOperator
 
 
 def _settings(table: ObservedTable) -> list[tuple[str, object]]:
-    """What a gate has to know of the table, but for its place."""
+    """The settings of a gate about the table, except for its location."""
     from dqx_airflow.contracts.dialects.naming import column_path
 
     settings: list[tuple[str, object]] = [("format", table.format)]

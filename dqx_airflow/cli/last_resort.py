@@ -1,7 +1,7 @@
-"""What becomes of an exception that nobody expected: a message, and an exit code that is true.
+"""Turns unexpected exceptions into a message, and a correct exit code.
 
-1 means "blocked" (or that a check of the command did not hold) to whoever calls `dql`, so nothing
-else may end with it.
+1 means "blocked" (or a failed check of the command) to callers of `dql`, so nothing else may end
+with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXIT_WRONG_CALL, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED, EXIT_NO_READER = 2, 4, 1
 TRACEBACK = "DQX_TRACEBACK"
 _OF_SPARK = ("py4j", "pyspark")
 _OF_A_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
-"""What is wrong with a path that was typed, whatever was to be done there."""
+"""Errors about a typed path, whatever the operation."""
 
 
 class LastResort(TyperGroup):
@@ -35,11 +35,12 @@ class LastResort(TyperGroup):
         except (KeyboardInterrupt, typer.Abort, EOFError):
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except BrokenPipeError:
-            # What is still to be written has no reader either.
+            # Pending output has no reader either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(EXIT_NO_READER) from None
         except Exception as error:
-            # Of the exceptions of the command line some end with 1, which is taken.
+            # Some exceptions of the command line library end with 1, which has another meaning
+            # here.
             if hasattr(error, "exit_code") and hasattr(error, "show"):
                 if error.exit_code != 1:
                     raise
@@ -52,7 +53,7 @@ class LastResort(TyperGroup):
 
 
 def _tell(error: Exception) -> None:
-    """Draws what happened, without secrets: an exception may quote what it was given."""
+    """Draws the error, without secrets: an exception may quote its input."""
     from dqx_airflow.cli.reports import printable
     from dqx_airflow.errors import DqxError
     from dqx_airflow.redact import redact

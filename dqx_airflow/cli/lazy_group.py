@@ -1,4 +1,4 @@
-"""Verbs that are imported when they are called: what a group of commands knows is their places."""
+"""Verbs that are imported when they are called: a group of commands only knows their locations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer.main import get_group
 
 
 class _Verbs(UserDict[str, Any]):
-    """The commands by name; one is imported when it is looked up."""
+    """The commands by name; each is imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         module, attribute = self.data[name].split(":")
@@ -29,7 +29,7 @@ class _Verbs(UserDict[str, Any]):
 def group_of(verbs: Mapping[str, str], kind: type[TyperGroup] = TyperGroup) -> type[TyperGroup]:
     """The class of a group of a kind with these verbs: `module:attribute` by name.
 
-    Each is a function, or a `typer.Typer` that has verbs of its own.
+    Each is a function, or a `typer.Typer` with verbs of its own.
     """
 
     class LazyGroup(kind):  # type: ignore[valid-type,misc]

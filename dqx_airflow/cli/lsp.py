@@ -28,7 +28,7 @@ def lsp(
         typer.echo("error: the language server needs pygls, which is not installed", err=True)
         typer.echo("  help: pip install 'dqx-airflow[lsp]'", err=True)
         raise typer.Exit(EXIT_WRONG_CALL) from None
-    # A request that is refused, such as the renaming of a column, is an answer and no accident.
+    # A rejected request, such as renaming a column, is a response and not an error.
     logging.getLogger("pygls.protocol").setLevel(logging.CRITICAL)
     if sys.stdin.isatty():
         typer.echo("dql lsp is waiting for an editor on stdin; press Ctrl+C to stop", err=True)

@@ -1,4 +1,4 @@
-"""The `dql` application: it only names the verbs, each is imported when it is called."""
+"""The `dql` application: only names the verbs, each of which is imported when it is called."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VERBS = {
     "rollback": "dqx_airflow.cli.tuning.rollback:rollback",
     "lineage": "dqx_airflow.cli.lineage:app",
 }
-"""Where each verb is: a function, or a `typer.Typer` that has verbs of its own."""
+"""The location of each verb: a function, or a `typer.Typer` with verbs of its own."""
 
 app = typer.Typer(
     name="dql",

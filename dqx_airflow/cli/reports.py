@@ -1,4 +1,4 @@
-"""How reports look in a terminal and in a file: the table of the assertions, what went wrong."""
+"""Reports in a terminal and in a file: the table of the assertions, and the failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NARROWEST = 100
 _UNBOUNDED = 100_000
 _WRAPPED = {"gate", "worst", "check", "assertion", "value", "expected", "place", "change", "why"}
-"""Columns of names and sentences, which go on in the next line. What is short never does."""
+"""Columns of names and sentences, which may wrap. Short columns never do."""
 COLOURS = {
     "passed": "green",
     "warned": "yellow",
@@ -37,7 +37,7 @@ COLOURS = {
 def console_for(file: IO[str] | None = None) -> Console:
     """The console of stdout, or of a file.
 
-    A pipe or a file has no width: lines are as long as they need to be.
+    A pipe or a file has no width: lines are as long as necessary.
     """
     if file is not None or not sys.stdout.isatty():
         return Console(file=file, width=_UNBOUNDED, highlight=False, emoji=False)
@@ -55,9 +55,9 @@ def print_headline(report: GateReport, console: Console) -> None:
 def print_failures(
     report: GateReport, console: Console, *, all_rows: bool = False, root: str | None = None
 ) -> None:
-    """Draws what failed and what could not be evaluated, each after a blank line.
+    """Draws failures and unevaluated assertions, each after a blank line.
 
-    :param root: the results root, for the commands that show the rest.
+    :param root: the results root, for the commands that display the rest.
     """
     colour = console.is_terminal and not console.no_color
     for verdict in report.with_status(Status.FAILED) + report.with_status(Status.ERROR):
@@ -73,7 +73,7 @@ def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
         if verdict.note and verdict.status is Status.PASSED:
             value += f" ({verdict.note})"
         if verdict.status is Status.SKIPPED:
-            # The others are drawn below; this is the only place that says why.
+            # The others are drawn below; only this line gives the reason.
             status = "not evaluated" if verdict.is_not_evaluated else "skipped"
             value = f"{status}: {verdict.reason}" if verdict.reason else status
         table.add_row(
@@ -99,7 +99,7 @@ def coloured(status: Outcome | Status) -> Text:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Control characters as escapes: a name in a table may not steer the reader's terminal."""
+    """Control characters as escapes: a name in a table must not control the reader's terminal."""
     return "".join(
         character if character.isprintable() or character in keep else ascii(character)[1:-1]
         for character in text
@@ -107,7 +107,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def printable_verdict(verdict: Verdict) -> Verdict:
-    """The verdict with every text printable. The source line keeps its length for the carets."""
+    """The verdict with all texts printable. The source line keeps its length for the carets."""
     return replace(
         verdict,
         name=printable(verdict.name),

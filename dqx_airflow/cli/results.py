@@ -1,4 +1,4 @@
-"""`dql results`: what the gates found. Everything heavy is imported when a verb is called."""
+"""`dql results`: the results of gates. Expensive imports are deferred to the call of a verb."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _tend(
     work: Callable[[str, dict[str, str] | None], tuple[Upkeep, ...]],
     output: TextOrJson,
 ) -> None:
-    """Works on the store, and prints what was done to each of its tables."""
+    """Processes the store, and prints the result for each of its tables."""
     from dqx_airflow.errors import DqxError
     from dqx_airflow.request_arguments import storage_options_of
 

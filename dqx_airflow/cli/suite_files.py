@@ -1,4 +1,4 @@
-"""The suites and contracts that are meant by the paths of a command line."""
+"""The suites and contracts selected by the paths of a command line."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 CONTRACT_ENDINGS = frozenset({".yaml", ".yml", ".json"})
-"""How the name of a file ends that holds a contract; every other one holds a suite."""
+"""The file name suffixes of contracts; every other file is a suite."""
 
 
 def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Each file of the paths once, folders searched; and the paths where there is none."""
+    """Each file of the paths once, with folders searched; and the paths without any."""
     files: list[Path] = []
     missing = []
     for path in paths:

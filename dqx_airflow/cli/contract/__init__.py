@@ -1,4 +1,4 @@
-"""`dql contract`: it only names the verbs, each is imported when it is called."""
+"""`dql contract`: only names the verbs, each of which is imported when it is called."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERBS = {
     "codeowners": "dqx_airflow.cli.contract.consent:codeowners",
     "rfc": "dqx_airflow.cli.contract.consent:rfc",
 }
-"""Where each verb is: a function, or a `typer.Typer` that has verbs of its own."""
+"""The location of each verb: a function, or a `typer.Typer` with verbs of its own."""
 
 app = typer.Typer(
     cls=group_of(VERBS),

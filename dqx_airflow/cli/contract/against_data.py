@@ -1,4 +1,4 @@
-"""`dql contract test`: contracts against their data, the way of `dql run`."""
+"""`dql contract test`: tests contracts against their data, like `dql run`."""
 
 from __future__ import annotations
 

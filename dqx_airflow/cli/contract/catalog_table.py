@@ -1,4 +1,4 @@
-"""What a table of a catalog holds, read by Spark, one column at a time. Imports pyspark."""
+"""The contents of a catalog table, read by Spark one column at a time. Imports pyspark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 
 def observe_table(spark: SparkSession, table: str) -> ObservedTable:
-    """What the table of that name holds, of the version that is there now.
+    """The contents of the table in its current version.
 
     :raises DatasetError: there is none, or it cannot be read.
     """
@@ -50,7 +50,7 @@ def read_over(
     table: str,
     use: Callable[[ColumnTable], T],
 ) -> T:
-    """What is made of the table of that name, with a session of its own.
+    """A result computed from the table, with a session of its own.
 
     :raises SparkError: Spark cannot be reached.
     """
@@ -82,7 +82,7 @@ def _columns_of(spark: SparkSession, table: str) -> ColumnTable:
 
 
 def _parts_of(spark: SparkSession, table: str) -> list[str]:
-    """The parts of a table's full name, without backticks that they do not need."""
+    """The parts of a table's full name, without unnecessary backticks."""
     written = _PART.findall(table)
     parts = [unquoted(part) if unquoted(part).isidentifier() else part for part in written]
     if len(parts) == 1:

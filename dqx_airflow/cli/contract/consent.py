@@ -1,4 +1,4 @@
-"""`dql contract codeowners` and `dql contract rfc`: asking those who rely on a contract."""
+"""`dql contract codeowners` and `dql contract rfc`: requests for consumers' consent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql contract consumers`: who relies on which version of a contract."""
+"""`dql contract consumers`: lists who relies on which version of a contract."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def consumers(
 
 
 def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[ConsumerUse, ...]:
-    """The uses in files; what could not be told is warned of."""
+    """The uses in files; a warning is printed for what could not be analysed."""
     from dqx_airflow.contracts.uses.code import uses_in
 
     uses = uses_in(dict.fromkeys(file for path in paths for file in _files(path)), contract_id)
@@ -118,7 +118,7 @@ def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[ConsumerUse, ...]
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The files of code at a path; what is hidden or installed is passed by."""
+    """The code files at a path, without hidden and installed ones."""
     from dqx_airflow.contracts.uses.code import CODE_ENDINGS
 
     if path.is_file():
@@ -133,7 +133,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
-    """The gates that have enforced a contract, with the version that they enforced."""
+    """The gates that have enforced a contract, with its version."""
     from dqx_airflow.contracts.uses.consumers import ConsumerUse
     from dqx_airflow.errors import DqxError
     from dqx_airflow.request_arguments import storage_options_of
@@ -160,7 +160,8 @@ def _is_of_datalex(contract_id: str) -> bool:
 def _by_manifest(
     given: Path | None, code: Sequence[Path], contract_id: str, uses: Sequence[ConsumerUse]
 ) -> tuple[Reliance, ...]:
-    """What is relied on of a contract of DataLex; ends the command where there is no manifest."""
+    """The versions of a DataLex contract that are relied on; ends the command if there is no
+    manifest."""
     from dqx_airflow.contracts.datalex.check import find_manifest
     from dqx_airflow.contracts.datalex.manifest import read_manifest
     from dqx_airflow.contracts.uses.datalex_versions import promise_reliances

@@ -1,4 +1,4 @@
-"""`dql contract coverage`: what becomes of every clause of a contract."""
+"""`dql contract coverage`: the treatment of every clause of a contract."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXIT_UNSUPPORTED = 1
 
 
 class CoverageFormat(str, Enum):
-    """How the clauses are written."""
+    """The output format of clauses."""
 
     TABLE = "table"
     JSON = "json"
@@ -25,7 +25,7 @@ class CoverageFormat(str, Enum):
 
 
 class FailOnUnsupported(str, Enum):
-    """What ends the command with exit code 1."""
+    """The clauses for which the command ends with exit code 1."""
 
     UNSUPPORTED = "unsupported"
 
@@ -68,14 +68,14 @@ def coverage(
 
 
 class Covered(NamedTuple):
-    """A contract, the file that it is in, and what becomes of its clauses."""
+    """A contract, its file, and the treatment of its clauses."""
 
     id: str
     file: str
     clauses: tuple[ClauseCoverage, ...]
 
     def line_of(self, clause: ClauseCoverage) -> str:
-        """The line of a clause, with the file if it is in another one than the contract."""
+        """The line of a clause, with its file if that is not the contract's."""
         line = str(clause.span.line)
         return line if clause.span.file == self.file else f"{clause.span.file}:{line}"
 

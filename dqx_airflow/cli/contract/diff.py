@@ -1,4 +1,4 @@
-"""`dql contract diff`: what changes between two versions of a contract, and the bump it needs."""
+"""`dql contract diff`: the changes between two versions of a contract, and the required bump."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXIT_FALLS_SHORT, EXIT_WRONG_CALL = 1, 2
 
 
 class DiffFormat(str, Enum):
-    """How the changes are written."""
+    """The output format of changes."""
 
     TEXT = "text"
     JSON = "json"
@@ -20,7 +20,7 @@ class DiffFormat(str, Enum):
 
 
 class Weight(str, Enum):
-    """The bump that a change of meaning needs."""
+    """The bump that a change of meaning requires."""
 
     MAJOR = "major"
     MINOR = "minor"

@@ -1,4 +1,4 @@
-"""How a diff is written: for people, for scripts, for pull requests, for GitHub."""
+"""The outputs of a diff: for readers, for scripts, for pull requests, for GitHub."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def print_diff(diff: Diff, format: str) -> None:
 
 
 def print_diffs(release: ReleasedContracts, format: str) -> None:
-    """Prints what becomes of several contracts, in one of the formats of `print_diff`."""
+    """Prints the changes of several contracts, in one of the formats of `print_diff`."""
     diffs = [item for item in release.diffs if item.changes or format == "json"]
     match format:
         case "text":
@@ -56,7 +56,7 @@ def print_diffs(release: ReleasedContracts, format: str) -> None:
 
 
 def _remarks(release: ReleasedContracts) -> Iterator[str]:
-    """A line for each contract that has no diff, and for each pin that leads nowhere."""
+    """A line for each contract without a diff, and for each pin without a version."""
     for contract in release.added:
         yield f"{contract.id} {contract.version or 'no version'}: a new contract"
     for gone in release.deleted:
@@ -169,13 +169,14 @@ def _cells(change: Change) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """A text that stays in its cell, and is no markup of its own."""
+    """A text that stays in its table cell, and is not read as markup."""
     escaped = "".join(f"\\{letter}" if letter in "|<>*_[]" else letter for letter in text)
     return " ".join(printable(escaped).split())
 
 
 def _annotations(diff: Diff) -> Iterator[Diagnostic]:
-    """What a pull request has to show: what falls short as errors, what else breaks as warnings."""
+    """Annotations of a pull request: errors for insufficient bumps, warnings for other breaking
+    changes."""
     top = _in_file(diff.new.span)
     if diff.shortfall:
         yield Diagnostic(f"{diff.new.id}: {diff.shortfall}", top)
@@ -188,7 +189,7 @@ def _annotations(diff: Diff) -> Iterator[Diagnostic]:
 
 
 def _in_file(span: Span) -> Span:
-    """The span in the file of the checkout, where the new version is one of a revision."""
+    """The span in the file of the checkout, if the new version is one of a revision."""
     file = span.file.partition(":")[2] or span.file
     return Span(file, span.line, span.column, span.end_line, span.end_column)
 

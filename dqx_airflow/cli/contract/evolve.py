@@ -1,4 +1,4 @@
-"""`dql contract evolve`: the statements that bring a Delta table to the next version."""
+"""`dql contract evolve`: the statements that migrate a Delta table to the next version."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ EXIT_WRONG = 2
 
 
 class To(str, Enum):
-    """The formats. The suite of Great Expectations before version 1 has a name of its own."""
+    """The formats. The Great Expectations suite before version 1 has a separate name."""
 
     GREAT_EXPECTATIONS = "great-expectations"
     GREAT_EXPECTATIONS_0 = "great-expectations-0"
@@ -64,7 +64,7 @@ def export(
 
 
 def _of_model(contract: Contract, file: str, name: str | None) -> Contract:
-    """The contract with one model alone; ends the command where it is not clear which."""
+    """The contract with only one model; ends the command if the model is ambiguous."""
     from dqx_airflow.diagnostics.nearest import did_you_mean
 
     names = [item.name for item in contract.models]

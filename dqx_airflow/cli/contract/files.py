@@ -1,4 +1,4 @@
-"""The contracts that are meant by the paths of a command line."""
+"""The contracts selected by the paths of a command line."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dqx_airflow.values import SourceFile
 
 
 def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Each file of the paths once, folders searched; and the paths where there is none.
+    """Each file of the paths once, with folders searched; and the paths without a contract.
 
-    A folder may hold other YAML: of its files only those count that a dialect recognises.
+    A folder may contain other YAML: only files that a dialect recognises count.
     """
     files: list[Path] = []
     missing = []

@@ -1,4 +1,4 @@
-"""The contracts of files and folders as they are, beside those that were there at a revision."""
+"""The current contracts of files and folders, beside those at a revision."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dqx_airflow.diagnostics.text import draw
 
 @dataclass(frozen=True, slots=True)
 class ContractPair:
-    """A contract before and after: None where it is new, or deleted."""
+    """A contract before and after: None if it is new, or deleted."""
 
     old: Contract | None
     new: Contract | None
 
 
 def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, ...]:
-    """Each contract below the paths with the one that it was, moved and renamed files included.
+    """Each contract below the paths with its earlier version, including moved and renamed files.
 
-    Contracts belong together by their path, and where one is gone, by their id. What cannot be read
-    is printed, and ends the command.
+    Contracts are matched by their path, and if that is gone, by their id. A contract that cannot be
+    read is reported, and ends the command.
     """
     before = dict(_contracts(_git_files(revision, paths)))
     after = dict(_contracts(_present(paths)))
@@ -48,7 +48,7 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
             pairs.append(ContractPair(before.pop(path), after.pop(path)))
     for path, contract in list(before.items()):
         moved = [other for other, one in after.items() if one.id == contract.id]
-        # Of several versions that moved, those of one number belong together.
+        # Of several versions that were moved, those with the same number belong together.
         moved.sort(key=lambda other: after[other].version != contract.version)
         if moved:
             pairs.append(ContractPair(before.pop(path), after.pop(moved[0])))
@@ -60,8 +60,8 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
 
 
 def _gone(revision: str, known: Collection[str]) -> Iterator[tuple[str, Contract]]:
-    """The sound contracts of this folder that were there at a revision, and whose file is gone:
-    one of them may be what a new one was."""
+    """The valid contracts of this folder at a revision whose file is gone: one of them may be the
+    earlier version of a new one."""
     for path, place in _git_files(revision, ["."]):
         if path not in known and not Path(path).exists():
             result = read_place(place)
@@ -80,7 +80,7 @@ def _present(paths: Sequence[str]) -> Iterator[tuple[str, Path]]:
 
 
 def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFile]]:
-    """The contracts that were below the paths."""
+    """The earlier contracts below the paths."""
     if revision.startswith("-"):
         _refuse(f"'{revision}' is not a revision")
     here = [_key(path) for path in paths]

@@ -1,4 +1,4 @@
-"""`dql contract impact`: which blocks a new manifest of DataLex breaks."""
+"""`dql contract impact`: the blocks that a new DataLex manifest breaks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def impact(
 
 
 def _manifest(path: Path) -> Manifest | None:
-    """The manifest in a file; None, and said why, where that is not sound."""
+    """The manifest in a file; None, with a message, if it is invalid."""
     from dqx_airflow.contracts.datalex.manifest import read_manifest
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source

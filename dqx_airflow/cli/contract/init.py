@@ -1,4 +1,4 @@
-"""`dql contract init`: a first contract, drafted from a table that is there."""
+"""`dql contract init`: a first contract, drafted from an existing table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAME_OF_THREE_PARTS = re.compile(r"(?:[\w-]+|`[^`]+`)(?:\.(?:[\w-]+|`[^`]+`)){2
 
 
 class DataFormat(str, Enum):
-    """How the table is written."""
+    """The file format of the table."""
 
     DELTA = "delta"
     PARQUET = "parquet"
@@ -32,7 +32,7 @@ class DataFormat(str, Enum):
 
 
 class DraftDialect(str, Enum):
-    """The dialects in which drafts are written."""
+    """The dialects of drafts."""
 
     ODCS = "odcs"
     FABRIC = "fabric"
@@ -104,7 +104,7 @@ def init(
 
 
 def _table_name(place: str) -> str | None:
-    """The table of a catalog that a place names; None for a path."""
+    """The catalog table at a location; None for a path."""
     if place.startswith(_TABLE_MARK):
         return place.removeprefix(_TABLE_MARK) or None
     is_name = _NAME_OF_THREE_PARTS.fullmatch(place) and format_of(place) is None
@@ -112,7 +112,7 @@ def _table_name(place: str) -> str | None:
 
 
 def _observed_in_catalog(name: str, address: str | None) -> ObservedTable:
-    """The table as Spark reads it, over the connection that is given, or of the `dqx.toml`."""
+    """The table as Spark reads it, over the given connection, or that of the `dqx.toml`."""
     from dqx_airflow.cli.contract.catalog_table import observe_over
     from dqx_airflow.config.connection import connection_of
     from dqx_airflow.errors import RequestError
@@ -126,7 +126,7 @@ def _observed_in_catalog(name: str, address: str | None) -> ObservedTable:
 
 
 def _settings() -> Settings:
-    """What the `dqx.toml` of this folder says."""
+    """The settings in the `dqx.toml` of this folder."""
     from dqx_airflow.config.settings import Settings
     from dqx_airflow.config.settings_file import find_settings, read_settings
 

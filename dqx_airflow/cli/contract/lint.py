@@ -1,4 +1,4 @@
-"""`dql contract lint`: what is wrong with contracts, and what they lack."""
+"""`dql contract lint`: mistakes and omissions in contracts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a table holds, seen by Arrow: exact over all rows, one column at a time.
+"""The contents of a table, observed with Arrow: exact over all rows, one column at a time.
 
-Files and Delta tables are read here, without a JVM; for tables of a catalog see `catalog_table`.
+Files and Delta tables are read here, without a JVM; for catalog tables see `catalog_table`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ENDINGS = {
 }
 
 _FEWEST_ROWS = 20
-"""With fewer rows, few values and alike texts are chance."""
+"""With fewer rows, few distinct values and similar strings are coincidental."""
 
 _MOST_VALUES = 12
 _LONGEST_VALUE = 40
@@ -61,13 +61,13 @@ _NAMED_FORMATS = ("uuid", "ipv4")
 
 
 Defaults: TypeAlias = "Mapping[str, Mapping[str, str]]"
-"""Reader options by format, as `dqx.toml` has them."""
+"""Reader options by format, as in `dqx.toml`."""
 
 
 def observe(place: str, file_format: str | None, defaults: Defaults = _NONE) -> ObservedTable:
-    """What the table at a path holds.
+    """The contents of the table at a path.
 
-    :param defaults: the options of readers by format.
+    :param defaults: reader options by format.
     :raises DatasetError: there is none, or it cannot be read.
     """
     format_name = file_format or _format_of(place)
@@ -86,7 +86,7 @@ def read_files(
     use: Callable[[ColumnTable], T],
     options: tuple[tuple[str, str], ...] = (),
 ) -> T:
-    """What is made of the table at a path.
+    """A result computed from the table at a path.
 
     :param options: those of Spark's reader.
     :raises DatasetError: there is none, or it cannot be read.
@@ -100,7 +100,7 @@ def read_files(
         return use(_READERS[format_name](place, ReaderOptions.of(format_name, options)))
     except DqxError:
         raise
-    except Exception as error:  # deltalake has no root for its exceptions
+    except Exception as error:  # deltalake has no base class for its exceptions
         raise DatasetError(
             f"{place} cannot be read as {format_name}: {first_line(error)}",
             "set its format with --format, or draft from a Parquet copy",
@@ -110,7 +110,7 @@ def read_files(
 def observed(
     table: ColumnTable, name: str, place: str, file_format: str | None = None
 ) -> ObservedTable:
-    """What a table holds, whose columns can be read."""
+    """The contents of a table whose columns can be read."""
     columns = tuple(_observed(table, name) for name in table.names)
     return ObservedTable(name, place, file_format, table.rows, columns, _key(table, columns))
 
@@ -133,7 +133,7 @@ def _format_of(place: str) -> str:
 
 
 def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:
-    """The data files of a path; hidden ones are none, as for Spark."""
+    """The data files of a path, without hidden ones, as in Spark."""
     if path.is_file():
         return [path]
     return [
@@ -150,7 +150,7 @@ def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnTable:
-    """A table whose columns are read one by one, as Arrow has them. `types` are those of Spark."""
+    """A table whose columns are read one by one, as Arrow arrays. `types` are those of Spark."""
 
     names: tuple[str, ...]
     types: dict[str, str]
@@ -169,7 +169,7 @@ def _parquet(place: str, _: ReaderOptions) -> ColumnTable:
     table = _of_dataset(dataset)
     first = next(iter(dataset.get_fragments()), None)
     inside = set(first.physical_schema.names) if first is not None else set(table.names)
-    # Of the names of folders Spark makes dates, Arrow does not.
+    # Spark infers dates from folder names, Arrow does not.
     partitions = {
         name: "date"
         for name in table.names
@@ -187,7 +187,7 @@ def _of_dataset(dataset: Any) -> ColumnTable:
 
 
 def _csv(place: str, options: ReaderOptions) -> ColumnTable:
-    """The types are those that all texts of a column can be cast to."""
+    """Each type is one to which all strings of a column can be cast."""
     parts = []
     reading, parsing = options.reading(), options.parsing()
     for file in _files(Path(place), (".csv",)) or [Path(place)]:
@@ -232,7 +232,7 @@ _MOMENT = _DATE + r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]
 
 
 def _typed(texts: Any) -> tuple[str, Any]:
-    """The type that all texts have, and their values. A number with zeros in front is a text."""
+    """The common type of all strings, and their values. A number with leading zeros is a string."""
     if texts.null_count == len(texts):
         return "string", texts
     for pattern, type_name, arrow_type in (
@@ -246,7 +246,7 @@ def _typed(texts: Any) -> tuple[str, Any]:
                 return type_name, pc.cast(texts, arrow_type)
             except pa.ArrowInvalid:
                 break
-    # The texts order as the moments do, and no bound is made of them.
+    # The strings sort like the timestamps, and no bound is derived from them.
     return ("timestamp" if _is_all(_MOMENT, texts) else "string"), texts
 
 
@@ -260,9 +260,9 @@ def _texts(column: Any) -> Any:
 
 
 def spark_type_of(kind: Any, *, has_zone: bool = False) -> str:
-    """The type of Spark for one of Arrow; a string where all values are NULL.
+    """The Spark type for an Arrow type; a string if all values are NULL.
 
-    :param has_zone: a timestamp without a zone here has one for Spark.
+    :param has_zone: a timestamp without a time zone here has one in Spark.
     :raises DatasetError: there is none.
     """
     try:
@@ -299,7 +299,7 @@ def _distinct_texts(column: Any, seen: ObservedColumn) -> list[str]:
 
 
 def _look_personal(texts: Sequence[str]) -> bool:
-    """Whether most of the texts are mail addresses, phone numbers or accounts."""
+    """Whether most of the strings are email addresses, phone numbers or account numbers."""
     patterns = [re.compile(TEXT_FORMATS[name].pattern) for name in _PERSONAL_FORMATS]
     return any(
         2 * sum(pattern.fullmatch(text) is not None for text in texts) > len(texts)
@@ -308,7 +308,7 @@ def _look_personal(texts: Sequence[str]) -> bool:
 
 
 def _with_form(seen: ObservedColumn, texts: list[str], rows: int) -> ObservedColumn:
-    """The column with its few values, or with the pattern that its texts have in common."""
+    """The column with its few values, or with the common pattern of its strings."""
     filled = rows - seen.nulls
     if filled < _FEWEST_ROWS or not texts:
         return seen
@@ -323,12 +323,12 @@ def _with_form(seen: ObservedColumn, texts: list[str], rows: int) -> ObservedCol
 
 
 def _ends(column: Any) -> tuple[int | float | None, int | float | None]:
-    """The lowest and the highest number; none where some are infinite or NaN."""
+    """The minimum and maximum; none if some numbers are infinite or NaN."""
     if pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is not True:
         return None, None
     extremes = pc.min_max(column).as_py()
     lowest, highest = _number(extremes["min"]), _number(extremes["max"])
-    # Some decimals have no number of YAML that is just the same.
+    # Some decimals have no exact number in YAML.
     is_below = lowest is not None and Decimal(lowest) <= Decimal(extremes["min"])
     is_above = highest is not None and Decimal(highest) >= Decimal(extremes["max"])
     return (lowest if is_below else None), (highest if is_above else None)
@@ -347,7 +347,7 @@ def _number(value: Any) -> int | float | None:
 
 
 def _key(table: ColumnTable, columns: Sequence[ObservedColumn]) -> tuple[str, ...]:
-    """The columns that tell the rows apart: one, else two; none where that would be chance."""
+    """The columns that identify the rows: one, or else two; none if that would be coincidental."""
     candidates = sorted(
         (item for item in columns if item.nulls == 0 and _may_be_key(item)), key=_key_rank
     )

@@ -1,4 +1,4 @@
-"""`dql contract publish`: the contract, told by the table that is under it."""
+"""`dql contract publish`: writes a contract into the table that is under it."""
 
 from __future__ import annotations
 

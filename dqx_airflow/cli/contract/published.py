@@ -1,4 +1,4 @@
-"""What the verbs about published contracts share: their options, look-ups and tables."""
+"""The common part of the verbs about published contracts: options, look-ups and tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of a contr
 
 
 def registry_at(place: str) -> Registry:
-    """The registry at a place; ends the command where that is none."""
+    """The registry at a location; ends the command if it is invalid."""
     from dqx_airflow.errors import RegistryError
     from dqx_airflow.registry.places import registry_at as found_at
 
@@ -41,7 +41,7 @@ def registry_at(place: str) -> Registry:
 
 
 def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion, ...]:
-    """The versions of a contract; ends the command where there are none."""
+    """The versions of a contract; ends the command if there are none."""
     from dqx_airflow.diagnostics.nearest import did_you_mean
     from dqx_airflow.errors import DqxError
 
@@ -71,13 +71,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def wrong(problem: str, hint: str | None = None) -> NoReturn:
-    """Ends the command: the call makes no sense."""
+    """Ends the command: the call is invalid."""
     typer.echo(f"error: {problem}" + (f"\n  help: {hint}" if hint else ""), err=True)
     raise typer.Exit(EXIT_WRONG)
 
 
 def fail(error: DqxError) -> NoReturn:
-    """Ends the command: something cannot be reached."""
+    """Ends the command: a service cannot be reached."""
     from dqx_airflow.cli.reports import printable
 
     typer.echo(f"error: {printable(str(error), keep=chr(10))}", err=True)

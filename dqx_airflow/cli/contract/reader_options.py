@@ -1,4 +1,4 @@
-"""Options of Spark's reader of CSV, as Arrow reads the same files for drafts."""
+"""Spark's reader options for CSV, in their equivalents for Arrow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dqx_airflow.errors import RequestError
 _NAMES = {"delimiter": "sep", "charset": "encoding"}
 _TAKEN = ("sep", "encoding", "quote", "escape", "header", "multiline", "nullvalue")
 _WITHOUT_EFFECT = ("inferschema", "mode", "enforceschema", "columnpruning", "samplingratio")
-"""Options of reading that say nothing of what is in a file, or that drafts infer themselves."""
+"""Reader options that do not affect the contents, or that drafts infer themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderOptions:
-    """The options that a draft considers, in lower case."""
+    """The options that a draft supports, in lower case."""
 
     given: dict[str, str]
 
@@ -48,7 +48,7 @@ class ReaderOptions:
         )
 
     def parsing(self) -> pyarrow.csv.ParseOptions:
-        """:raises RequestError: Arrow has no separator of several characters."""
+        """:raises RequestError: Arrow does not support separators with several characters."""
         separator = self.given.get("sep", ",").replace("\\t", "\t")
         if len(separator) != 1:
             raise RequestError(

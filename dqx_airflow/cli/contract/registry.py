@@ -147,7 +147,7 @@ def show(
 
 
 def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
-    """A contract with its files, which are named as they are in its folder."""
+    """A contract with its files, named relative to its folder."""
     from dqx_airflow.contracts.read import read_contract
     from dqx_airflow.contracts.source.references import FolderReader
     from dqx_airflow.diagnostics.text import draw

@@ -1,4 +1,4 @@
-"""`dql contract to-suite`: the DQL suite that a contract is compiled to."""
+"""`dql contract to-suite`: the compiled DQL suite of a contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contracts that a command line names: files, and files as they were at a git revision."""
+"""The contracts in a command line: files, and files at a git revision."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GIT_TIMEOUT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class GitFile:
-    """A file as it was at a revision; its path is seen from where the user stands."""
+    """A file at a revision; its path is relative to the working directory."""
 
     revision: str
     path: str
@@ -33,7 +33,7 @@ class GitFile:
         """The text, or why there is none."""
         if self.revision.startswith("-"):
             return f"'{self.revision}' is not a revision"
-        # `./` makes git look from here, and not from the top of the repository.
+        # `./` makes git resolve the path here, and not at the top of the repository.
         named = f"{self.revision}:./{self.path}"
         if self.path.startswith("/"):
             return "write the path relative to this folder, without a leading /"
@@ -56,10 +56,10 @@ class GitFile:
 
 
 def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
-    """The contracts at these places; what is wrong with them is printed, and ends the command.
+    """The contracts at these places; mistakes in them are printed, and end the command.
 
-    A text such as `HEAD~1:contracts/orders.yaml` names a file at a revision, unless there is a
-    file of that name.
+    A text such as `HEAD~1:contracts/orders.yaml` names a file at a revision, unless there is a file
+    with that name.
     """
     contracts = []
     failed = False
@@ -92,7 +92,7 @@ def _place_of(text: str) -> Path | GitFile:
 
 
 def read_place(place: Path | GitFile) -> ReadContract | str:
-    """The contract at a place with all that is wrong with it, or why it cannot be read."""
+    """The contract at a place with its diagnostics, or why it cannot be read."""
     if isinstance(place, GitFile):
         text = place.read()
         return text if isinstance(text, str) else read_contract(text, _GitFolder(place))
@@ -104,7 +104,8 @@ def read_place(place: Path | GitFile) -> ReadContract | str:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """Reads the files beside a contract; they are named as the contract was, from here."""
+    """Reads the files next to a contract; they are named relative to the working directory, like
+    the contract."""
 
     folder: Path
 
@@ -118,7 +119,7 @@ class _Folder:
 
 @dataclass(frozen=True, slots=True)
 class _GitFolder:
-    """Reads the files beside a contract at the same revision."""
+    """Reads the files next to a contract at the same revision."""
 
     contract: GitFile
 

@@ -1,1 +1,1 @@
-"""`dql demo`: real flights through the example DAG, with Airflow's own machinery."""
+"""`dql demo`: real flights through the example DAG, with Airflow's own scheduler."""

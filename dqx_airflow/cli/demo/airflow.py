@@ -1,4 +1,4 @@
-"""A whole Airflow for the example DAG, for as long as the demo lasts: scheduler and API server.
+"""A complete Airflow for the example DAG during the demo: scheduler and API server.
 
 The runs are triggered over its REST API and read from its database.
 """
@@ -37,11 +37,11 @@ _ALREADY_THERE = 409
 
 
 class DemoError(DqxError):
-    """A step of the demo did not do what it should."""
+    """A step of the demo failed."""
 
 
 def start_migration(home: DemoHome) -> subprocess.Popen[bytes]:
-    """Starts making Airflow's metadata database (SQLite)."""
+    """Starts the creation of Airflow's metadata database (SQLite)."""
     return _start(home, "migrate", "db", "migrate")
 
 
@@ -52,7 +52,7 @@ def finish_migration(home: DemoHome, process: subprocess.Popen[bytes]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunningAirflow:
-    """An Airflow whose scheduler runs."""
+    """An Airflow with a running scheduler."""
 
     home: DemoHome
     address: str
@@ -60,7 +60,7 @@ class RunningAirflow:
     processes: Sequence[subprocess.Popen[bytes]]
 
     def unpause(self) -> None:
-        """Lets the example DAG run, and no other example."""
+        """Unpauses the example DAG, and no other example."""
         self._call(f"dags/{DAG_ID}", {"is_paused": False}, "PATCH")
 
     def trigger(self, on: date) -> str:
@@ -76,13 +76,13 @@ class RunningAirflow:
         return run_id
 
     def follow(self, run_ids: Sequence[str]) -> Iterator[dict[str, dict[str, str]]]:
-        """The states of the tasks of each run, by its id, again and again until all have ended.
+        """The states of the tasks of each run, by its id, repeatedly until all have ended.
 
-        :raises DemoError: Airflow ended, or the runs do not.
+        :raises DemoError: Airflow ended, or the runs do not end.
         """
         deadline = time.monotonic() + _RUN_TIMEOUT_S
         while True:
-            # In this order: what has ended by now has all its states.
+            # In this order: a run that has ended by now has all its states.
             ended = {run for run, state in self._runs() if state in ("success", "failed")}
             yield self._states(run_ids)
             if ended.issuperset(run_ids):
@@ -112,11 +112,11 @@ class RunningAirflow:
 
 @contextmanager
 def running_airflow(home: DemoHome) -> Iterator[RunningAirflow]:
-    """An Airflow that knows the example DAG; it ends when this does.
+    """An Airflow with the example DAG, which ends with the block.
 
     :raises DemoError: it did not start.
     """
-    # Who ends the demo in any way does not want an Airflow that goes on.
+    # Airflow must end however the demo is ended.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     port = _free_port()
     address = f"http://127.0.0.1:{port}"
@@ -136,7 +136,7 @@ def running_airflow(home: DemoHome) -> Iterator[RunningAirflow]:
 
 
 def _token(home: DemoHome, address: str, processes: Sequence[subprocess.Popen[bytes]]) -> str:
-    """What the API wants to see, as soon as it answers. Nobody has to log in."""
+    """The API token, as soon as the API responds. No login is needed."""
     deadline = time.monotonic() + _START_TIMEOUT_S
     while True:
         try:
@@ -156,7 +156,7 @@ def _require_running(home: DemoHome, processes: Sequence[subprocess.Popen[bytes]
 
 
 def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Ends them with what they have started: each has a session of its own."""
+    """Ends the processes with their children: each has a session of its own."""
     for process in processes:
         _signal(process, signal.SIGTERM)
     for process in processes:
@@ -196,7 +196,7 @@ def _query(home: DemoHome, question: str, values: tuple[object, ...] = ()) -> li
         with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as database:
             return database.execute(question, values).fetchall()
     except sqlite3.OperationalError:
-        # Locked for a moment, or the tables are still being made.
+        # Locked for a moment, or the tables are still being created.
         return []
 
 

@@ -1,4 +1,4 @@
-"""The `dql demo` verb: three days of 2013, what became of them, and where to look next."""
+"""The `dql demo` verb: three days of 2013, their results, and where to look next."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXPECTATION = "Real flights through two gates: three days take about two minute
 
 @dataclass(frozen=True, slots=True)
 class DemoDay:
-    """A day of the demo, and the gate that is expected to stop it."""
+    """A day of the demo, and the gate that is expected to block it."""
 
     date: date
     story: str
@@ -83,7 +83,7 @@ def demo(
 
 
 def _chosen(dates: Collection[date]) -> tuple[DemoDay, ...]:
-    """The days of the demo with these dates; all of them without any."""
+    """The days of the demo with these dates; all of them by default."""
     known = {day.date: day for day in DAYS}
     if unknown := sorted(set(dates) - set(known)):
         raise typer.BadParameter(
@@ -134,7 +134,7 @@ def _run(
 
 @contextmanager
 def _step(console: Console, text: str) -> Iterator[None]:
-    """What goes on, for as long as it does: a spinner, or a line where nothing can be redrawn."""
+    """Progress while the block runs: a spinner, or a line if nothing can be redrawn."""
     if not console.is_terminal:
         console.print(text)
         yield
@@ -148,8 +148,8 @@ def _print_changes(
     now: Mapping[DemoDay, Mapping[str, str]],
     before: Mapping[DemoDay, Mapping[str, str]],
 ) -> None:
-    """Progress where the table cannot be redrawn: one line for each change, a gate's verdict
-    before what waits for it."""
+    """Progress if the table cannot be redrawn: one line for each change, a gate's verdict before
+    the tasks that depend on it."""
     for day, tasks in now.items():
         for task, state in tasks.items():
             if state in _STATE_STYLES and before.get(day, {}).get(task) != state:
@@ -176,7 +176,7 @@ def _show(
     since: datetime,
     console: Console,
 ) -> list[str]:
-    """Prints what became of the days and where to look next; returns what was not expected."""
+    """Prints the results of the days and where to look next; returns what was unexpected."""
     from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
     from dqx_airflow.results.reader import find_report, list_runs
     from dqx_airflow.values import Status
@@ -250,6 +250,6 @@ def _print_next_steps(home: DemoHome, console: Console) -> None:
 
 
 def _shown(path: Path) -> Path:
-    """The path relative to where the user stands, if it lies below."""
+    """The path relative to the working directory, if it is below."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,4 +1,4 @@
-"""The folder in which the demo lives, and the environment in which its Airflow runs."""
+"""The folder of the demo, and the environment of its Airflow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dqx_airflow.resources import shipped
 
 @dataclass(frozen=True, slots=True)
 class DemoHome:
-    """Everything that the demo writes lies below `root`, which is absolute."""
+    """Everything that the demo writes is below `root`, which is absolute."""
 
     root: Path
 
@@ -58,7 +58,7 @@ class DemoHome:
         self.environment_file.write_text("\n".join([*lines, path, ""]), encoding="utf-8")
 
     def environment(self) -> dict[str, str]:
-        """The variables of the processes of the demo."""
+        """The environment variables of the demo's processes."""
         path = os.pathsep.join([str(_programs()), os.environ.get("PATH", "")])
         return {**os.environ, **self._settings(), "PATH": path}
 
@@ -70,11 +70,11 @@ class DemoHome:
             "AIRFLOW_HOME": str(self.airflow),
             "AIRFLOW__CORE__DAGS_FOLDER": str(shipped("dags_examples")),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            # Tasks of a few seconds should not wait for as long again.
+            # Tasks that take seconds should not wait for as long again.
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             # 32 idle worker processes are no use on a laptop.
             "AIRFLOW__CORE__PARALLELISM": "2",
-            # Nobody has to log in, so nobody but this machine may come in.
+            # There is no login, so the server only listens on this machine.
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__DQX__RESULTS_ROOT": str(self.results),
@@ -86,7 +86,7 @@ class DemoHome:
             "OPENLINEAGE_NAMESPACE": "demo",
             "OPENLINEAGE__TRANSPORT": json.dumps(transport),
             "PYSPARK_PYTHON": sys.executable,
-            # A host name that resolves to nothing useful costs Spark seconds and warnings.
+            # A host name without a useful address costs Spark seconds and warnings.
             "SPARK_LOCAL_IP": "127.0.0.1",
             **java_environment(),
         }

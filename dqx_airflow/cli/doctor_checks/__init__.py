@@ -1,5 +1,5 @@
 """The checks of `dql doctor`: each is a small function that yields a `Finding`.
 
-The standard library only, at import. What Airflow knows is asked of its own command in a
-subprocess, since this house does not import Airflow.
+Imports only the standard library at first. Airflow is queried by its own command in a subprocess,
+since this package does not import Airflow.
 """

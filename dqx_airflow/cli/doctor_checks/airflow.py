@@ -1,6 +1,7 @@
-"""What Airflow itself knows: its database, the Spark connection, our entry points.
+"""Checks of Airflow itself: its database, the Spark connection, our entry points.
 
-Airflow is asked by its own command. Its answers hold passwords, so they are read and never shown.
+Airflow is queried by its own command. Its output contains passwords, so it is parsed and never
+displayed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ REINSTALL = "pip install --force-reinstall --no-deps dqx-airflow"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a subprocess said. `code` is None where it did not end in time."""
+    """The result of a subprocess. `code` is None if it did not end in time."""
 
     code: int | None
     out: str
@@ -41,7 +42,7 @@ class Reply:
 
     @property
     def last_line(self) -> str:
-        """Where a traceback has its message."""
+        """The line with the message of a traceback."""
         lines = (self.err.strip() or self.out.strip()).splitlines()
         return lines[-1].strip() if lines else "no output"
 
@@ -72,7 +73,7 @@ def database(env: Mapping[str, str] = os.environ) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionNeed:
-    """What a connection is for: the types that fit, an example, and what is wrong without it."""
+    """The purpose of a connection: suitable types, an example, and the effect of its absence."""
 
     types: tuple[str, ...]
     host: str
@@ -92,7 +93,7 @@ RESULTS_CONNECTION = ConnectionNeed(
 
 
 def gate_settings(env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What gates find about their results in section `[dqx]` of the configuration of Airflow."""
+    """The settings of gates about their results in section `[dqx]` of Airflow's configuration."""
     names = ("results_conn_id", "results_root")
     variables = {name: env.get(f"AIRFLOW__DQX__{name.upper()}") for name in names}
     if installed_version("apache-airflow") is None or not is_set_up(env):
@@ -104,7 +105,7 @@ def gate_settings(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     )
     reply = ask([sys.executable, "-c", program], env)
     answers = [line for line in reply.out.splitlines() if line.startswith(_MARK)]
-    # Variables also count where Airflow does not answer in time.
+    # Variables also count if Airflow does not respond in time.
     settings = json.loads(answers[-1].removeprefix(_MARK)) if answers else variables
     return {name: value for name, value in settings.items() if value}
 
@@ -135,7 +136,7 @@ def connection(
     listed = listed_connection(reply.out, conn_id)
     if listed is not None:
         return _judge_connection(listed, "from Airflow", kind)
-    # Airflow says the same where its database lacks the tables.
+    # Airflow reports the same if its database lacks the tables.
     if "not found" in (reply.out + reply.err).lower():
         return problem(missing, add)
     what = f"no response within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
@@ -210,7 +211,7 @@ def airflow_home(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def is_set_up(env: Mapping[str, str] = os.environ) -> bool:
-    """Whether Airflow was configured here. Asked where it was not, it makes a home for itself."""
+    """Whether Airflow was configured here. Querying it otherwise would create a home for it."""
     if any(re.match(r"AIRFLOW__(DATABASE|CORE)__SQL_ALCHEMY_CONN", name) for name in env):
         return True
     config = Path(env.get("AIRFLOW_CONFIG") or airflow_home(env) / "airflow.cfg").expanduser()
@@ -261,7 +262,7 @@ def entry_points(env: Mapping[str, str] = os.environ) -> Answer:
 
 
 def load_apart(points: list[metadata.EntryPoint], env: Mapping[str, str]) -> Reply:
-    """Loads entry points that import Airflow, in a process of their own.
+    """Loads entry points that import Airflow, in a separate process.
 
     It gets an AIRFLOW_HOME of its own, since importing Airflow writes into it.
     """

@@ -1,4 +1,4 @@
-"""What a check finds, and how checks are run side by side."""
+"""The findings of checks, and how checks run concurrently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 
 class FindingLevel(str, Enum):
-    """How a check ended. A `WARNING` may be meant, a `PROBLEM` stops a gate from working."""
+    """The result of a check. A `WARNING` may be intended, a `PROBLEM` prevents a gate from
+    working."""
 
     OK = "ok"
     WARNING = "warning"
@@ -21,7 +22,7 @@ class FindingLevel(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found, and what to do about it (empty where nothing is to be done)."""
+    """The finding of one check, and how to fix it (empty if there is nothing to fix)."""
 
     name: str
     level: FindingLevel
@@ -30,7 +31,7 @@ class Finding:
 
 
 Answer: TypeAlias = tuple[FindingLevel, str, str]
-"""A finding without its name: the level, what was found, what to do about it."""
+"""A finding without its name: the level, the finding, and how to fix it."""
 
 Check: TypeAlias = Callable[[], Answer]
 
@@ -48,9 +49,9 @@ def problem(message: str, remedy: str) -> Answer:
 
 
 def examine(checks: Mapping[str, Check], timeout_s: float = 60.0) -> tuple[Finding, ...]:
-    """One finding for each check, in their order. They run side by side, so each may wait.
+    """One finding for each check, in their order. They run concurrently, so each may wait.
 
-    A check that raises, or gives no answer in time, yields a finding of its own. No finding shows
+    A check that raises, or does not finish in time, yields a finding of its own. No finding shows
     the credentials of a URL.
     """
     answers: dict[str, Answer] = {}
@@ -58,7 +59,8 @@ def examine(checks: Mapping[str, Check], timeout_s: float = 60.0) -> tuple[Findi
     def answer(name: str, check: Check) -> None:
         answers[name] = _answer(check)
 
-    # Daemons: a check that hangs, say on a storage that does not reply, must not keep us here.
+    # Daemon threads: a hanging check, for example of unresponsive storage, must not keep this
+    # process alive.
     threads = [Thread(target=answer, args=item, daemon=True) for item in checks.items()]
     for thread in threads:
         thread.start()

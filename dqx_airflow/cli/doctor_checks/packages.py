@@ -1,4 +1,4 @@
-"""Which packages are installed, and whether their versions are in the range that we ask for.
+"""The installed packages, and whether their versions are in the required ranges.
 
 Reads the metadata of packages, imports none of them. The ranges come from our own metadata, so
 `pyproject.toml` stays the only place that names them.
@@ -37,7 +37,8 @@ def spark_provider() -> Answer:
 
 
 def openlineage_provider() -> Answer:
-    """Without it gates work, their own events too; the events of the Airflow task are missing."""
+    """Gates and their own events work without it; only the events of the Airflow task are
+    missing."""
     return _installed("apache-airflow-providers-openlineage", warning)
 
 
@@ -59,7 +60,7 @@ def installed_version(package: str) -> str | None:
 
 
 def wanted_range(package: str) -> str:
-    """The versions of `package` that we ask for, such as `<3.4,>=3.1`; empty where any will do."""
+    """The required versions of `package`, such as `<3.4,>=3.1`; empty for any."""
     for requirement in metadata.requires(DISTRIBUTION) or ():
         named = re.match(r"([\w.-]+)\s*(?:\[[^]]*\])?\s*([^;]*)", requirement)
         if named and named[1].lower() == package:
@@ -68,7 +69,8 @@ def wanted_range(package: str) -> str:
 
 
 def is_within(versions: str, version: str) -> bool:
-    """Whether `version` obeys `versions`, such as `>=3.1,<3.4`. Pre-releases count as releases."""
+    """Whether `version` is in the range `versions`, such as `>=3.1,<3.4`. Pre-releases count as
+    releases."""
     actual = _release(version)
     for part in filter(None, (part.strip() for part in versions.split(","))):
         match = re.fullmatch(r"(>=|<=|==|!=|<|>)\s*([\d.]+)", part)
@@ -91,7 +93,8 @@ def is_within(versions: str, version: str) -> bool:
 
 
 def in_order(versions: str) -> str:
-    """`>=3.1,<3.4` for `<3.4,>=3.1`: metadata sorts the parts, people want the lower end first."""
+    """`>=3.1,<3.4` for `<3.4,>=3.1`: metadata sorts the parts, readers expect the lower bound
+    first."""
     return ",".join(sorted((part.strip() for part in versions.split(",")), reverse=True))
 
 

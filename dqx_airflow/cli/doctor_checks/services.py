@@ -14,7 +14,7 @@ from dqx_airflow.errors import DqxError
 def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Answer:
     """Can the results be written where gates write them?
 
-    :param given: the root on the command line; without it, that of the gates in Airflow is meant.
+    :param given: the root on the command line; by default that of the gates in Airflow.
     """
     root = given
     if root is None:
@@ -40,7 +40,7 @@ def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Ans
 
 
 def lineage() -> Answer:
-    """Is OpenLineage configured, and is it there? An outage never fails a gate."""
+    """Is OpenLineage configured, and does its server respond? An outage never fails a gate."""
     from dqx_airflow.lineage.emitter import LineageEmitter
 
     with LineageEmitter() as emitter:

@@ -1,4 +1,4 @@
-"""Is there one Spark, whole, of one version, with a Java to run it?"""
+"""Is there a single, complete Spark, with a Java to run it?"""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ INSTALL_SPARK = "pip install 'dqx-airflow[spark]'"
 
 @dataclass(frozen=True, slots=True)
 class PysparkInstall:
-    """What the two packages that share the folder `pyspark` left in an environment.
+    """The state of the two packages that share the folder `pyspark` in an environment.
 
-    `pyspark` and `client` are the versions that their metadata tells, `source` the one in
-    `pyspark/version.py`, `jars` those of the Spark jars. A folder `is_hollow` that is there but
-    lost its `__init__.py`: Python imports it as an empty namespace package.
+    `pyspark` and `client` are the versions in their metadata, `source` the one in
+    `pyspark/version.py`, `jars` those of the Spark jars. A folder that exists but lost its
+    `__init__.py` `is_hollow`: Python imports it as an empty namespace package.
     """
 
     pyspark: str | None = None
@@ -60,7 +60,7 @@ def pyspark_folder(path: Sequence[str] | None = None) -> Path | None:
 
 
 def jars_versions(spark_home: Path) -> tuple[str, ...]:
-    """The version of Spark's jars; several where two installations were mixed."""
+    """The version of Spark's jars; several if two installations were mixed."""
     names = (
         re.fullmatch(r"spark-core_[\d.]+-(.+)\.jar", jar.name)
         for jar in spark_home.glob("jars/spark-core_*.jar")
@@ -76,7 +76,7 @@ def pyspark_coherent(
 
 
 def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | None) -> Answer:
-    """The verdict on what was read. `distribution` is a Spark outside the Python environment."""
+    """The verdict on the installation. `distribution` is a Spark outside the Python environment."""
     elsewhere = f"jobs run with the Spark in {distribution.home}" if distribution else ""
     if install.is_hollow:
         return problem(
@@ -116,9 +116,9 @@ def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | Non
 
 
 def _equal_pins(install: PysparkInstall) -> str:
-    """The command that makes both packages whole, at a version that exists of both.
+    """The command that repairs both packages, at a version that exists for both.
 
-    The client lags behind, so where it is installed its version is the one.
+    The client lags behind, so its version is used if it is installed.
     """
     version = install.client or install.pyspark
     if version is None:
@@ -128,14 +128,14 @@ def _equal_pins(install: PysparkInstall) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SparkDistribution:
-    """A Spark that was unpacked somewhere, not installed by pip."""
+    """An unpacked Spark that was not installed by pip."""
 
     home: Path
     versions: tuple[str, ...]
 
 
 def find_distribution(env: Mapping[str, str] = os.environ) -> SparkDistribution | None:
-    """The Spark distribution of SPARK_HOME, else of the `spark-submit` on PATH."""
+    """The Spark distribution of SPARK_HOME, or else of the `spark-submit` on PATH."""
     if env.get("SPARK_HOME"):
         home: Path | None = Path(env["SPARK_HOME"])
     else:
@@ -149,7 +149,7 @@ def find_distribution(env: Mapping[str, str] = os.environ) -> SparkDistribution 
 
 @dataclass(frozen=True, slots=True)
 class SparkSubmit:
-    """A `spark-submit`, whether PATH leads to it, and the Spark that it starts."""
+    """A `spark-submit`, whether it is on PATH, and the Spark that it starts."""
 
     program: Path
     is_on_path: bool
@@ -171,7 +171,7 @@ def find_submit(env: Mapping[str, str] = os.environ) -> SparkSubmit | None:
 
 
 def _started_home(program: Path, env: Mapping[str, str]) -> Path | None:
-    """The Spark home that the script settles on, by the rules in Spark's `find-spark-home`."""
+    """The Spark home that the script chooses, by the rules in Spark's `find-spark-home`."""
     if env.get("SPARK_HOME"):
         return Path(env["SPARK_HOME"])
     if not (program.parent / "find_spark_home.py").is_file():

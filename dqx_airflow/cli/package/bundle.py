@@ -1,7 +1,7 @@
 """The job bundle: our code and the pure Python packages that it imports, as a zip for `--py-files`.
 
-The same packages make the same bytes. What is compiled is left out: `NATIVE` has to be installed
-where the driver runs, all else that has compiled parts does without them.
+The same packages give the same bytes. Compiled code is left out: `NATIVE` must be installed where
+the driver runs, everything else works without its compiled parts.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ import dqx_airflow
 NATIVE = ("pyarrow", "deltalake")
 
 _PURE = ("cattrs", "lark", "openlineage-python", "pyyaml", "sqlglot", "sympy", "tzdata")
-# A job has no terminal, no editor and no Airflow, and of a contract it gets the suite.
+# A job has no terminal, no editor and no Airflow, and gets contracts as compiled suites.
 _HOUSES_LEFT_OUT = {"api", "cli", "contracts", "editor", "operators", "plugin", "reference"}
 _HOUSES_LEFT_OUT |= {"dags_examples", "docs", "learning", "migration", "registry", "spark_jobs"}
 _HOUSES_LEFT_OUT |= {"pytest_plugin", "tuning"}
-# What tuning asks of the store.
+# Queries of tuning to the store.
 _MODULES_LEFT_OUT = {"results/past_days.py", "results/proposals.py"}
 _COMPILED = {".so", ".pyd", ".pyx", ".pxd", ".dylib"}
 _FOLDERS_LEFT_OUT = {"__pycache__", "tests", "benchmarks", ".."}
-# Large, and rarely asked for.
+# Large, and rarely needed.
 _SOURCES_ONLY = "/(sympy|mpmath)/"
 _NAME = re.compile(r"[\w.-]+")
-# The earliest moment that a zip can tell.
+# The earliest timestamp in a zip.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle that was written; `packages` are names and versions of what is in it."""
+    """A written bundle; `packages` are the names and versions of its contents."""
 
     path: Path
     size: int
@@ -49,7 +49,7 @@ class Bundle:
 
 
 def write_bundle(path: Path) -> Bundle:
-    """Writes the bundle at once: a job that starts meanwhile finds the old one or the new one."""
+    """Writes the bundle atomically: a job that starts meanwhile sees the old or the new one."""
     distributions = sorted(_with_required(_PURE), key=lambda item: item.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -69,19 +69,19 @@ def write_bundle(path: Path) -> Bundle:
 
 
 def versions_of_native() -> tuple[tuple[str, str], ...]:
-    """The packages that are not in the bundle, in the versions that are installed here."""
+    """The packages that are not in the bundle, in the versions installed here."""
     return tuple((name, distribution(name).version) for name in NATIVE)
 
 
 def _with_required(names: Iterable[str]) -> Iterable[Distribution]:
-    """The installed packages of these names, and all that they require."""
+    """The installed packages with these names, and everything that they require."""
     distributions: dict[str, Distribution] = {}
     waiting = [*names]
     while waiting:
         try:
             package = distribution(waiting.pop())
         except PackageNotFoundError:
-            continue  # required of another Python, or on another system
+            continue  # required for another Python, or on another system
         if package.name not in distributions:
             distributions[package.name] = package
             required = (text for text in package.requires or () if "extra ==" not in text)
@@ -90,7 +90,7 @@ def _with_required(names: Iterable[str]) -> Iterable[Distribution]:
 
 
 def _our_files() -> Iterator[tuple[str, Path]]:
-    # Taken from the folder: a checkout that is installed to be edited lists no files.
+    # Copied from the folder: an editable checkout lists no files.
     home = Path(dqx_airflow.__file__).parent
     for file in home.rglob("*"):
         place = file.relative_to(home)
@@ -106,16 +106,16 @@ def _files_of(package: Distribution) -> Iterator[tuple[str, Path]]:
 
 
 def _compile(folder: Path) -> None:
-    """Puts byte code beside the modules: Python compiles what it imports from a zip each time anew.
+    """Adds byte code next to the modules: Python recompiles modules in a zip on every import.
 
-    Another version of Python passes it over. The process is a fresh one, with its hashes fixed:
-    what a process has seen before shows in the byte code that it writes.
+    Another version of Python ignores it. The process is fresh, with fixed hashes: the byte code
+    depends on what a process has seen before.
     """
     how = ["-m", "compileall", "-b", "-q", "--invalidation-mode", "unchecked-hash"]
     subprocess.run(  # noqa: S603 (this Python, no shell)
         [sys.executable, *how, "-s", str(folder), "-x", _SOURCES_ONLY, str(folder)],
         env={**os.environ, "PYTHONHASHSEED": "0"},
-        check=False,  # a file for newer Pythons than this one stays as it is
+        check=False,  # a file for newer Pythons than this one stays uncompiled
         capture_output=True,
     )
 
@@ -123,7 +123,7 @@ def _compile(folder: Path) -> None:
 def _zip(folder: Path, path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for item in sorted(folder.rglob("*")):
-            # Folders, too: without an entry, Python finds no package that has no module.
+            # Folders, too: without an entry, Python does not find a package without modules.
             name = item.relative_to(folder).as_posix() + ("/" if item.is_dir() else "")
             entry = zipfile.ZipInfo(name, _MOMENT)
             entry.create_system = 3  # Unix, wherever it was made
@@ -137,6 +137,6 @@ def _is_wanted(file: PurePosixPath | Path) -> bool:
 
 
 def _is_record(file: PurePosixPath) -> bool:
-    """Notes of an installer. The metadata of a package and its licence stay."""
+    """Records of an installer. The metadata of a package and its license stay."""
     is_note = file.parts[0].endswith(".dist-info") and file.parts[1] != "licenses"
     return is_note and not file.name.startswith(("METADATA", "LICENSE", "COPYING", "NOTICE"))

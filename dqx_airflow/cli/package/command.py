@@ -1,4 +1,4 @@
-"""The `dql package` verb: writes the job bundle, and says what else a driver needs."""
+"""The `dql package` verb: writes the job bundle, and prints what else a driver needs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ and `dql run` with this in [connection] of dqx.toml:
 
 
 def recipe(bundle: Bundle, native: tuple[tuple[str, str], ...]) -> str:
-    """What was written, and how it is used together with the packages that are not in it."""
+    """What was written, and how to use it together with the packages that are not in it."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     needs = " ".join(f"{name}=={version}" for name, version in native)
     machine = platform.machine()

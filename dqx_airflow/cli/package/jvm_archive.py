@@ -1,4 +1,4 @@
-"""The archive of the classes that the JVM of a gate loads, made by running a typical gate."""
+"""The archive of the classes that the JVM of a gate loads, created by running a typical gate."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SAID_BY_THE_JVM = re.compile(r"^\[[\d.]+s\]\[\w+ *\]\[cds.*?\] *(.*)$", re.M)
 
 
 def write_archive(path: Path) -> int:
-    """Writes the archive at once and returns its size: half of one would crash a JVM.
+    """Writes the archive atomically and returns its size: an incomplete one would crash a JVM.
 
-    :raises SparkError: Spark did not run, or its Java makes no archives.
+    :raises SparkError: Spark did not run, or its Java does not support archives.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -50,7 +50,7 @@ def write_archive(path: Path) -> int:
 
 
 def typical_request(folder: Path) -> GateRequest:
-    """The request of a gate that does what most gates do, its data in a folder."""
+    """The request of a typical gate, with its data in a folder."""
     suite = Path(__file__).with_name("typical.dql")
     _write_tables(folder)
     return GateRequest(
@@ -88,7 +88,7 @@ def _write_tables(folder: Path) -> None:
 
 
 def _run_gate(request: GateRequest, options: str) -> str:
-    """Runs the gate as an operator would; what it and its JVM said."""
+    """Runs the gate like an operator; its output and that of its JVM."""
     path = os.environ.get("PATH", os.defpath)
     if shutil.which("spark-submit") is None:
         path = os.pathsep.join([str(Path(sys.executable).parent), path])

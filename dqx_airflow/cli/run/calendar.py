@@ -1,4 +1,4 @@
-"""The outcomes of many dates as a calendar: a row per month, a character per date."""
+"""The outcomes of many dates as a calendar: a row for each month, a character for each date."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_NAMED = 5
 
 
 def print_calendar(reports: Sequence[GateReport], console: Console) -> None:
-    """Prints the outcome of each date of each suite, and how many dates have which."""
+    """Prints the outcome of each date of each suite, and the number of dates with each outcome."""
     by_gate: dict[str, dict[date, Outcome]] = {}
     for report in reports:
         outcomes = by_gate.setdefault(report.run_key.gate, {})
@@ -29,7 +29,7 @@ def print_calendar(reports: Sequence[GateReport], console: Console) -> None:
 
 
 def calendar_lines(title: str, outcomes: dict[date, Outcome]) -> list[Text]:
-    """The lines of a calendar: its head, the months, and the account of the outcomes."""
+    """The lines of a calendar: its header, the months, and the legend with the counts."""
     days = "".join(f"{day:>3}" for day in range(1, 32))
     width = max(len(title), len("2026-01"))
     lines = [Text(f"{title:<{width}}{days}", style="bold")]

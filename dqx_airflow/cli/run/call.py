@@ -1,4 +1,4 @@
-"""What was typed of a run, and what it means: the requests, or the mistakes."""
+"""A parsed call of a run, and its meaning: the requests, or the mistakes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was typed. None stands for what was not. `run_options` are those of `RunOptions` that
-    were typed, by name. `data` to `unsupported` are for contracts
-    alone, `shadow` for one suite."""
+    """The typed options. None stands for those not given. `run_options` are those of `RunOptions`
+    that were typed, by name. `data` to `unsupported` are for contracts only, `shadow` for a single
+    suite."""
 
     paths: tuple[Path, ...]
     connection: str | None = None
@@ -53,10 +53,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class RunCall:
-    """What is to be done, or what is wrong with it.
+    """The work to do, or the mistakes in the call.
 
-    `sources` are the texts into which the diagnostics point, `files` all files that were read or
-    looked for. Without errors there is at least one request.
+    `sources` are the texts to which the diagnostics refer, `files` all files that were read or
+    searched. Without errors there is at least one request.
     """
 
     requests: tuple[GateRequest, ...]
@@ -72,12 +72,13 @@ class RunCall:
 
     @property
     def dates(self) -> tuple[date, ...]:
-        """The dates that are judged, the first one first."""
+        """The judged dates, in order."""
         return tuple(dict.fromkeys(request.run_key.date for request in self.requests))
 
     @property
     def shared_scans(self) -> tuple[tuple[GateRequest, ...], ...]:
-        """The requests by the scans that they share: those of suites over a common dataset."""
+        """The requests grouped by the scans that they share: those of suites over a common
+        dataset."""
         scans: list[list[GateRequest]] = []
         for request in self.requests:
             own = next((one for one in scans if _shares_scan(request, one)), None)
@@ -89,7 +90,7 @@ class RunCall:
 
 
 def _shares_scan(request: GateRequest, others: Sequence[GateRequest]) -> bool:
-    """True where the request reads a dataset of the others, and means the same by each name."""
+    """True if the request reads a dataset of the others, and means the same by each name."""
     known = {ref.name: ref for other in others for ref in other.datasets}
     common = [ref for ref in request.datasets if ref.name in known]
     return bool(common) and all(known[ref.name] == ref for ref in common)

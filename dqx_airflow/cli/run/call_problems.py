@@ -1,4 +1,4 @@
-"""What is wrong with a call of `dql run`: each problem below the argument that it is about."""
+"""Problems of a `dql run` call: each below the argument that it is about."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dqx_airflow.values import DatasetRef, Span
 
 @dataclass(frozen=True, slots=True)
 class CallProblems:
-    """The diagnostics in their order, each once, and the texts that they are drawn in: files, and
-    the values of arguments by flag."""
+    """The diagnostics in order, each once, and their texts: files, and the values of arguments by
+    flag."""
 
     diagnostics: dict[Diagnostic, None] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class CallProblems:
         self.diagnostics[Diagnostic(message, span, help=hint or None)] = None
 
     def warn(self, flag: str, text: str, message: str) -> None:
-        """Reports an argument that is ignored, or may be meant otherwise."""
+        """Warns about an argument that is ignored, or possibly meant otherwise."""
         span = Span(flag, 1, 1, 1, len(text) + 1)
         self.sources.setdefault(flag, text)
         self.diagnostics[Diagnostic(message, span, is_mild=True)] = None
@@ -44,7 +44,8 @@ class CallProblems:
 def with_advice(
     error: Diagnostic, sources: Mapping[str, str], given: Mapping[str, DatasetRef]
 ) -> Diagnostic:
-    """What a suite misses of its datasets, with what to type for it here."""
+    """The requirements of a suite that its datasets do not meet, with what to type for them
+    here."""
     match error.code:
         case "E009":
             span = error.span

@@ -1,4 +1,4 @@
-"""`dql run`: checks suites, runs them against datasets, tells what was found."""
+"""`dql run`: checks suites, runs them against datasets, prints the results."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run(
 
 
 def run_call(options: Options) -> int:
-    """Does what was typed, once or until somebody interrupts; the exit code."""
+    """Does what was typed, once or until interrupted; the exit code."""
     logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("openlineage.client.transport.console").setLevel(logging.INFO)
     runner = _Runner(options)
@@ -63,14 +63,14 @@ def run_call(options: Options) -> int:
 
 @dataclass(slots=True)
 class _Runner:
-    """Runs the same call, once or often, over one Spark session."""
+    """Runs the same call, once or repeatedly, over one Spark session."""
 
     options: Options
     _spark: Spark | None = None
     _read: Stamps = field(default_factory=dict)
 
     def run(self) -> int:
-        """Reads the call again and does it; the exit code."""
+        """Parses the call again and runs it; the exit code."""
         from dqx_airflow.cli.run.request_builder import read_call
         from dqx_airflow.cli.run.watch import stamps_of
 
@@ -114,7 +114,7 @@ class _Runner:
         return max(codes)
 
     def _reports(self, call: RunCall, spark: Spark, codes: list[int]) -> Iterator[GateReport]:
-        """The reports of the requests, as soon as they are there; their exit codes go into
+        """The reports of the requests, as soon as they are available; their exit codes go into
         `codes`."""
         from dqx_airflow.errors import DqxError, RequestError, SourceError
 
@@ -131,7 +131,7 @@ class _Runner:
                 yield from reports
 
     def watch(self) -> int:
-        """Runs again and again, until somebody interrupts."""
+        """Runs repeatedly, until interrupted."""
         from dqx_airflow.cli.run.watch import wait_for_change
 
         while True:
@@ -146,7 +146,7 @@ class _Runner:
 
 
 def _dates_text(call: RunCall) -> str:
-    """Which dates are judged, and where they come from."""
+    """The judged dates, and their origin."""
     first, last = call.dates[0].isoformat(), call.dates[-1].isoformat()
     origin = call.requests[0].date_from
     if len(call.dates) == 1:
@@ -155,7 +155,7 @@ def _dates_text(call: RunCall) -> str:
 
 
 def _tell(call: RunCall) -> None:
-    """Draws what there is to say about a call, its secrets hidden."""
+    """Draws the diagnostics of a call, with its secrets hidden."""
     if not call.diagnostics:
         return
     from dqx_airflow.diagnostics.text import draw
@@ -168,7 +168,7 @@ def _tell(call: RunCall) -> None:
 
 
 def _without_secrets(line: str) -> str:
-    """A line as long as it was, with stars from the first secret to the last."""
+    """A line of the same length, with stars from the first secret to the last."""
     from dqx_airflow.redact import redact
 
     shown = redact(line)
@@ -180,7 +180,7 @@ def _without_secrets(line: str) -> str:
 
 
 def _shared(first: str, second: str) -> int:
-    """How many characters two texts begin with in common."""
+    """The length of the common prefix of two texts."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(first), len(second)))
 

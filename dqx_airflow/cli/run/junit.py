@@ -1,4 +1,4 @@
-"""JUnit's XML, as CI systems read it: a test suite for each check, a test case an assertion."""
+"""JUnit XML for CI systems: a test suite for each check, a test case for each assertion."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dqx_airflow.values import GateReport, Outcome, Status, Verdict
 def junit_xml(reports: Iterable[GateReport]) -> str:
     """The reports as one document.
 
-    An assertion that lacks data of other dates is skipped, save where it breaks the run. A failure
-    that does not block, below `fail_on`, is no failure of a test case: a build ends as `dql run`
-    does. It is told in the output of its test case.
+    An assertion that lacks data of other dates is skipped, unless it breaks the run. A failure that
+    does not block, below `fail_on`, is not a failed test case: a build ends like `dql run`. It is
+    in the output of its test case.
     """
     reports = list(reports)
     is_range = len({report.run_key.date for report in reports}) > 1
@@ -36,7 +36,7 @@ def junit_xml(reports: Iterable[GateReport]) -> str:
 
 
 class _Counts:
-    """How many test cases there are, and of which kinds."""
+    """The number of test cases, by kind."""
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
@@ -86,7 +86,7 @@ def _facts(report: GateReport) -> dict[str, str]:
 
 
 def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str | None:
-    """Adds what became of an assertion; under which number it counts."""
+    """Adds the result of an assertion; the name of its count."""
     if verdict.status is Status.PASSED:
         return None
     if verdict.status is Status.SKIPPED:
@@ -113,7 +113,7 @@ def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str 
 
 
 def _text(text: str) -> str:
-    """The text without the characters that XML cannot hold."""
+    """The text without characters that XML does not allow."""
     return "".join(
         character if character in "\t\n" or character.isprintable() else "\N{REPLACEMENT CHARACTER}"
         for character in text

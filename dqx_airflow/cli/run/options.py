@@ -1,4 +1,4 @@
-"""The options that `dql run` and `dql contract test` have in common."""
+"""The options shared by `dql run` and `dql contract test`."""
 
 from __future__ import annotations
 

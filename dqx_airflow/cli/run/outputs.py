@@ -1,4 +1,4 @@
-"""What a run prints: the chosen output, for people or for machines."""
+"""The output of a run: in the chosen format, for readers or for programs."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def write_reports(
     *,
     dates: Sequence[date] = (),
 ) -> None:
-    """Writes each report as soon as it is there, to stdout or into a file.
+    """Writes each report as soon as it is available, to stdout or into a file.
 
-    Of what is stored, under the results root `root`, a few failing rows are shown. Of several
-    dates a calendar comes last, and those that passed have one line each.
+    If it is stored, under the results root `root`, only a few failing rows are displayed. For
+    several dates a calendar comes last, and those that passed have one line each.
 
-    Where it goes into a file, stderr gets the headlines.
+    If it goes into a file, stderr gets the headlines.
     """
     console = console_for(file)
     if file is not None:
@@ -76,7 +76,7 @@ def _with_headlines(reports: Iterable[GateReport]) -> Iterable[GateReport]:
 
 
 def _print_table(report: GateReport, console: Console, root: str) -> None:
-    """The headline is last: where the eyes are when it ends."""
+    """The headline is last, where it stays visible."""
     console.print(verdicts_table(report.verdicts))
     print_failures(report, console, all_rows=not root, root=root)
     console.print()

@@ -1,6 +1,6 @@
-"""From what was typed, and the `dqx.toml` that it leads to, to gate requests; or to all mistakes.
+"""From the typed options, and the `dqx.toml` that applies, to gate requests; or to all mistakes.
 
-No Spark: whatever is wrong with a call or a suite is told before any is started.
+No Spark: every mistake in a call or a suite is reported before Spark is started.
 """
 
 from __future__ import annotations
@@ -65,20 +65,20 @@ _FLAGS = {
     "dimensions": "--dimension",
 }
 _DATA = "data"
-"""Stands for the only model of a contract until that is read."""
+"""A placeholder for the single model of a contract until that is read."""
 
 
 def read_call(options: Options, today: date) -> RunCall:
-    """The call that was typed."""
+    """The call from the typed options."""
     return _CallReader(options, today).read()
 
 
 @dataclass(slots=True)
 class _CallReader:
-    """Collects what a call means, and what is wrong with it.
+    """Collects the meaning of a call, and its mistakes.
 
-    `used` are the datasets that suites use, `unsound` those of which something is wrong,
-    `selectable` the assertions of all suites, and `unselected` the suites without a selected one.
+    `used` are the datasets that suites use, `unsound` the invalid ones, `selectable` the assertions
+    of all suites, and `unselected` the suites without a selected one.
     """
 
     options: Options
@@ -115,7 +115,7 @@ class _CallReader:
             datasets=(),
             results_root=results or "",
             recompute=options.recompute,
-            # Of what is not stored, nobody can ask for more than is shown.
+            # Without stored results, all requested rows are displayed.
             sample_rows=DEFAULT_SAMPLE_ROWS if results else SHOWN_ROWS,
             date_from=date_from,
             **{**settings.defaults.keywords, **options.run_options, "skip_dates": skipped},
@@ -124,7 +124,7 @@ class _CallReader:
         datasets = {**settings.refs, **given}
         if not settings.defaults.trust_log:
             datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
-        # A contract may know the table where only the connection is given.
+        # A contract may define the table if only the connection is given.
         self.connections = {
             name: table
             for name, table in settings.datasets.items()
@@ -162,7 +162,7 @@ class _CallReader:
         )
 
     def _settings(self, suites: Iterable[Path]) -> Settings:
-        """The settings of the one `dqx.toml` that counts: as given, else the nearest of all."""
+        """The settings of the `dqx.toml` that applies: as given, or else the nearest one."""
         path = self.options.config
         if path is None:
             places = {find_settings(suite.parent) or find_settings(Path()) for suite in suites}
@@ -192,7 +192,7 @@ class _CallReader:
             return settings
 
     def _data_dates(self, settings: Settings) -> tuple[tuple[date, ...], str]:
-        """The dates of the data, and where they come from."""
+        """The dates of the data, and their origin."""
         if self.options.date is not None:
             typed = self.options.date
             return self._dates(typed), f"from --date {typed}"
@@ -223,12 +223,12 @@ class _CallReader:
         dates: Sequence[date],
         given: Mapping[str, DatasetRef],
     ) -> Iterator[GateRequest]:
-        """The requests for a suite, one for each date; none where there are errors."""
+        """The requests for a suite, one for each date; none if there are errors."""
         request = self._request(path, template, given)
         for on in dates if request is not None else ():
             if request is not None and on != request.run_key.date:
                 key = replace(template.run_key, date=on)
-                # What a contract asks for depends on the date, what a suite says does not.
+                # The clauses of a contract depend on the date, the assertions of a suite do not.
                 if request.contract is not None:
                     request = self._request(path, replace(template, run_key=key), given)
                 else:
@@ -237,7 +237,8 @@ class _CallReader:
                 yield request
 
     def _tell_namesakes(self, requests: Iterable[GateRequest]) -> None:
-        """Two suites of one name in one call: in the results, one would hide the other."""
+        """Reports two suites with the same name in one call: in the results, one would hide the
+        other."""
         files: dict[str, str] = {}
         for request in requests:
             gate, name = request.run_key.gate, request.suite.name
@@ -249,7 +250,8 @@ class _CallReader:
     def _request(
         self, path: Path, template: GateRequest, given: Mapping[str, DatasetRef]
     ) -> GateRequest | None:
-        """The request for a suite; None for a library that was found in a folder, and errors."""
+        """The request for a suite; None for a library found in a folder, and if there are
+        errors."""
         source = read_source(path, str(path))
         if isinstance(source, Unreadable):
             self.problems.add([source.diagnostic], {str(path): source.text})
@@ -265,13 +267,13 @@ class _CallReader:
         self.files |= {Path.cwd() / item.file.name for item in checked.imports}
         self.problems.add(checked.diagnostics, checked.sources)
         if checked.errors:
-            # An import that was not found may come: it would stand beside the suite.
+            # A missing import may be created: it would be next to the suite.
             self.files |= set(path.parent.glob("*.dql"))
         if checked.suite is None or checked.errors:
             return None
         self.used.update(datasets_of(checked.suite.checks))
         given = self.settings.as_read(given)
-        # What is wrong with a dataset has been told: it is taken for one that has all.
+        # An invalid dataset has been reported: it is assumed to meet all requirements.
         taken = {name: DatasetRef(name, date_column="?") for name in self.unsound}
         known = tuple({**given, **taken}.values())
         asked, selection = checked.suite, self.options.selection
@@ -299,7 +301,7 @@ class _CallReader:
     def _selection_in(
         self, path: Path, known: Sequence[Selectable], selection: Selection
     ) -> Selection | None:
-        """The selection as far as it means anything in a suite; None where it selects nothing."""
+        """The part of a selection that matches in a suite; None if it selects nothing."""
         self.selectable += known
         matched = without_unmatched(known, selection)
         if matched is None:
@@ -323,7 +325,7 @@ class _CallReader:
             self.problems.warn("PATH", paths, "not run: no assertion of these is selected")
 
     def _with_databases(self, refs: tuple[DatasetRef, ...]) -> tuple[DatasetRef, ...]:
-        """The datasets, those of databases by the names that lineage has for them."""
+        """The datasets, with the lineage names of database tables."""
         connections = {}
         for ref in refs:
             if ref.conn_id is None:
@@ -340,7 +342,7 @@ class _CallReader:
         return with_lineage_names(refs, connections)
 
     def _shadow(self, datasets: tuple[DatasetRef, ...]) -> ShadowSuite | None:
-        """The shadow of a suite. What is wrong with it is a warning: the suite runs without it."""
+        """The shadow of a suite. Mistakes in it are warnings: the suite runs without it."""
         path = self.options.shadow
         if path is None:
             return None
@@ -358,7 +360,7 @@ class _CallReader:
     def _contract_request(
         self, path: Path, source: SourceFile, template: GateRequest, given: Mapping[str, DatasetRef]
     ) -> GateRequest | None:
-        """The request for a contract; None where there are errors."""
+        """The request for a contract; None if there are errors."""
         from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
         from dqx_airflow.contracts.enforcement.enforced_contract import enforce
         from dqx_airflow.contracts.source.references import FolderReader
@@ -396,7 +398,7 @@ class _CallReader:
                 refs[names[0]] = replace(of_data[_DATA], name=names[0])
         try:
             settings = dataset_settings(contract, refs, options.server)
-            # What the contract says about its files wins over the options of all files.
+            # What the contract says about its files takes precedence over the options of all files.
             datasets = self.settings.as_read(
                 {name: dataset_ref(name, item) for name, item in settings.items()}
             )
@@ -437,7 +439,7 @@ class _CallReader:
         template: GateRequest,
         selection: Selection | None,
     ) -> Selection | None:
-        """As `_selection_in`, of the clauses of a contract."""
+        """As `_selection_in`, for the clauses of a contract."""
         suite = check_source(enforced.suite).suite
         if selection is None or suite is None:
             return None
@@ -464,6 +466,6 @@ def _name_in(argument: str) -> str:
 
 
 def _shown(path: Path) -> str:
-    """A path from where the user stands, if it lies below."""
+    """A path relative to the working directory, if it is below."""
     place = path.absolute()
     return str(place.relative_to(Path.cwd())) if place.is_relative_to(Path.cwd()) else str(path)

@@ -55,7 +55,7 @@ def shared_options(
     dimension: DimensionOption = None,
     watch: WatchOption = False,
 ) -> Options:
-    """The options that were typed; a command adds its paths and its own ones."""
+    """The typed options; a command adds its paths and its own ones."""
     from dqx_airflow.cli.run.call import Options
     from dqx_airflow.selection import selection_of
 
@@ -95,6 +95,7 @@ def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    """The signature, its types as Typer needs them: `Options` is imported when a command runs."""
+    """The signature, with its types as Typer needs them: `Options` is imported when a command
+    runs."""
     names = {**function.__globals__, "Options": object}
     return inspect.signature(function, eval_str=True, globals=names)

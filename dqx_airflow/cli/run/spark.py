@@ -1,4 +1,4 @@
-"""The one Spark session of a call, and the line that shows what it does. Imports pyspark."""
+"""The Spark session of a call, and its progress line. Imports pyspark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Spark:
     _session: SparkSession | None = field(default=None, compare=False)
 
     def run(self, requests: Sequence[GateRequest]) -> tuple[GateReport, ...]:
-        """The reports of requests that share a scan, written where these have a results root.
+        """The reports of requests that share a scan, stored if these have a results root.
 
         :raises DqxError: there are none.
         """
@@ -44,7 +44,7 @@ class Spark:
             return run(requests, session)
 
     def measure(self, refs: Sequence[DatasetRef], plans: Sequence[Plan]) -> tuple[Scanned, ...]:
-        """What is found out about the requests of each plan.
+        """The results of the requests of each plan.
 
         :raises DqxError: Spark cannot be reached, or was lost.
         """
@@ -82,7 +82,7 @@ class Spark:
 
 
 def _show_tasks(spark: SparkSession, title: str, shown: ExitStack) -> None:
-    """Shows the tasks that Spark runs, until `shown` is closed. For eyes only."""
+    """Displays the progress of Spark's tasks, until `shown` is closed."""
     if not sys.stderr.isatty():
         return
     from rich.console import Console

@@ -13,12 +13,12 @@ Stamps: TypeAlias = "dict[Path, tuple[int, int] | None]"
 
 
 def stamps_of(files: Collection[Path]) -> Stamps:
-    """When each file changed last, and its size; None for one that is not there."""
+    """The modification time and the size of each file; None for a missing one."""
     return {file: _stamp(file) for file in files}
 
 
 def wait_for_change(before: Stamps) -> tuple[Path, ...]:
-    """The files that are no longer as they were, as soon as they rest again."""
+    """The changed files, as soon as they no longer change."""
     changed: set[Path] = set()
     last = before
     while True:

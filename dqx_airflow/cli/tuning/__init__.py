@@ -1,1 +1,2 @@
-"""The commands around false alarms: history, labels, backtests, review. One module a verb."""
+"""The commands against false alarms: history, labels, backtests, review. One module for each
+verb."""

@@ -138,7 +138,7 @@ def _print_table(listed: tuple[Alert, ...]) -> None:
 
 
 def shown_value(alert: Alert) -> str:
-    """The value that was compared, as a percentage where its limit is one."""
+    """The compared value, as a percentage if its limit is one."""
     from dqx_airflow.diagnostics.verdicts import format_value, scaled_text
 
     verdict = alert.verdict

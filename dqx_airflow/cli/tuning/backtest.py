@@ -111,7 +111,7 @@ def backtest(
 
 
 def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
-    """The days with those between them of which there are no results."""
+    """The days, with those between them that have no results."""
     from dqx_airflow.plan.measured import Measurements
     from dqx_airflow.tuning.past_days import PastDay
 
@@ -144,7 +144,7 @@ def _compared(
 
 
 def _proposed(proposal: Path, checked: Checked, path: Path) -> tuple[Checked, dict[str, float]]:
-    """The suite that is proposed, and the values of its tunables that are.
+    """The proposed suite, and the proposed values of its tunables.
 
     :raises RequestError: the file is neither a suite nor a proposal.
     """

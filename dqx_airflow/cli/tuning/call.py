@@ -1,4 +1,4 @@
-"""What the commands around false alarms have in common: the suite, the results, how they fail."""
+"""The common part of the tuning commands: the suite, the results, and error handling."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def first_and_last(
 ) -> tuple[date, date]:
     """The first and the last day of a range.
 
-    :param default: how many days it has where its first day is not given.
+    :param default: its length in days if the first day is not given.
     :raises RequestError: it ends before it begins.
     """
     last = until.date() if until else date.today()
@@ -85,7 +85,7 @@ def suite_file(path: Path) -> SuiteFile:
 
 
 def suite_name(path: Path) -> str:
-    """The name of the suite in a file: by it, results know it.
+    """The name of the suite in a file, which identifies it in results.
 
     :raises SourceError: there is no such file, or the suite has errors.
     """
@@ -95,9 +95,9 @@ def suite_name(path: Path) -> str:
 
 
 def results_root(suite: Path, given: str | None) -> str:
-    """The root of the results store: as given, else as the nearest `dqx.toml` says.
+    """The root of the results store: as given, or else as in the nearest `dqx.toml`.
 
-    :raises RequestError: nothing says it.
+    :raises RequestError: it is not configured.
     """
     root = given or known_results_root(suite)
     if root:
@@ -112,7 +112,7 @@ def results_root(suite: Path, given: str | None) -> str:
 
 
 def known_results_root(suite: Path) -> str | None:
-    """The results root of the nearest `dqx.toml`; None where there is none."""
+    """The results root of the nearest `dqx.toml`; None if there is none."""
     from dqx_airflow.config.settings_file import find_settings, read_settings
 
     place = find_settings(suite.parent) or find_settings(Path())

@@ -26,7 +26,7 @@ def filled(
     connection: str | None,
     config: Path | None,
 ) -> tuple[PastDay, ...]:
-    """The known days, and those between them as they are measured now.
+    """The known days, and the days between them as measured now.
 
     What depends on the state of other datasets on that day is not measured: references, and SQL
     over several datasets. Nothing is stored.
@@ -52,7 +52,7 @@ def filled(
     for plan, measured_day in zip(plans, measured_days, strict=True):
         parts = (measurements_of(one, plan, measured_day) for one in plan.assertions)
         measured = reduce(or_, parts, Measurements())
-        # Whoever asks for the days says where the data is: it need not be called as in the gate.
+        # The caller gives the location of the data: its name may differ from that in the gate.
         measured = replace(measured, reads={})
         made.append(PastDay(plan.date, measured, labels=labels.get(plan.date, {})))
     kept = [day for day in known if day.date in there]
@@ -66,7 +66,7 @@ def _opened(
     connection: str | None,
     config: Path | None,
 ) -> tuple[GateRequest, list[Plan], Spark]:
-    """The datasets of the suite, its plan for each of the days, and what measures."""
+    """The datasets of the suite, its plan for each of the days, and the measuring function."""
     from dqx_airflow.cli.run.call import Options
     from dqx_airflow.cli.run.request_builder import read_call
     from dqx_airflow.diagnostics.text import draw
@@ -96,7 +96,7 @@ def _opened(
 
 
 def _of_one_dataset(plan: Plan) -> Plan:
-    """The plan without the requests that look at other datasets."""
+    """The plan without the requests about other datasets."""
     from dqx_airflow.metrics.registry import Scan
     from dqx_airflow.plan.predicates import lookups_of
 

@@ -45,7 +45,7 @@ def history(
 
 
 def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
-    """The entries with their numbers; says on stderr which lines are damaged.
+    """The entries with their numbers; reports damaged lines on stderr.
 
     :raises RequestError: there is neither a suite nor a history.
     """

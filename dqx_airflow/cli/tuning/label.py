@@ -1,4 +1,4 @@
-"""`dql label`: says of verdicts whether there was a real issue."""
+"""`dql label`: labels verdicts, by whether there was a real issue."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def label(
 
 
 def _read(path: Path) -> list[Saying]:
-    """The labels of a file; rows whose label is empty are left out.
+    """The labels in a file; rows with an empty label are left out.
 
     :raises RequestError: the file cannot be read, or has mistakes: all of them at once.
     """

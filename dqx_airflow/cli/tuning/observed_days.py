@@ -1,4 +1,5 @@
-"""What the days of a table hold, seen by Arrow while its columns are read one by one."""
+"""The contents of the days of a table, observed with Arrow while its columns are read one by
+one."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from dqx_airflow.values import DatasetRef
 
 
 def observer(ref: DatasetRef, place: str, days: int) -> Callable[[ColumnTable], Seen]:
-    """Looks at a table as the dataset of a suite: at its last days, where it has a date column."""
+    """Observes a table as the dataset of a suite: its last days, if it has a date column."""
 
     def look(table: ColumnTable) -> Seen:
         days_seen = _Days.of(table, ref, days) if ref.date_column else None
@@ -31,7 +32,7 @@ def observer(ref: DatasetRef, place: str, days: int) -> Callable[[ColumnTable], 
 
 @dataclass(slots=True)
 class _Days:
-    """The date of each row, and what was seen of the dates. Rows without a date are left out."""
+    """The date of each row, and the observed dates. Rows without a date are left out."""
 
     column: str
     dates: Any
@@ -63,7 +64,7 @@ class _Days:
         return SeenDays(self.column, self.rows, self.nulls)
 
     def table(self, whole: ColumnTable) -> ColumnTable:
-        """The rows of these dates. Where NULL values are is noted while a column is read."""
+        """The rows of these dates. The positions of NULL are recorded while a column is read."""
 
         def column(name: str) -> Any:
             kept = pc.filter(whole.column(name), self.wanted)
@@ -79,7 +80,7 @@ def _counted(dates: Any) -> dict[date, int]:
 
 
 def _dates(column: Any, ref: DatasetRef) -> Any:
-    """The date of each value, as a gate has it."""
+    """The date of each value, as a gate computes it."""
     kind = column.type
     if pa.types.is_date(kind):
         return pc.cast(column, pa.date32())
@@ -105,7 +106,7 @@ def _dates(column: Any, ref: DatasetRef) -> Any:
 
 
 def _newest(table: ColumnTable, seen: ObservedTable) -> datetime | None:
-    """The newest timestamp of the clock column, in UTC; None where there is none."""
+    """The newest timestamp of the clock column, in UTC; None if there is none."""
     if seen.clock is None or "timestamp" not in table.types[seen.clock]:
         return None
     newest = pc.max(table.column(seen.clock)).as_py()

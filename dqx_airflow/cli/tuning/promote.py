@@ -1,4 +1,4 @@
-"""`dql promote`: what was on trial counts from now on: an experimental assertion, or a shadow."""
+"""`dql promote`: makes a trial permanent: an experimental assertion, or the values of a shadow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql review`: what algorithms propose, and what people decide about it."""
+"""`dql review`: the proposals of algorithms, and decisions on them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class _Queue:
         return [*stored, *(one for one in entries if one and one.id not in known)]
 
     def pending(self, proposal_id: str) -> Proposal:
-        """:raises RequestError: no proposal of that id waits."""
+        """:raises RequestError: no proposal with that id is pending."""
         from dqx_airflow.errors import RequestError
 
         waiting = self.all_pending()
@@ -138,7 +138,7 @@ class _Queue:
         reject_in_history(self.file, proposal, author, reason)
 
     def apply_approved(self) -> list[Proposal]:
-        """Applies what was approved, one after the other; what it was."""
+        """Applies the approved proposals, one after the other; returns them."""
         from dqx_airflow.errors import RequestError
         from dqx_airflow.results.proposals import ProposalStage
         from dqx_airflow.tuning.review import apply_proposal
@@ -165,7 +165,7 @@ class _Queue:
         return [one for one in stored if one.stage is stage]
 
     def _decide(self, proposal: Proposal, stage: object, author: str, reason: str | None) -> None:
-        """Records a decision about a proposal of the store; that of a history says it itself."""
+        """Records a decision on a proposal in the store; the history records its own."""
         from dqx_airflow.results.proposals import ProposalStage, decide, read_proposals
 
         assert isinstance(stage, ProposalStage)

@@ -48,7 +48,7 @@ def rollback(
 def _changes(
     suite: Path, to: str, reason: str | None
 ) -> tuple[list[ParamChange], dict[str, float], list[str]]:
-    """What to set, the values before, and the names that are no tunables any more."""
+    """The values to set, the current ones, and the names that are no longer tunables."""
     from dqx_airflow.tuning.history import History, new_id
     from dqx_airflow.tuning.rollback import cut_of, values_at
     from dqx_airflow.tuning.suite_file import ParamChange

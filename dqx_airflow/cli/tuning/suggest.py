@@ -123,7 +123,7 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
 
 
 def _settings() -> Settings:
-    """What the `dqx.toml` of this folder says.
+    """The settings in the `dqx.toml` of this folder.
 
     :raises RequestError: it has a mistake.
     """

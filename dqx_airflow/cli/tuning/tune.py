@@ -120,7 +120,7 @@ def _tuned(
     country: str | None,
     gate: str | None,
 ) -> tuple[Sequence[PastDay], Sequence[Tuned]]:
-    """The past days of a suite, and what the tuner makes of them."""
+    """The past days of a suite, and the results of the tuner for them."""
     from dqx_airflow.results.past import one_gate, past_runs
     from dqx_airflow.results.past_days import past_days
     from dqx_airflow.tuning.calendars import holidays_of
@@ -138,7 +138,7 @@ def _tuned(
 
 
 def _queue(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> None:
-    """Puts the proposals into the queue, but for those that wait there already."""
+    """Queues the proposals, except for those that are already pending."""
     from dqx_airflow.results.proposals import ProposalStage, read_proposals
     from dqx_airflow.results.proposals import propose as put
 
