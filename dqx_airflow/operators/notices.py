@@ -60,11 +60,14 @@ class _Fault:
     detail: str
 
 
-def gate_notice(context: Any, *, is_recovery: bool = False) -> GateNotice:
+def gate_notice(
+    context: Any, *, is_recovery: bool = False, has_incident: bool = True
+) -> GateNotice:
     """The notice of the gate whose callback receives this context.
 
-    :param is_recovery: the gate was blocked or broken before, and passes again: the notice says so
-        first, and links to the incident that has ended.
+    :param is_recovery: the gate was blocked or broken before, or had no report, and passes again:
+        the notice says so first, and links to the incident that has ended.
+    :param has_incident: False for a recovery from runs without a report, which form no incident.
     """
     ti = context["ti"]
     report = pushed = summary_of(ti)
@@ -79,7 +82,7 @@ def gate_notice(context: Any, *, is_recovery: bool = False) -> GateNotice:
     url = link if "://" in link else ""  # a path alone leads nowhere from a chat
     is_bad = outcome in ("blocked", "broken")
     incident = _incident_url(ti, _first_bad_date(pushed) if is_bad else "") if url else ""
-    incident = incident if is_bad or is_recovery else ""
+    incident = incident if is_bad or (is_recovery and has_incident) else ""
     if is_recovery:
         text = _cut(f"recovered, {text}", _LONGEST_TEXT)
     state = f"recovered, {outcome}" if is_recovery else outcome

@@ -13,6 +13,7 @@ from dqx_airflow.values import Outcome, worst_outcome
 
 _BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 _MOST_RUNS = 2000
+_REPORTS_AGAIN = "recovered from a failure without a report"
 
 log = logging.getLogger(__name__)
 
@@ -32,21 +33,24 @@ def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
 
     The earlier state is that of the last attempt in the results store, of any date of the data and
     of the same map index. A partial run that passes is no recovery. Without a report, or where the
-    store cannot be read, the notice is sent.
+    store cannot be read, the notice is sent. A pass after a task that failed without a report is a
+    recovery: after a cleared try, or after an earlier run of the DAG (from Airflow 3.2 on).
     """
 
     def notify(context: Any) -> None:
         report = summary_of(context["ti"])
         change = _change(context, report)
         if change is not None:
-            make(gate_notice(context, is_recovery=change == "recovered")).notify(context)
+            is_recovery = change in ("recovered", _REPORTS_AGAIN)
+            has_incident = change != _REPORTS_AGAIN
+            notice = gate_notice(context, is_recovery=is_recovery, has_incident=has_incident)
+            make(notice).notify(context)
 
     return notify
 
 
 def _change(context: Any, report: Mapping[str, Any]) -> str | None:
-    """What has changed since the attempt before, "recovered" or something else; None where nothing
-    has."""
+    """What has changed since the attempt before, such as "recovered"; None where nothing has."""
     if not report.get("run_id"):
         return "no report"
     is_bad = report.get("outcome") in _BAD
@@ -57,7 +61,9 @@ def _change(context: Any, report: Mapping[str, Any]) -> str | None:
         runs = _runs_until(select, context["ti"], report)
         earlier = _attempt_before(runs, report)
         if earlier is None or earlier.outcome not in _BAD:
-            return "bad" if is_bad else None
+            if is_bad:
+                return "bad"
+            return _REPORTS_AGAIN if _failed_without_report(context, report, runs) else None
         if not is_bad:
             return "recovered"
         own = [str(run["run_id"]) for run in runs if str(run["run_id"]) in _own_runs(report)]
@@ -104,7 +110,8 @@ def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Map
     ]
     if ti.map_index is not None and ti.map_index >= 0:
         where.append(instance_condition(ti.map_index))
-    columns = ["run_id", "attempt_id", "outcome", "finished_at", PARTIAL]
+    columns = ["run_id", "scheduler_run", "attempt", "attempt_id", "outcome", "finished_at"]
+    columns.append(PARTIAL)
     order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'
     found: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
     return found
@@ -125,6 +132,33 @@ def _attempt_before(
         if outcome in _BAD or not first.get(PARTIAL):
             return _Earlier(outcome, tuple(str(run["run_id"]) for run in attempt))
     return None
+
+
+def _failed_without_report(
+    context: Any, report: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
+) -> bool:
+    """True if the task failed, by what Airflow knows, after the last report before this one."""
+    from dqx_airflow.results.column import as_utc
+
+    ti = context["ti"]
+    reported = {(run["scheduler_run"], run["attempt"]) for run in runs}
+    own = _own_runs(report)
+    scheduler_runs = {run["scheduler_run"] for run in runs if str(run["run_id"]) in own}
+    # Clearing a task allows it all its retries again, after the tries that it has had.
+    retries = getattr(context.get("task"), "retries", None) or 0
+    cleared = (getattr(ti, "max_tries", None) or 0) - retries
+    if cleared > 0:
+        return not any((one, cleared) in reported for one in scheduler_runs)
+    previous = getattr(ti, "get_previous_ti", None)  # from Airflow 3.2 on
+    failed = previous(state="failed", map_index=ti.map_index) if previous else None
+    if failed is None or failed.end_date is None:
+        return False
+    is_mapped = ti.map_index is not None and ti.map_index >= 0
+    scheduler_run = f"{failed.run_id}[{ti.map_index}]" if is_mapped else failed.run_id
+    if any(one == scheduler_run for one, _ in reported):
+        return False
+    finished = (as_utc(run["finished_at"]) for run in runs if str(run["run_id"]) not in own)
+    return all(at < as_utc(failed.end_date) for at in finished)
 
 
 def _faults(

@@ -12,7 +12,7 @@ from datetime import date, datetime, timezone
 from email import message_from_bytes, policy
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -513,6 +513,76 @@ def test_a_recovery_says_so_and_a_partial_pass_is_none(changed: Callable[..., An
     assert notice.payload["incident_url"].endswith("?dag_id=lake&task_id=gate")
 
 
+class AfterFailure(Told):
+    """A task instance after one that failed in an earlier run of the DAG."""
+
+    max_tries = 0
+    failed: tuple[str, int] | None = None
+
+    def get_previous_ti(self, *, state: str, map_index: int) -> object:
+        assert (state, map_index) == ("failed", self.map_index)
+        if self.failed is None:
+            return None
+        run_id, minute = self.failed
+        ended = datetime(2024, 5, 17, 6, minute, 30, tzinfo=timezone.utc)
+        return SimpleNamespace(run_id=run_id, end_date=ended)
+
+
+@pytest.mark.parametrize(
+    ("failed", "cleared", "is_sent"),
+    [
+        (("run_3", 3), 0, True),  # after the last report
+        (("run_1", 1), 0, False),  # a run that has a report passed since
+        (None, 0, False),
+        (None, 1, True),  # a task that was cleared
+        (None, 4, False),  # it was cleared after a try with a report
+    ],
+)
+def test_a_pass_after_a_failure_without_a_report_is_a_recovery(
+    operators: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    failed: tuple[str, int] | None,
+    cleared: int,
+    is_sent: bool,
+) -> None:
+    from dqx_airflow.operators.outcome import summary
+
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
+    store = ResultsStore(str(tmp_path / "results"))
+    own = replace(report_of("passed", 5), attempt=Attempt(5, "5"))
+    key = own.run_key if cleared == 4 else report_of("passed", 2).run_key
+    store.write(replace(report_of("passed", 2), run_key=key, attempt=Attempt(4, "4")))
+    store.write(own)
+    task = AfterFailure()
+    task.left, task.failed, task.max_tries = summary(own), failed, cleared
+    notice = notice_after(operators, task)
+    assert (notice is not None) == is_sent
+    if notice is not None:
+        assert notice.text.startswith("recovered, passed: ")
+        assert notice.payload["incident_url"] is None
+
+
+@needs_airflow(3, 2)
+def test_a_recovery_from_a_failure_without_a_report_in_airflow(
+    run_file: Callable[..., Run],
+    spark_submit: SparkSubmit,
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "notes"
+    told = 'notify_on_change(lambda notice: Note("change: " + notice.text))'
+    text = DAG_FILE.replace("NOTES", str(path)).replace("ON_VIOLATION", "fail")
+    text = text.replace("notify_with", "notify_on_change")
+    text = text.replace("on_skipped_callback=", f"on_success_callback={told}, on_skipped_callback=")
+    spark_submit.will("exit=1", "passed")
+    states = [run_file(text, {"orders.dql": SUITE})["gate"] for _ in range(3)]
+    assert states == ["failed", "success", "success"]
+    failure, recovery = path.read_text().splitlines()
+    assert failure.startswith("failure: no report: ")
+    assert recovery.startswith("change: recovered, passed: ")
+
+
 def sent_of(operators: ModuleType, left: object, map_index: int = -1) -> bool:
     """Whether the notice of a task that left this is sent."""
     return notice_of(operators, left, map_index) is not None
@@ -520,6 +590,14 @@ def sent_of(operators: ModuleType, left: object, map_index: int = -1) -> bool:
 
 def notice_of(operators: ModuleType, left: object, map_index: int = -1) -> Any:
     """The notice that is sent of a task that left this; or None."""
+    task = Told()
+    task.left = left
+    task.map_index = map_index
+    return notice_after(operators, task)
+
+
+def notice_after(operators: ModuleType, task: Told) -> Any:
+    """The notice that is sent of a task; or None."""
     sent: list[Any] = []
 
     class Notifier:
@@ -529,9 +607,6 @@ def notice_of(operators: ModuleType, left: object, map_index: int = -1) -> Any:
         def notify(self, context: Any) -> None:
             sent.append(self.notice)
 
-    task = Told()
-    task.left = left
-    task.map_index = map_index
     operators.notify_on_change(Notifier)({"ti": task, "exception": None})
     assert len(sent) < 2
     return sent[0] if sent else None
