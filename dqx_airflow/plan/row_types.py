@@ -6,6 +6,7 @@ the first string that is not a number, and elsewhere the string silently becomes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -38,6 +39,7 @@ _TEXT = frozenset({Family.TEXT})
 _NUMBER = frozenset({Family.NUMBER})
 _ARRAY = frozenset({Family.ARRAY})
 
+_VARIANT = re.compile(r"(?:^|[<:,])variant(?![^,>])")
 _DAY_COUNTS = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -235,6 +237,11 @@ def is_duration(spark_type: str) -> bool:
     return spark_type.startswith("interval")
 
 
+def has_variant(spark_type: str) -> bool:
+    """True if values of the type are variants, or hold some: Spark cannot compare them."""
+    return _VARIANT.search(spark_type) is not None
+
+
 def objection_to_comparison(left: str, right: str, text: str | None = None) -> str | None:
     """Why values of two types cannot be compared, in a few words; None if they can.
 
@@ -245,6 +252,8 @@ def objection_to_comparison(left: str, right: str, text: str | None = None) -> s
     families = {family_of(left), family_of(right)}
     if families <= {Family.OTHER, Family.ARRAY, Family.MAP}:
         both_durations = is_duration(left) and is_duration(right)
+        if has_variant(left) or has_variant(right):
+            return "a variant cannot be compared"
         if both_durations or (left == right and "map<" not in left):
             return None
     elif len(families) == 1:

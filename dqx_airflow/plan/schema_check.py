@@ -16,7 +16,12 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import WHOLE_SIZES, family_of
 from dqx_airflow.plan.model import Grouping, Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.row_types import RowTypes, TypeObjection, objection_to_comparison
+from dqx_airflow.plan.row_types import (
+    RowTypes,
+    TypeObjection,
+    has_variant,
+    objection_to_comparison,
+)
 from dqx_airflow.values import DatasetField
 
 INFINITE = "its result is infinite"
@@ -175,6 +180,7 @@ def objection_to(
                 _check_literals(request.arguments[0], [item for item, _ in given], schema)
             elif argument.kind is ArgumentKind.STEP:
                 _check_step(request.arguments[0], given, schema)
+        _check_variants(request, schema)
         if request.grouping is not None:
             _check_grouping(request.grouping, schema)
     except TypeObjection as objection:
@@ -196,6 +202,21 @@ def _check_family(metric: str, argument: Argument, column: str, schema: Schema) 
         )
     if column_type in argument.refuses:
         raise TypeObjection(f"{metric} needs exact values, and '{column}' is of type {column_type}")
+
+
+def _check_variants(request: MetricRequest, schema: Schema) -> None:
+    given = [names for argument, names in request.given if names and argument.kind in _COLUMNS]
+    names = [name for one in given for name in ((one,) if isinstance(one, str) else one)]
+    variants = [name for name in names if has_variant(schema.type_of(name))]
+    if variants and any(
+        aggregate.distinct or aggregate.over is not None
+        for aggregate in request.definition.aggregates(request.arguments)
+    ):
+        name = variants[0]
+        raise TypeObjection(
+            f"'{name}' is of type {schema.type_of(name)}: a variant cannot be compared; use its "
+            "parts in a query, such as variant_get(v, '$.id', 'string')"
+        )
 
 
 def _check_step(column: str, given: object, schema: Schema) -> None:

@@ -58,7 +58,7 @@ def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Ser
         if not isinstance(entry.node, Mapping):
             continue
         server = reading.resolved(entry.node)
-        kind = (reading.text(server, "type") or "").lower()
+        kind = (reading.text(server, "type") or "").strip().lower()
         reading.one_of(server, "type", (*SQL_DIALECTS, *_STREAMS), is_open=True)
         reading.one_of(server, "format", STORED_FORMATS)
         check_address(reading, server, "endpointUrl", "uri")
