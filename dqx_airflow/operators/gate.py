@@ -6,13 +6,14 @@ import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.operators.exceptions import (
+    GateBlocked,
+    GateBroken,
     GateInfrastructureError,
     GateMisconfigured,
 )
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Selection, SourceFile
 
 _LONGEST_SOURCE = 300
+_FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError)
 
 
 class GateOperator(SparkJobOperator):
@@ -322,8 +324,10 @@ class GateOperator(SparkJobOperator):
         :raises GateMisconfigured: the gate cannot run as it is written.
         :raises GateInfrastructureError: there is no report; the task is retried as it says.
         """
-        with self._word_of_failure(context):
+        try:
             return self._execute(context)
+        except _FAILURES as error:
+            raise self._told(error, context) from error.__cause__
 
     def _execute(self, context: Any) -> str:
         from dqx_airflow.operators.gate_reports import require_reports, stored_reports
@@ -348,8 +352,10 @@ class GateOperator(SparkJobOperator):
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
         """What a deferred gate does when its driver has ended: the same as `execute`."""
-        with self._word_of_failure(context):
+        try:
             return self._execute_complete(event, context)
+        except _FAILURES as error:
+            raise self._told(error, context) from error.__cause__
 
     def _execute_complete(self, event: dict[str, Any], context: Any) -> str:
         from dqx_airflow.operators.gate_reports import require_reports
@@ -389,18 +395,16 @@ class GateOperator(SparkJobOperator):
         """The datasets and what the DAG says of them."""
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
 
-    @contextmanager
-    def _word_of_failure(self, context: Any) -> Iterator[None]:
-        """Leaves in XCom why there is no report, for notices, the UI and downstream tasks."""
-        try:
-            yield
-        except (GateMisconfigured, GateInfrastructureError) as error:
+    def _told(self, error: Exception, context: Any) -> Exception:
+        """The error without the frames of the gate, which Airflow would print: its message says
+        all. Leaves in XCom why there is no report, for notices, the UI and downstream tasks."""
+        if isinstance(error, GateMisconfigured | GateInfrastructureError):
             from dqx_airflow.operators.outcome import XCOM_KEY, failure_summary
 
             name = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
             key = self.request.run_key if self.request is not None else None
             context["ti"].xcom_push(key=XCOM_KEY, value=failure_summary(error, name, key))
-            raise
+        return error.with_traceback(None)
 
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
         from dqx_airflow.operators.assets import announce

@@ -478,7 +478,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"on_violation": "Fail"}, r"on_violation='Fail': write fail, skip or warn"),
     ({"on_violation": None}, r"on_violation=None: write fail"),
     ({"application_args": ["--fast"]}, r"no application_args.*remove them"),
-    ({"conn_id": "spark_prod"}, r"no Spark connection 'spark_prod'.*AIRFLOW_CONN_SPARK_PROD"),
+    ({"conn_id": "spark_prod"}, r"Spark connection 'spark_prod' does not exist.*AIRFLOW_CONN_SPARK_PROD"),
     ({"conn_id": "old_binary"}, r"cannot be submitted: .*spark-binary"),
 ]
 
