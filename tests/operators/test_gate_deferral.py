@@ -280,7 +280,11 @@ def test_a_driver_that_ended_at_its_deadline_is_an_error_of_its_own(
         ({"host": "local[2]"}, {}, r"\(local\[2\], client mode\)"),
         ({"host": "yarn"}, {}, r"\(yarn, client mode\)"),
         ({"host": "k8s://https://host"}, {}, r"\(k8s://https://host, client mode\)"),
-        ({"host": "spark://host:7077"}, {"deploy_mode": "cluster"}, r"cluster mode\) leads to no"),
+        (
+            {"host": "spark://host:7077"},
+            {"deploy_mode": "cluster"},
+            r"cluster mode\) has no driver",
+        ),
         ({"host": "sc://host"}, {}, r"\(Spark Connect, client mode\)"),
         ({"host": "yarn"}, {"deploy_mode": "cluster"}, "set yarn_resourcemanager_webapp_address"),
     ],

@@ -407,10 +407,10 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
         r"suite orders\.dq not found: searched .*/dags/orders\.dq or .*relative",
     ),
     ({"suite": "/no/such.dql"}, r"suite /no/such\.dql not found: searched /no/such\.dql; give"),
-    ({"suite": "."}, r"cannot be read: .*directory"),
+    ({"suite": "."}, r"cannot read this file: .*directory"),
     ({"suite": "~nobody-here/x.dql"}, r"suite ~nobody-here/x\.dql not found"),
     ({"suite": "binary.dql"}, r"binary\.dql: this is not .*text"),
-    ({"suite": "nul\0.dql"}, r"cannot be read: .*null"),
+    ({"suite": "nul\0.dql"}, r"cannot read this file: .*null"),
     ({"suite": ""}, r"suite='': give the path of a file, or a suite"),
     ({"suite": None}, r"suite=None: give the path"),
     ({"suite": 7}, r"suite=7: give the path"),
@@ -477,8 +477,11 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"fail_on": None}, r"fail_on=None: write P0"),
     ({"on_violation": "Fail"}, r"on_violation='Fail': write fail, skip or warn"),
     ({"on_violation": None}, r"on_violation=None: write fail"),
-    ({"application_args": ["--fast"]}, r"no application_args.*remove them"),
-    ({"conn_id": "spark_prod"}, r"Spark connection 'spark_prod' does not exist.*AIRFLOW_CONN_SPARK_PROD"),
+    ({"application_args": ["--fast"]}, r"application_args is not supported.*remove it"),
+    (
+        {"conn_id": "spark_prod"},
+        r"Spark connection 'spark_prod' does not exist.*AIRFLOW_CONN_SPARK_PROD",
+    ),
     ({"conn_id": "old_binary"}, r"cannot be submitted: .*spark-binary"),
 ]
 
