@@ -209,7 +209,7 @@ def window_lags(window: str, n: int, step: int = 1) -> range:
 
 AGES: dict[str, str] = {
     "freshness": "the time since the newest date or timestamp of the column",
-    "data_lag": "the time since the start of the newest day of the column",
+    "data_lag": "the time since the start, in UTC, of the newest day of the column",
 }
 """Calls with one column that return a duration in seconds, measured when the gate runs."""
 

@@ -266,6 +266,8 @@ def objection_to_comparison(left: str, right: str, text: str | None = None) -> s
             if has_nanoseconds(text)
             else None
         )
+    if left.startswith("string") and right.startswith("string"):
+        return "their collations differ; write `COLLATE UTF8_BINARY` after the column in a query"
     return "they cannot be compared"
 
 

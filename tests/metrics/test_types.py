@@ -18,6 +18,7 @@ from dqx_airflow.metrics.types import (
     spelled_like,
     widest,
 )
+from dqx_airflow.plan.row_types import objection_to_comparison
 
 SPELLED = {
     "INTEGER": "int",
@@ -236,3 +237,9 @@ def test_what_fits_has_no_misfit(found: str, wanted: str) -> None:
 @pytest.mark.parametrize(("found", "wanted", "said"), MISFITS)
 def test_what_holds_more_is_named(found: str, wanted: str, said: list[str]) -> None:
     assert list(misfits(found, wanted, "c")) == said
+
+
+def test_strings_of_two_collations_cannot_be_compared() -> None:
+    reason = objection_to_comparison("string collate UTF8_LCASE", "string", text="a")
+    assert reason is not None
+    assert "COLLATE UTF8_BINARY" in reason
