@@ -1,7 +1,7 @@
 """The gates in Airflow's UI: a tab of each task, a board of all gates, a page for each dataset.
 
-Every process of Airflow imports this module, and only the API server needs more of the house than
-its names: what serves the pages is imported when the server asks for its apps.
+Every process of Airflow imports this module, and only the API server needs more of the package than
+its names: what serves the pages is imported when the server requests its apps.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-# Airflow moves this class to the SDK; the Spark provider brings what finds it in every version.
+# Airflow moves this class to the SDK; the Spark provider finds it in every version.
 from airflow.providers.common.compat.sdk import AirflowPlugin
 
 from dqx_airflow.operators.links import TAB_ROUTE, GateReportLink
@@ -50,7 +50,7 @@ class DqxPlugin(AirflowPlugin):
 
 
 def _server() -> Any:
-    """The app; where Airflow lacks anything that it relies on, one that refuses everybody."""
+    """The app; if Airflow lacks anything that it relies on, one that rejects every request."""
     try:
         from dqx_airflow.plugin.app import app
     except Exception:

@@ -12,14 +12,14 @@ from dqx_airflow.values import RunKey
 
 
 def address(page: str, /, **query: object) -> str:
-    """The address of one of our pages. Empty values are left out."""
+    """The address of one of our pages, without empty parameters."""
     given = {name: str(value) for name, value in query.items() if value not in ("", None)}
     return f"{page}?{urlencode(given, errors='replace')}" if given else page
 
 
 def gate_address(run: TaskRun, attempt: str = "", status: str = "") -> str:
-    """The tab of a task instance as a page of its own; of one of its attempts, with its assertions
-    of one status."""
+    """The tab of a task instance as a separate page; optionally of one of its attempts, with its
+    assertions of one status."""
     return address(
         "gate",
         dag_id=run.dag_id,
@@ -32,7 +32,7 @@ def gate_address(run: TaskRun, attempt: str = "", status: str = "") -> str:
 
 
 def runs_address(dag_id: str, task_id: str, map_index: int = -1) -> str:
-    """The list of the runs of a gate; of one instance of a mapped one."""
+    """The list of the runs of a gate; optionally of one instance of a mapped one."""
     instance = map_index if map_index >= 0 else ""
     return address("runs", dag_id=dag_id, task_id=task_id, instance=instance)
 
@@ -44,7 +44,7 @@ def incident_address(dag_id: str, task_id: str, map_index: int = -1, on: object 
 
 
 def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str, report: str = "") -> str:
-    """The page of what an attempt of a task reported; of several reports that of a run id."""
+    """The page of an attempt's report; of several reports that of a run id."""
     return address(
         "gate",
         dag_id=dag_id,
@@ -56,7 +56,8 @@ def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str, report:
 
 
 def report_name(attempt: str, report: str = "") -> str:
-    """How an address names a report: by its attempt, and its run id where there are several."""
+    """The part of an address that identifies a report: its attempt, and its run id if there are
+    several."""
     return f"{attempt}/{report}" if report else attempt
 
 

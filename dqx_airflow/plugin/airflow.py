@@ -1,7 +1,7 @@
-"""All that the pages ask of Airflow: who is asking, what they may read, what the tasks left.
+"""All queries of the pages to Airflow: the user, the permissions, the results of tasks.
 
-Airflow promises none of these names. Where one is missing, this module cannot be imported, and the
-house is closed: see `closed`.
+Airflow guarantees none of these names. If one is missing, this module cannot be imported, and the
+pages are closed: see `deny_all`.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ _OPERATORS = (
     "_DecoratedDqlGate",
     "_DecoratedContractGate",
 )
-"""The names of our operators, as Airflow notes them with each task instance."""
+"""The names of our operators, as Airflow stores them with each task instance."""
 
 SIGNED_IN = Depends(get_user)
-"""Lets nobody pass who is not signed in: 401."""
+"""Requires a signed-in user: 401."""
 
 READS_DAG = Depends(requires_access_dag("GET", DagAccessEntity.XCOM))
-"""Lets nobody pass who may not read what tasks of the DAG `dag_id` leave: 403."""
+"""Requires permission to read the results of tasks of the DAG `dag_id`: 403."""
 
 
 def _reads_code(request: Request, user: GetUserDep, dag_id: str = "") -> bool:
@@ -96,16 +96,16 @@ def _reads_code(request: Request, user: GetUserDep, dag_id: str = "") -> bool:
 
 
 READS_CODE: TypeAlias = Annotated[bool, Depends(_reads_code)]
-"""Whether the user may read the code of the DAG `dag_id`: suites and contracts are part of it."""
+"""Whether the user may read the code of the DAG `dag_id`, which includes suites and contracts."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """A task instance of a run. `pushed` is what it left as the summary of its report: None where
-    there is none, and else whatever its author put there.
+    """A task instance of a run. `pushed` is its summary of the report in XCom: None if there is
+    none, otherwise whatever its author stored there.
 
-    `label` is what `map_index_template` made of its map index, `run_state` the state of the run of
-    the DAG, `logical_date` that of the run, None where it has none.
+    `label` is the result of `map_index_template` for its map index, `run_state` the state of the
+    DAG run, `logical_date` that of the run, None if it has none.
     """
 
     dag_id: str
@@ -125,14 +125,14 @@ class TaskRun:
 
     @property
     def is_gate(self) -> bool:
-        """Whether its operator is called a gate, or it left something as its report."""
+        """Whether its operator is a gate, or it left a report."""
         return self.pushed is not None or "Gate" in (self.operator or "")
 
 
 @dataclass(frozen=True, slots=True)
 class GateDag:
-    """What is known of a DAG with gates: its owners, as Airflow joins them, and when its schedule
-    wants the next run. `due` is None where no time does, as of a DAG that assets trigger."""
+    """The facts about a DAG with gates: its owners, joined as in Airflow, and the next scheduled
+    run. `due` is None without one, as for a DAG that assets trigger."""
 
     owners: str = ""
     is_paused: bool = False
@@ -184,13 +184,13 @@ def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateT
 def may_read(
     request: Request, user: Any, dag_id: str, what: DagAccessEntity = DagAccessEntity.XCOM
 ) -> bool:
-    """Whether the user may read what tasks of a DAG leave: asked of what guards the tab, so that
-    both always say the same."""
+    """Whether the user may read the results of a DAG's tasks: by the same check as the tab, so that
+    both always agree."""
     return _allows(requires_access_dag("GET", what, dag_id), request, user)
 
 
 def may_edit(request: Request, user: Any, dag_id: str) -> bool:
-    """Whether the user may edit a DAG, and see what its tasks leave."""
+    """Whether the user may edit a DAG, and see the results of its tasks."""
     edits = _allows(requires_access_dag("PUT", None, dag_id), request, user)
     return edits and may_read(request, user, dag_id)
 
@@ -200,12 +200,14 @@ def _allows(guard: Any, request: Request, user: Any) -> bool:
         refusal = guard(request, user)
     except HTTPException:
         return False
-    return refusal is None  # a coroutine, in some version to come, has allowed nothing yet
+    return (
+        refusal is None
+    )  # an unawaited coroutine, in some future version, has allowed nothing yet
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """The task instance that an attempt was of."""
+    """The task instance of an attempt."""
 
     dag_id: str
     run_id: str
@@ -214,7 +216,7 @@ class TaskPlace:
 
 
 def places_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskPlace]:
-    """The task instances of these attempts, also of earlier ones, as far as Airflow knows them."""
+    """The task instances of these attempts, including earlier ones, if Airflow knows them."""
     places: dict[str, TaskPlace] = {}
     for model, column in (
         (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
@@ -242,9 +244,9 @@ def _uuid(text: str) -> UUID | None:
 def record(
     session: Any, user: Any, event: str, about: TaskPlace | str, facts: dict[str, Any]
 ) -> None:
-    """Writes into Airflow's audit log that a user does something, before it is done.
+    """Writes a user's action into Airflow's audit log, before it is done.
 
-    :param about: a task instance, or the id of a DAG: who may read its log sees the entry.
+    :param about: a task instance, or the id of a DAG: readers of its log see the entry.
     """
     where: dict[str, Any] = {"dag_id": about}
     if isinstance(about, TaskPlace):
@@ -266,7 +268,7 @@ def signing_key() -> str:
 
 
 def own_origin() -> str:
-    """The address under which browsers know this server; empty where nothing is configured."""
+    """The public address of this server; empty if it is not configured."""
     return str(conf.get("api", "base_url", fallback="") or "")
 
 
@@ -288,7 +290,7 @@ def task_runs(
 
 
 def attempts_of(session: Any, run: TaskRun) -> frozenset[str]:
-    """The ids of all attempts of a task instance, also of those before it was cleared."""
+    """The ids of all attempts of a task instance, including those before it was cleared."""
     earlier = session.scalars(
         select(TaskInstanceHistory.task_instance_id).where(
             TaskInstanceHistory.dag_id == run.dag_id,
@@ -301,13 +303,13 @@ def attempts_of(session: Any, run: TaskRun) -> frozenset[str]:
 
 
 def graph_of_dag(session: Any, dag_id: str) -> DagGraph:
-    """The tasks of the newest version of a DAG; an empty graph where it is not known."""
+    """The tasks of the newest version of a DAG; an empty graph if it is unknown."""
     serialized = session.scalar(SerializedDagModel.latest_item_select_object(dag_id))
     return graph_of(serialized.data if serialized else None)
 
 
 def states_of(session: Any, dag_id: str, run_id: str, task_ids: Collection[str]) -> dict[str, str]:
-    """The states of tasks in a run of their DAG; of a mapped one that of its first instance."""
+    """The states of tasks in a run of their DAG; for a mapped one that of its first instance."""
     rows = session.execute(
         select(TaskInstance.task_id, TaskInstance.state)
         .where(
@@ -345,12 +347,12 @@ def assets_of(session: Any, dag_id: str, task_ids: Collection[str]) -> dict[str,
 
 
 def owners_of(session: Any, dag_id: str) -> str:
-    """The owners of a DAG, as Airflow joins them."""
+    """The owners of a DAG, joined as in Airflow."""
     return str(session.scalar(select(DagModel.owners).where(DagModel.dag_id == dag_id)) or "")
 
 
 def ended_gates(session: Any, run: TaskRun) -> tuple[TaskRun, ...]:
-    """The other tasks of a run of a DAG that left a report, or ended without one."""
+    """The other tasks of a DAG run that left a report, or ended without one."""
     rows = session.execute(
         _instances()
         .where(
@@ -366,7 +368,7 @@ def ended_gates(session: Any, run: TaskRun) -> tuple[TaskRun, ...]:
 
 
 def ended_runs(session: Any, dag_id: str, task_id: str, most: int = 100) -> tuple[TaskRun, ...]:
-    """The instances of a task that failed, or succeeded without leaving anything, newest first."""
+    """The instances of a task that failed, or succeeded without a report, newest first."""
     rows = session.execute(
         _instances()
         .where(
@@ -388,7 +390,7 @@ def recent_runs(
 ) -> tuple[TaskRun, ...]:
     """The instances of these tasks in the last runs of their DAGs, newest run first.
 
-    A run is as new as its data: one that is backfilled today is about the past.
+    Runs are ordered by their data: one that is backfilled today is about the past.
     """
     if not tasks:
         return ()
@@ -428,9 +430,9 @@ def known_results() -> ResultsPlace | None:
 
 
 def _instances(of_pushed: Any = XComModel.value) -> Any:
-    """Selects task instances with what they pushed.
+    """Selects task instances with their summaries.
 
-    :param of_pushed: the column that is wanted of it.
+    :param of_pushed: the selected column of the summary.
     """
     of_run = and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
     pushed = and_(

@@ -1,4 +1,4 @@
-"""The alerts of the last weeks: which failures nobody has judged yet, and what people said."""
+"""The alerts of the last weeks: unlabelled failures first, and labels."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MOST_SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class AlertFilters:
-    """What is asked for; empty strings ask for everything. `show` is `all` or empty, which means
-    alerts without a label."""
+    """The filters; empty strings mean all. `show` is `all` or empty, which means alerts without a
+    label."""
 
     dag: str = ""
     task: str = ""
@@ -30,13 +30,13 @@ class AlertFilters:
 
     @property
     def query(self) -> dict[str, str]:
-        """As parameters of an address."""
+        """The filters as parameters of an address."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class AlertView:
-    """A failure. `place` is its task, where Airflow still knows it."""
+    """A failure. `place` is its task, if Airflow still knows it."""
 
     date: date
     run_id: str
@@ -49,7 +49,7 @@ class AlertView:
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """The failures of an assertion, those without a label first, then the newest."""
+    """The failures of an assertion, first those without a label, then the newest."""
 
     gate: str
     verdict: Verdict
@@ -60,8 +60,8 @@ class AlertGroup:
 
 @dataclass(frozen=True, slots=True)
 class AlertsPage:
-    """The groups that are shown: first those with the most failures without a label. `more` alerts
-    are asked for and not shown."""
+    """The displayed groups: first those with the most unlabelled failures. `more` is the number of
+    matching alerts that are not displayed."""
 
     groups: tuple[AlertGroup, ...]
     unlabelled: int
@@ -74,7 +74,7 @@ class AlertsPage:
 def chosen_alerts(
     recent: Iterable[RecentAlert], filters: AlertFilters
 ) -> tuple[tuple[RecentAlert, ...], int]:
-    """The alerts that are shown, in the order of the page, and how many more are asked for."""
+    """The displayed alerts, in the order of the page, and the number of other matches."""
     groups: dict[AssertionKey, list[RecentAlert]] = {}
     for one in recent:
         if filters.show == "all" or one.alert.label is None:
@@ -96,11 +96,11 @@ def alerts_page(
 ) -> AlertsPage:
     """The page of recent alerts.
 
-    :param recent: all alerts of the gates that are asked for.
-    :param shown: those to be shown, in order, with their failing rows.
+    :param recent: all alerts of the selected gates.
+    :param shown: those to display, in order, with their failing rows.
     :param places: the tasks of attempts.
     :param editable: the DAGs that the user may edit.
-    :param dags: the DAGs that one can ask for.
+    :param dags: the DAGs to choose from.
     """
     editable = frozenset(editable)
     unlabelled: dict[AssertionKey, int] = {}

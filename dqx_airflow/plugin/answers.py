@@ -1,4 +1,4 @@
-"""The answers of the app: pages, notices, ways back to a page; and the store behind them."""
+"""The responses of the app: pages, messages, redirects to a page; and the store behind them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def html_page(template: str, **values: object) -> Response:
 
 
 def notice(status: int, title: str, text: str) -> Response:
-    """A page that only says something."""
+    """A page with only a message."""
     return Response(render("notice.html", title=title, text=text), status, media_type="text/html")
 
 
 def back_to(address: str) -> Response:
-    """After a form: the browser asks for the page that the form was on.
+    """After a form: redirects the browser to the page of the form.
 
-    :param address: relative, as `render.address` makes it.
+    :param address: relative, as from `addresses.address`.
     """
     return Response(status_code=HTTPStatus.SEE_OTHER.value, headers={"Location": address})
 
 
 def known_desk() -> Desk:
-    """The desk of the results store that this server knows."""
+    """The desk of the results store configured for this server."""
     place = known_results()
     return desk_of(place.root, place.storage_options) if place else desk_of(None)

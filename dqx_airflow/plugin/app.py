@@ -56,7 +56,7 @@ _Next = Callable[[Request], Awaitable[Response]]
 
 @app.middleware("http")
 async def guard(request: Request, call_next: _Next) -> Response:
-    """Puts our headers on every answer, also on that to a mistake of ours."""
+    """Adds our headers to every response, including errors."""
     try:
         response = await call_next(request)
     except Exception:
@@ -127,7 +127,7 @@ def dataset(
     place: str = "",
     page: str = "",
 ) -> Response:
-    """What the gates of those DAGs found in a dataset."""
+    """The findings of the gates of those DAGs in a dataset."""
     runs = runs_reading(recent_runs(session, tasks.tasks, DEPTH), place)
     session.close()
     rows = dataset_rows(gate_rows(runs, tasks.dags))
@@ -179,7 +179,7 @@ def contract(
 
 @app.get("/icon.svg")
 def icon() -> Response:
-    """The sign of the pages in Airflow's menus."""
+    """The icon of the pages in Airflow's menus."""
     return Response(ICON, media_type="image/svg+xml")
 
 
@@ -188,8 +188,8 @@ def _past_of(
 ) -> tuple[dict[tuple[str, str], list[GateReport]], str | None]:
     """The reports of gates by DAG and task, newest first; and why there are none.
 
-    A task says under which name its gate reported, and could say anything. The store knows it by
-    the id of the attempt, which Airflow gave.
+    A task states the name under which its gate reported, and could state anything. The store
+    identifies it by the id of the attempt, which Airflow assigned.
     """
     tasks = {
         cell.run.attempt_id: (row.dag_id, row.task_id)
@@ -224,6 +224,6 @@ def _past_reports(
 
 
 def _instance(row: GateRow) -> int:
-    """The map index where a row is about one instance of a mapped gate; -1 for all of them."""
+    """The map index if a row is about one instance of a mapped gate; -1 for all of them."""
     instances = {cell.run.map_index if cell.instances == 1 else -1 for cell in row.cells}
     return instances.pop() if len(instances) == 1 else -1

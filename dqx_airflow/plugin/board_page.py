@@ -1,4 +1,4 @@
-"""The board: the gates of all DAGs that a user may read, how they stand and for how long."""
+"""The board: the gates of all DAGs that a user may read, their status and since when."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ENDED_STATES = ("failed", "success")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What became of a gate in one run of its DAG; of a mapped one, the worst of its instances.
+    """The result of a gate in one run of its DAG; for a mapped one, the worst of its instances.
 
     `run` and `report` are those of the worst, `of` are all of them.
     """
@@ -42,19 +42,19 @@ class Cell:
 
     @property
     def instances(self) -> int:
-        """How many instances the task has in the run."""
+        """The number of instances of the task in the run."""
         return len(self.of)
 
     @property
     def reports(self) -> tuple[ReportView, ...]:
-        """What all instances said."""
+        """The reports of all instances."""
         return tuple(filter(None, (view_of_summary(run.pushed) for run in self.of)))
 
 
 @dataclass(frozen=True, slots=True)
 class GateRow:
-    """A gate on the board. `cells` are its last runs, oldest first. `left_out` is how many of the
-    newest runs of its DAG ended and left it out; `is_due` where the schedule wants another run."""
+    """A gate on the board. `cells` are its last runs, oldest first. `left_out` is the number of
+    newest runs of its DAG that ended without it; `is_due` is set if a scheduled run is missing."""
 
     gate: str
     dag_id: str
@@ -74,24 +74,24 @@ class GateRow:
 
     @property
     def is_late(self) -> bool:
-        """Whether it should have run, and has not: no run came when the schedule of the DAG wanted
-        one, or the newest runs ended without it."""
+        """Whether a run is missing: no run came at the scheduled time of the DAG, or the newest
+        runs ended without the gate."""
         return self.is_due or self.left_out > 0
 
     @property
     def ran(self) -> datetime | None:
-        """When it reached its verdict, or ended without one."""
+        """The time of its verdict, or of its end without one."""
         report = self.latest.report
         return (report.finished_at if report else None) or self.latest.run.ended
 
     @property
     def worst_line(self) -> str:
-        """The worst of what did not pass, as the headline tells it."""
+        """The worst assertion that did not pass, as in the headline."""
         return fault_of(self.worst) if self.worst else ""
 
     @property
     def counted(self) -> str:
-        """How many failed in the latest run."""
+        """The number of failures in the latest run."""
         report = self.latest.report
         if report is None:
             return ""
@@ -101,7 +101,7 @@ class GateRow:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What is asked for; empty texts ask for everything."""
+    """The filters; empty strings mean all."""
 
     dag: str = ""
     dataset: str = ""
@@ -113,14 +113,14 @@ class Filters:
 
     @property
     def query(self) -> dict[str, str]:
-        """As parameters of an address."""
+        """The filters as parameters of an address."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class GateBoard:
-    """The gates that are asked for, worst first, and what one can ask for. `page` of `pages` is
-    shown, counted from 1; `total` are all gates that are asked for."""
+    """The matching gates, worst first, and the filters to choose from. `page` of `pages` is
+    displayed, counted from 1; `total` are all matching gates."""
 
     rows: tuple[GateRow, ...]
     page: int
@@ -138,7 +138,7 @@ def gate_rows(
     """A row for each gate.
 
     :param runs: their instances in the last runs of their DAGs, newest run first.
-    :param now: the time that schedules are held against; None where nobody asks.
+    :param now: the time to compare schedules with; None to skip that.
     """
     by_task: dict[tuple[str, str], dict[str, list[TaskRun]]] = {}
     for run in runs:
@@ -152,14 +152,14 @@ def gate_rows(
 
 
 def counts_line(counts: Mapping[Status, int]) -> str:
-    """How many failed: `2 of 6 failed, 1 in error`."""
+    """The number of failures: `2 of 6 failed, 1 in error`."""
     errors = counts.get(Status.ERROR, 0)
     line = f"{counts.get(Status.FAILED, 0)} of {sum(counts.values())} failed"
     return f"{line}, {errors} in error" if errors else line
 
 
 def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBoard:
-    """A page of the board of these gates; the nearest one where there is no such page."""
+    """A page of the board of these gates; the nearest one if there is no such page."""
     shown = [row for row in rows if _is_asked_for(row, filters)]
     states = [row.state for row in rows]
     pages = max(math.ceil(len(shown) / _ROWS_OF_A_PAGE), 1)
@@ -185,7 +185,7 @@ def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBo
 
 def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
     """:param cells: newest first."""
-    # A run that has not come to the gate says nothing about it: what it said last stands.
+    # A run that has not reached the gate does not change its status.
     decided = _decided(cells)
     latest = decided[0] if decided else cells[0]
     report = latest.report
@@ -220,14 +220,14 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
 
 
 def _decided(cells: Sequence[Cell]) -> list[Cell]:
-    """The runs that say how the gate stands, newest first. A partial run that passed says nothing
-    of what an earlier run found, unless that one had selected the same."""
+    """The runs that determine the status of the gate, newest first. A partial run that passed does
+    not revise an earlier run, unless that had the same selection."""
     come = [cell for cell in cells if cell.state not in _UNDECIDED]
     return [cell for place, cell in enumerate(come) if not _leaves_open(cell, come[place + 1 :])]
 
 
 def _leaves_open(cell: Cell, earlier: Sequence[Cell]) -> bool:
-    """True for a good partial run after a bad one that it has not settled."""
+    """True for a good partial run after a bad one that it has not resolved."""
     own = cell.report.partial if cell.report else None
     if own is None or cell.state in _BAD:
         return False
@@ -242,7 +242,7 @@ def _leaves_open(cell: Cell, earlier: Sequence[Cell]) -> bool:
 
 
 def _left_out(cells: Sequence[Cell]) -> int:
-    """How many of the newest runs ended without coming to the gate."""
+    """The number of newest runs that ended without reaching the gate."""
     of_ended = (cell for cell in cells if cell.state != RUNNING)
     left_out = takewhile(lambda cell: cell.state == NOT_RUN, of_ended)
     return sum(cell.run.run_state in _ENDED_STATES for cell in left_out)
@@ -267,7 +267,7 @@ def _rank(state: str) -> int:
 
 
 def _streak(cells: Sequence[Cell]) -> str:
-    """How long it has been so: `failing for 3 runs`."""
+    """The duration of the status: `failing for 3 runs`."""
     decided = [cell.state for cell in _decided(cells)]
     if not decided:
         return ""

@@ -1,4 +1,5 @@
-"""A history of values as a small chart: where its lines and marks are, in the units of an SVG."""
+"""A history of values as a small chart: the positions of its lines and marks, in the units of an
+SVG."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ _Scale: TypeAlias = Callable[[float], float]
 
 @dataclass(frozen=True, slots=True)
 class PastValue:
-    """A value of the past. `when` is its date as text, `limits` what it was compared with, `event`
-    what else happened then, if it is worth a sign of its own. `on` is the date, by which values
-    stand in a chart, and `href` the page of the run."""
+    """A past value. `when` is its date as text, `limits` what it was compared with, `event` another
+    event at that time with a mark of its own. `on` is the date, which positions the value, and
+    `href` the page of the run."""
 
     when: str
     value: MetricValue
@@ -40,7 +41,7 @@ class PastValue:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A value in the chart; one that is not there stands at the bottom."""
+    """A value in the chart; a missing one is at the bottom."""
 
     x: float
     y: float
@@ -52,7 +53,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A stretch of time in which profiles held."""
+    """A period in which profiles were active."""
 
     x: float
     width: float
@@ -61,8 +62,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is drawn. `lines` and `limits` are the points of polylines; `levels` name the heights of
-    `rules`, highest first, and `days` the places of `posts`. `limit` is the last one."""
+    """The shapes to draw. `lines` and `limits` are the points of polylines; `levels` name the
+    heights of `rules`, highest first, and `days` the positions of `posts`. `limit` is the last one.
+    """
 
     width: int
     height: int
@@ -79,7 +81,7 @@ class Chart:
 
 
 def past_of(on: date, verdict: Verdict, href: str = "") -> PastValue:
-    """A verdict as a value of the past: the number that was compared, and with what."""
+    """A verdict as a past value: the compared number, and its limits."""
     return PastValue(
         on.isoformat(),
         verdict.scaled_value,
@@ -93,7 +95,7 @@ def past_of(on: date, verdict: Verdict, href: str = "") -> PastValue:
 
 
 def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
-    """The threshold, and the upper one of conditions with two, which the text ends with."""
+    """The threshold, and the upper one of conditions with two, which is at the end of the text."""
     if not is_number(threshold):
         return ()
     assert isinstance(threshold, NUMBERS)
@@ -123,11 +125,11 @@ def chart_of(
     *,
     is_age: bool = False,
 ) -> Chart | None:
-    """The chart of a history, oldest first; None where fewer than two values are numbers.
+    """The chart of a history, oldest first; None if fewer than two values are numbers.
 
-    Values stand where their dates are, side by side where they have none. Counts begin at zero.
+    Values are positioned by their dates, or side by side if they have none. Counts begin at zero.
 
-    :param read: how the values read.
+    :param read: the format of the values.
     :param is_age: whether they are durations in seconds.
     """
     values = [_number(past.value) for past in history]
@@ -139,12 +141,12 @@ def chart_of(
     levels = levels_of(float(min(drawn)), float(max(drawn)), is_count=is_count, is_age=is_age)
     low, high = levels[0], levels[-1]
     margin = 6.0
-    # Halves, since the span of the largest numbers is none.
+    # Halves, because the difference of the largest numbers overflows.
     span = high / 2 - low / 2
     places = _places(history)
 
     def x(place: float) -> float:
-        """Where a value stands; halfway between two of them for half a place."""
+        """The position of a value; halfway between two of them for a fractional index."""
         before, after = places[math.floor(place)], places[math.ceil(place)]
         return round(margin + (before + after) / 2 * (width - 2 * margin), 1)
 
@@ -183,9 +185,9 @@ def chart_of(
 
 
 def _axis(history: Sequence[PastValue], x: _Scale) -> dict[str, tuple[Any, ...]]:
-    """The days that are named, and where they stand.
+    """The labelled days, and their positions.
 
-    :param x: where a share of the time stands, from 0 to 1.
+    :param x: the position of a share of the time, from 0 to 1.
     """
     first, last = history[0], history[-1]
     if first.on is None or last.on is None or not first.on < last.on:
@@ -198,7 +200,7 @@ def _axis(history: Sequence[PastValue], x: _Scale) -> dict[str, tuple[Any, ...]]
 
 
 def _places(history: Sequence[PastValue]) -> list[float]:
-    """Where the values stand from left to right, from 0 to 1."""
+    """The positions of the values from left to right, from 0 to 1."""
     days = [past.on.toordinal() for past in history if past.on]
     if len(days) < len(history) or not days[0] < days[-1] or days != sorted(days):
         days = list(range(len(history)))
@@ -210,7 +212,7 @@ def _number(value: MetricValue) -> float | None:
 
 
 def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:
-    """The stretches without a gap."""
+    """The segments without a gap."""
     stretches = [list(group) for there, group in groupby(points, bool) if there]
     return tuple(
         " ".join(f"{point[0]},{point[1]}" for point in stretch if point)
@@ -220,7 +222,7 @@ def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:
 
 
 def _steps(limits: Sequence[tuple[float, ...]], x: _Scale, y: _Scale) -> tuple[str, ...]:
-    """A limit as a line with a step where it changes; each value has it to both of its sides."""
+    """A limit as a line with a step where it changes; each value has it on both of its sides."""
     points: list[_Point | None] = []
     for place, limit in enumerate(limits):
         if not limit:
@@ -232,7 +234,8 @@ def _steps(limits: Sequence[tuple[float, ...]], x: _Scale, y: _Scale) -> tuple[s
 
 
 def _bands(history: Sequence[PastValue], x: _Scale) -> tuple[Band, ...]:
-    """The stretches in which profiles held; each value has its half of the way to the next."""
+    """The periods in which profiles were active; each value covers half of the distance to the
+    next."""
     bands = []
     place = 0
     for profiles, group in groupby(history, lambda past: past.profiles):

@@ -1,4 +1,4 @@
-"""A clause of a contract as people speak of it: `orders.amount: minimum 0`."""
+"""A clause of a contract in readable form: `orders.amount: minimum 0`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _SCALAR = r"""("[^"]*"|'[^']*'|[^\s,#}\]][^,#}\]]*)"""
 
 
 def clause_line(verdict: Verdict) -> str:
-    """The clause of an assertion as people speak of it: `orders.amount: minimum 0`.
+    """The clause of an assertion in readable form: `orders.amount: minimum 0`.
 
-    What it demands is taken from its line in the contract. Where it is about no column, or an
-    element of a list such as `quality[0]`, the assertion speaks for it.
+    Its demand is taken from its line in the contract. If it is not about a column, or is an element
+    of a list such as `quality[0]`, the assertion is used instead.
     """
     path = verdict.clause or ""
     key = path.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""The page of a contract: its versions over time, who enforces it, which clauses are broken."""
+"""The page of a contract: its versions over time, the gates that enforce it, broken clauses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BAD = (Status.FAILED, Status.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class GateVerdicts:
-    """What a gate reported, and the address of that."""
+    """The report of a gate, and its address."""
 
     view: ReportView
     href: str
@@ -31,7 +31,8 @@ class GateVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class VersionUse:
-    """The runs that enforced a version. `first` and `last` are of the oldest and newest data."""
+    """The runs that enforced a version. `first` and `last` are those with the oldest and newest
+    data."""
 
     first: ContractRun
     last: ContractRun
@@ -40,13 +41,13 @@ class VersionUse:
 
     @property
     def contract(self) -> EnforcedContract:
-        """The contract with its coverage, as it was enforced last."""
+        """The contract with its coverage, as it was last enforced."""
         return self.last.contract
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetUse:
-    """How the assertions about a dataset stand: counts by status in the newest report."""
+    """The status of the assertions about a dataset: counts by status in the newest report."""
 
     name: str
     place: str
@@ -60,14 +61,14 @@ class DatasetUse:
 
     @property
     def label(self) -> str:
-        """How many failed."""
+        """The number of failures."""
         return counts_line(self.counts)
 
 
 @dataclass(frozen=True, slots=True)
 class GateUse:
-    """A gate that enforces the contract. `version` is the one that it enforced last, `pin` the one
-    that it relied on then."""
+    """A gate that enforces the contract. `version` is the last version that it enforced, `pin` the
+    version that it pinned then."""
 
     row: GateRow
     version: str | None
@@ -77,9 +78,9 @@ class GateUse:
 
 @dataclass(frozen=True, slots=True)
 class BrokenClause:
-    """A clause that was broken in some of the last `runs`. `newest` is the last such verdict,
-    `href` the address of its report; `gates` are those that found it so, each with the address of
-    its last such report."""
+    """A clause that was violated in some of the last `runs`. `newest` is the last such verdict,
+    `href` the address of its report; `gates` are those that found it, each with the address of its
+    last such report."""
 
     path: str
     failures: int
@@ -91,13 +92,13 @@ class BrokenClause:
 
     @property
     def line(self) -> str:
-        """The clause as people speak of it: `orders.amount: minimum 0`."""
+        """The clause in readable form: `orders.amount: minimum 0`."""
         return clause_line(self.newest)
 
 
 @dataclass(frozen=True, slots=True)
 class ContractPage:
-    """What is known of a contract, versions newest first, gates worst first."""
+    """The facts about a contract, versions newest first, gates worst first."""
 
     id: str
     versions: tuple[VersionUse, ...]
@@ -113,13 +114,13 @@ class ContractPage:
         return self.versions[0].contract if self.versions else None
 
     def run_at(self, run: ContractRun) -> str:
-        """The address of the runs of a gate about the data of a date; empty where no gate that is
-        shown has this name."""
+        """The address of the runs of a gate on data of a date; empty if no displayed gate has this
+        name."""
         return self._runs(run.gate, since=run.date, until=run.date)
 
     def runs_of(self, version: VersionUse, outcome: str) -> str:
-        """The address of the runs that enforced a version and had an outcome, if they are of one
-        gate."""
+        """The address of the runs that enforced a version and had an outcome, if they belong to a
+        single gate."""
         if len(version.gates) != 1:
             return ""
         dates = {"since": version.first.date, "until": version.last.date}
@@ -132,7 +133,7 @@ class ContractPage:
 
 
 def runs_under(runs: Iterable[TaskRun], contract_id: str) -> list[TaskRun]:
-    """The runs of the task instances that lately enforced the contract, in the same order."""
+    """The runs of the task instances that recently enforced the contract, in the same order."""
     known = [(run, view_of_summary(run.pushed)) for run in runs]
     under = {
         _place(run)
@@ -152,10 +153,10 @@ def contract_page(
     """The page of a contract.
 
     :param rows: the gates that enforce it.
-    :param past: by DAG and task of a gate its reports, newest first. What the store does not say
-        is taken from what the tasks left.
+    :param past: by DAG and task of a gate its reports, newest first. What the store lacks is taken
+        from the summaries of the tasks.
     :param runs: the runs that enforced it, newest first.
-    :param more: how many gates enforce it beyond these.
+    :param more: the number of other gates that enforce it.
     """
     reported = [_reported(row, past, contract_id) for row in rows]
     known = [one for of_row in reported for one in of_row]
@@ -203,7 +204,7 @@ def _reported(
 
 
 def _runs(views: Iterable[ReportView]) -> list[ContractRun]:
-    """The runs that the reports are of, newest first."""
+    """The runs of the reports, newest first."""
     runs = [
         ContractRun(view.gate, view.date, view.outcome, view.contract)
         for view in views
@@ -251,7 +252,7 @@ def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
 
 
 def _broken(reported: Sequence[GateVerdicts]) -> tuple[BrokenClause, ...]:
-    """The clauses that were broken or could not be checked, most often first."""
+    """The clauses that were violated or could not be checked, most frequent first."""
     by_clause: dict[str, list[tuple[GateVerdicts, Verdict]]] = {}
     for one in reported:
         paths = set()

@@ -1,4 +1,4 @@
-"""Which tasks of a DAG come before and after one, read from its serialized form."""
+"""The order of the tasks in a DAG, read from its serialized form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class DagGraph:
-    """The tasks of a DAG by their ids, each with those that follow it directly."""
+    """The tasks of a DAG by their ids, each with its direct successors."""
 
     following: Mapping[str, frozenset[str]]
 
@@ -27,7 +27,7 @@ class DagGraph:
 
 
 def graph_of(data: object) -> DagGraph:
-    """The graph of a serialized DAG; an empty one for anything that is none."""
+    """The graph of a serialized DAG; an empty one for invalid input."""
     tasks = _get(_get(data, "dag"), "tasks")
     upstream: dict[str, frozenset[str]] = {}
     for task in tasks if isinstance(tasks, list) else ():

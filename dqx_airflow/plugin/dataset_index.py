@@ -1,4 +1,4 @@
-"""The index of datasets: every place that gates read or fill, how it stands, who looks at it."""
+"""The index of datasets: every place that gates read or fill, its status, and its gates."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ROWS_OF_A_PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class DatasetRow:
-    """A place. `names` are what gates call it, `gates` those that read it, worst first, and
-    `promoted_by` those that put rows into it."""
+    """A place. `names` are its names in gates, `gates` those that read it, worst first, and
+    `promoted_by` those that promote rows into it."""
 
     place: str
     names: tuple[str, ...]
@@ -24,12 +24,12 @@ class DatasetRow:
 
     @property
     def state(self) -> str:
-        """The worst of what its gates say; empty where no gate reads it."""
+        """The worst status of its gates; empty if no gate reads it."""
         return self.gates[0].state if self.gates else ""
 
     @property
     def ran(self) -> datetime | None:
-        """When a gate read it last."""
+        """When a gate last read it."""
         return max((row.ran for row in self.gates if row.ran), default=None)
 
     @property
@@ -38,7 +38,7 @@ class DatasetRow:
         return tuple(dict.fromkeys(one.id for row in self.gates for one in row.contracts))
 
     def is_found(self, words: Sequence[str]) -> bool:
-        """Whether each of the words, in lower case, is in its place or in a name around it."""
+        """Whether each of the words, in lower case, is in its place or in one of its names."""
         rows = (*self.gates, *self.promoted_by)
         texts = (self.place, *self.names, *self.contracts, *(row.gate for row in rows))
         text = "\n".join(texts).lower()
@@ -47,21 +47,21 @@ class DatasetRow:
 
 @dataclass(frozen=True, slots=True)
 class IndexFilters:
-    """What is asked for; empty texts ask for everything."""
+    """The filters; empty strings mean all."""
 
     search: str = ""
     outcome: str = ""
 
     @property
     def query(self) -> dict[str, str]:
-        """As parameters of an address."""
+        """The filters as parameters of an address."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetIndex:
-    """The datasets that are asked for, worst first. `page` of `pages` is shown, counted from 1;
-    `total` are all of those, and `known` all datasets."""
+    """The matching datasets, worst first. `page` of `pages` is displayed, counted from 1; `total`
+    are all matches, and `known` all datasets."""
 
     rows: tuple[DatasetRow, ...]
     page: int
@@ -100,7 +100,7 @@ def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
 
 
 def index_of(rows: Sequence[DatasetRow], filters: IndexFilters, page: int = 1) -> DatasetIndex:
-    """A page of the index; the nearest one where there is no such page."""
+    """A page of the index; the nearest one if there is no such page."""
     words = filters.search.lower().split()
     shown = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
     pages = max(math.ceil(len(shown) / _ROWS_OF_A_PAGE), 1)

@@ -1,4 +1,5 @@
-"""The page of a dataset, which is a place: what all gates found there, and when."""
+"""The page of a dataset, identified by its place: the findings of all gates there, and their
+times."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _SHOWN_PAST = 30
 @dataclass(frozen=True, slots=True)
 class AssertionHistory:
     """An assertion about the dataset. `past` is oldest first, `newest` its last verdict, and `read`
-    says how its values read."""
+    the format of its values."""
 
     newest: Verdict
     past: tuple[PastValue, ...]
@@ -46,8 +47,8 @@ class AssertionHistory:
 
 @dataclass(frozen=True, slots=True)
 class DatasetDay:
-    """What a gate read of the dataset on a date, whether that was promoted, and the address of the
-    report."""
+    """The snapshot of the dataset that a gate read on a date, whether it was promoted, and the
+    address of the report."""
 
     date: date
     outcome: str
@@ -57,15 +58,15 @@ class DatasetDay:
 
     @property
     def promoted(self) -> str:
-        """The promotion as a sign of the chart says it."""
+        """The promotion in the mark of the chart."""
         done = self.promotion
         return "" if done is None or done.version is None else f"promoted, version {done.version}"
 
 
 @dataclass(frozen=True, slots=True)
 class GateHistory:
-    """What one gate found in the dataset. `names` are what it calls it, `snapshot` is what it read
-    last, `days` are newest first, `counts` those of its last verdicts there by status."""
+    """The findings of one gate in the dataset. `names` are its names there, `snapshot` is what it
+    last read, `days` are newest first, `counts` those of its last verdicts by status."""
 
     row: GateRow
     names: tuple[str, ...]
@@ -82,7 +83,7 @@ class GateHistory:
 
     @property
     def counted(self) -> str:
-        """How many of its assertions about the dataset failed in the last run."""
+        """The number of its assertions about the dataset that failed in the last run."""
         return counts_line(self.counts) if self.counts else ""
 
 
@@ -90,7 +91,8 @@ class GateHistory:
 class DatasetPage:
     """A place, and the gates that read it, worst first: page `page` of `pages` of them in full.
 
-    `names` are what gates call it, `promoted_by` are the gates that put rows into it."""
+    `names` are its names in gates, `promoted_by` are the gates that promote rows into it.
+    """
 
     place: str
     names: tuple[str, ...]
@@ -102,12 +104,12 @@ class DatasetPage:
 
     @property
     def label(self) -> str:
-        """What gates call it, or where it is."""
+        """Its name in gates, or its place."""
         return ", ".join(self.names) or self.place
 
     @property
     def contracts(self) -> tuple[EnforcedContract, ...]:
-        """The contracts that gates enforce on it, each in its versions."""
+        """The contracts that gates enforce on it, each with its versions."""
         contracts = {(one.id, one.version): one for row in self.rows for one in row.contracts}
         return tuple(contracts.values())
 
@@ -120,7 +122,7 @@ def dataset_page(
 ) -> DatasetPage:
     """The page of a dataset.
 
-    :param past: by DAG and task of a gate its reports, newest first, of those shown in full.
+    :param past: by DAG and task of a gate its reports, newest first, for those displayed in full.
     """
     shown = gates_of_page(dataset, page)
     gates = (_gate(dataset.place, row, past.get((row.dag_id, row.task_id), ())) for row in shown)
@@ -130,13 +132,13 @@ def dataset_page(
 
 
 def page_within(dataset: DatasetRow, page: int) -> tuple[int, int]:
-    """The nearest page of the gates of a dataset, and how many there are."""
+    """The nearest page of the gates of a dataset, and the number of pages."""
     pages = max(math.ceil(len(dataset.gates) / _GATES_OF_A_PAGE), 1)
     return min(max(page, 1), pages), pages
 
 
 def gates_of_page(dataset: DatasetRow, page: int) -> tuple[GateRow, ...]:
-    """The gates that a page of a dataset shows in full."""
+    """The gates that a page of a dataset displays in full."""
     return dataset.gates[(page - 1) * _GATES_OF_A_PAGE : page * _GATES_OF_A_PAGE]
 
 
@@ -189,7 +191,7 @@ def _gate(place: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistor
 
 
 def _names(place: str, report: GateReport) -> tuple[str, ...]:
-    """What a report calls the dataset at a place; nothing where it is about other places."""
+    """The names of the dataset at a place in a report; empty if it is about other places."""
     gate = report.run_key.gate
     return tuple(one.name for one in report.datasets if is_at(place, gate, one))
 

@@ -1,4 +1,4 @@
-"""The app that stands in where the pages cannot tell who may read them: it refuses everybody."""
+"""The app for the case that the pages cannot determine permissions: it rejects every request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The failing rows of an assertion: as tables, as a file, and how many there are of how many."""
+"""The failing rows of an assertion: as tables, as a file, and their number and share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dqx_airflow.values import DatasetSnapshot, FailingRow, Verdict
 
 _SHOWN_ROWS, _SHOWN_COLUMNS = 20, 12
 _SATISFYING = "satisfying_share"
-# What spreadsheets take for a formula.
+# What spreadsheets read as a formula.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
 
@@ -40,7 +40,7 @@ def samples_of(rows: Sequence[FailingRow]) -> tuple[Sample, ...]:
 
 
 def sample_of(rows: Sequence[FailingRow]) -> Sample:
-    """Failing rows as one table, as they are stored: what was masked is masked here."""
+    """Failing rows as one table, as stored: masked values are masked here."""
     cells = [_cells(failing.row) for failing in rows[:_SHOWN_ROWS]]
     names = tuple(dict.fromkeys(name for row in cells for name in row))
     columns = names[:_SHOWN_COLUMNS]
@@ -54,8 +54,8 @@ def sample_of(rows: Sequence[FailingRow]) -> Sample:
 
 
 def csv_of(rows: Sequence[FailingRow]) -> str:
-    """Failing rows as CSV with a header. NULL is empty; what a spreadsheet would take for a formula
-    has an apostrophe before it."""
+    """Failing rows as CSV with a header. NULL is empty; a value that a spreadsheet would read as a
+    formula gets an apostrophe before it."""
     cells = [_cells(failing.row) for failing in rows]
     names = tuple(dict.fromkeys(name for row in cells for name in row))
     text = io.StringIO()
@@ -68,9 +68,9 @@ def csv_of(rows: Sequence[FailingRow]) -> str:
 
 
 def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
-    """How many rows fail, and their share: `472 of 930 rows (50.8%)`; of an assertion about a share
-    of rows their share, of one that is judged for each group how many groups fail. Empty where the
-    assertion counts none of them."""
+    """The number of failing rows, and their share: `472 of 930 rows (50.8%)`; for an assertion
+    about a share of rows their share, for one that is judged for each group the number of failed
+    groups. Empty if the assertion counts neither."""
     from dqx_airflow.metrics.builtin import METRICS
     from dqx_airflow.metrics.registry import MetricUnit
 
@@ -96,7 +96,7 @@ def _harmless(cell: str | None) -> str:
 
 
 def _cells(row: str) -> dict[str, str | None]:
-    """The cells of a row, numbers as they are written."""
+    """The cells of a row, with numbers as written."""
     try:
         cells = json.loads(row, parse_int=str, parse_float=str)
     except ValueError:

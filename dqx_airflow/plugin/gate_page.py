@@ -1,4 +1,4 @@
-"""The tab of a task: what became of its gate, assertion by assertion, and how it went before."""
+"""The tab of a task: the result of its gate, assertion by assertion, and its history."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ AssertionKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class GateFilters:
-    """Which assertions are asked for; empty strings ask for all."""
+    """The filters on assertions; empty strings mean all."""
 
     status: str = ""
     severity: str = ""
     column: str = ""
 
     def wants(self, one: AssertionView) -> bool:
-        """Whether an assertion is asked for."""
+        """Whether an assertion matches."""
         verdict = one.verdict
         return (
             self.status in ("", one.state)
@@ -45,9 +45,9 @@ class GateFilters:
 
 @dataclass(frozen=True, slots=True)
 class AssertionView:
-    """An assertion with its history. `blocks` says that its failure counts against the task,
-    `lacks` that it could fail the gate and was not evaluated. `failing` is how many rows fail of
-    how many, `operands` the values behind a compound value."""
+    """An assertion with its history. `blocks` is set if its failure counts against the task,
+    `lacks` if it could fail the gate and was not evaluated. `failing` is the number of failing rows
+    and of all rows, `operands` the values behind a compound value."""
 
     verdict: Verdict
     blocks: bool
@@ -60,7 +60,7 @@ class AssertionView:
 
     @property
     def state(self) -> str:
-        """Its status as people are told: a failure that does not block is a warning."""
+        """Its displayed status: a failure that does not block is a warning."""
         if self.verdict.status is Status.FAILED and not self.blocks:
             return "warned"
         return "not evaluated" if self.lacks else self.verdict.status.value

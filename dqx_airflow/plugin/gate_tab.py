@@ -224,20 +224,20 @@ def reported(
 
 
 def _forgotten(dag_id: str, run_id: str, task_id: str, map_index: str, attempt: str) -> TaskRun:
-    """A task instance that Airflow does not have (any longer)."""
+    """A task instance that Airflow does not know (any longer)."""
     index = whole_number(map_index)
     own = attempt.partition("/")[0]
     return TaskRun(dag_id, run_id, task_id, -1 if index is None else index, None, None, own)
 
 
 def _name_of(chosen: GateReport, page: GatePage) -> str:
-    """What addresses call the report that is shown."""
+    """The identifier of the displayed report in addresses."""
     return report_name(chosen.attempt.id, chosen.run_id if page.parts else "")
 
 
 def _is_of_task(session: SessionDep, desk: Desk, run: TaskRun) -> bool:
-    """Whether an attempt that Airflow has forgotten was one of the gate of this task: of a gate on
-    which attempts reported that Airflow still knows to be of the task."""
+    """Whether an attempt that Airflow has forgotten belonged to the gate of this task: attempts
+    that Airflow still knows as attempts of the task reported on that gate."""
     if not run.attempt_id:
         return False
     known = recent_runs(session, [(run.dag_id, run.task_id)], DEPTH)
@@ -247,7 +247,7 @@ def _is_of_task(session: SessionDep, desk: Desk, run: TaskRun) -> bool:
 
 
 def _mapped(runs: tuple[TaskRun, ...]) -> Response:
-    """The instances of a mapped task, to choose from."""
+    """The instances of a mapped task to choose from."""
     (row,) = gate_rows(runs, {})
     instances = [(run, gate_rows([run], {})[0]) for run in runs]
     is_gate = any(one.latest.report for _, one in instances)

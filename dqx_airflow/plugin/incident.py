@@ -1,4 +1,5 @@
-"""The page of an incident: a gate that blocks, since when, what waits for it, who takes care."""
+"""The page of an incident: a gate that blocks, since when, what waits for it, who takes care of
+it."""
 
 from __future__ import annotations
 
@@ -236,7 +237,8 @@ def say(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> 
 
 
 def _note_id(text: str) -> str:
-    """The id that the page gave the note, so that a form that is sent twice is stored once."""
+    """The id that the page assigned to the note, so that a form that is sent twice is stored
+    once."""
     try:
         return str(UUID(text))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The page of alerts, and the form by which people say whether an alert was false."""
+"""The page of alerts, and the form that labels an alert."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def alerts(
     task: str = "",
     show: str = "",
 ) -> Response:
-    """The failures of the last weeks of the gates that the user may read."""
+    """The failures of the last weeks in the gates that the user may read."""
     filters = AlertFilters(dag, task, "all" if show == "all" else "")
     rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
     asked = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
@@ -102,7 +102,7 @@ def alerts(
 
 @router.post("/label")
 def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
-    """Stores what a user says of a failure, in the label table and in Airflow's audit log."""
+    """Stores a user's label of a failure, in the label table and in Airflow's audit log."""
     truth = _GROUND_TRUTH.get(form.get("said", ""))
     reason = form.get("reason", "").strip()
     if truth is None or len(reason) > _LONGEST_REASON:
@@ -147,8 +147,8 @@ def gates_of_rows(
 ) -> tuple[dict[tuple[str, str], set[str]], str | None]:
     """The names of gates by DAG and task, one for each suite, and why there are none.
 
-    A task says under which name its gate reported, and could say anything. The store knows it by
-    the id of the attempt, which Airflow gave.
+    A task states the name under which its gate reported, and could state anything. The store
+    identifies it by the id of the attempt, which Airflow assigned.
     """
     tasks = {
         cell.run.attempt_id: (row.dag_id, row.task_id)
@@ -163,7 +163,7 @@ def gates_of_rows(
 
 
 def counts_of_rows(desk: Desk, rows: list[GateRow]) -> dict[tuple[str, str], int]:
-    """How many recent alerts without a label gates have, by DAG and task."""
+    """The number of recent alerts without a label for each gate, by DAG and task."""
     if desk.root is None:
         return {}
     gates, _ = gates_of_rows(desk, rows)
@@ -181,7 +181,7 @@ def counts_of_rows(desk: Desk, rows: list[GateRow]) -> dict[tuple[str, str], int
 
 
 def _place(session: Any, runs: Answer[Any]) -> TaskPlace | None:
-    """The task of a run; None where Airflow does not know it."""
+    """The task of a run; None if Airflow does not know it."""
     if runs.problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, runs.problem)
     attempts = [one.attempt_id for one in runs.found]
@@ -206,7 +206,7 @@ def _facts(label: Label) -> dict[str, object]:
 
 
 def _page_before(form: Mapping[str, str], place: TaskPlace) -> str:
-    """The page that the form was on: an address that we make, whatever the form says."""
+    """The page of the form: an address that we construct, whatever the form contains."""
     if form.get("back") == "alerts":
         filters = {name: form.get(name, "") for name in ("dag", "task", "show")}
         return address("alerts", **filters)

@@ -1,4 +1,4 @@
-"""The values behind a compound value: of `day_over_day(num_rows())` the rows of both days."""
+"""The operands of a compound value: for `day_over_day(num_rows())` the rows of both days."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ROW_COUNT = "num_rows"
 
 
 def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """The metric values that a value is computed of, each with its name, those of the date first;
-    of an assertion that is judged for each group those of the worst group. Empty where the value is
-    that of a single metric."""
+    """The metric values from which a value is computed, each with its name, those of the date
+    first; for an assertion that is judged for each group those of the worst group. Empty if the
+    value is that of a single metric."""
     if not verdict.measured:
         return ()
     from dqx_airflow.plan.measured import measurements_from
@@ -35,7 +35,7 @@ def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         except (ValueError, TypeError):
             continue  # of a newer version
         if metric == _ROW_COUNT and _ROW_COUNT not in verdict.expression:
-            continue  # it only says whether there is data
+            continue  # it only shows whether there is data
         name = f"{metric}({', '.join(map(_argument, arguments))})"
         if len(verdict.datasets) > 1:
             name = f"{dataset}: {name}"
@@ -47,7 +47,7 @@ def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 
 def _of_group(shown: str | None, groups: Mapping[str, GroupValues]) -> dict[str, MetricValue]:
-    """What was measured of the group that reads like this."""
+    """The measurements of the group with this displayed name."""
     from dqx_airflow.plan.groupings import show_group
 
     return {

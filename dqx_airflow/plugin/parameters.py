@@ -1,4 +1,4 @@
-"""What the parameters of an address mean."""
+"""Parses the parameters of an address."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a parameter is; None for anything else."""
+    """The number in a parameter; None for anything else."""
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def day(text: str) -> date | None:
-    """The date that a parameter is; None for anything else."""
+    """The date in a parameter; None for anything else."""
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Datasets by their place: which gates read one, and which put rows that passed into it."""
+"""Datasets by their place: the gates that read one, and those that promote rows into it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dqx_airflow.values import DatasetSnapshot
 
 @dataclass(frozen=True, slots=True)
 class PlacedDataset:
-    """A dataset of a gate: what the gate calls it, and where it is."""
+    """A dataset of a gate: its name in the gate, and its place."""
 
     name: str
     place: str
 
 
 def place_in(gate: str, snapshot: DatasetSnapshot) -> str:
-    """The place of a dataset of a gate; of a query, or where nothing says it, its name there."""
+    """The place of a dataset of a gate; for a query, or if it is unknown, its name there."""
     known = place_of(snapshot) if snapshot.location else None
     return known or _name_in(gate, snapshot)
 
 
 def is_at(place: str, gate: str, snapshot: DatasetSnapshot) -> bool:
-    """Whether a dataset of a gate is there; summaries of older versions know only its name."""
+    """Whether a dataset of a gate is there; summaries of older versions only have its name."""
     return place in (place_in(gate, snapshot), _name_in(gate, snapshot))
 
 
@@ -41,15 +41,15 @@ def datasets_in(report: ReportView) -> tuple[PlacedDataset, ...]:
 
 
 def promotions_in(report: ReportView) -> tuple[str, ...]:
-    """The places into which rows of a report went that had passed."""
+    """The places into which a report's rows were promoted."""
     done = (one.location for one in report.promotions if one.version is not None and one.location)
     return tuple(map(place_at, done))
 
 
 def runs_reading(runs: Iterable[TaskRun], place: str) -> list[TaskRun]:
-    """The runs of the task instances that lately read or filled a place, in the same order.
+    """The runs of the task instances that recently read or filled a place, in the same order.
 
-    An instance of a mapped task may be about other data in another run: that is left out.
+    An instance of a mapped task that was about other data in another run is left out.
     """
     known = [(run, _is_about(run.pushed, place)) for run in runs]
     instances = {_instance(run) for run, is_about in known if is_about}
@@ -61,7 +61,7 @@ def runs_reading(runs: Iterable[TaskRun], place: str) -> list[TaskRun]:
 
 
 def _is_about(pushed: object, place: str) -> bool:
-    """Whether a summary is about a place; most are not, and are not read any further."""
+    """Whether a summary is about a place; most are not, and are not parsed further."""
     if not isinstance(pushed, Mapping) or place not in _mentioned(pushed):
         return False
     if outcome_of_summary(pushed) is None:
@@ -72,7 +72,7 @@ def _is_about(pushed: object, place: str) -> bool:
 
 
 def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
-    """The places that a summary may be about, and more."""
+    """A superset of the places that a summary may be about."""
     if not isinstance(pushed, Summary):
         return _places_and_names(pushed)
     if not hasattr(pushed, "mentioned"):

@@ -1,4 +1,4 @@
-"""From a page and its values to HTML: everything is escaped, nothing may steer the reader."""
+"""From a page and its values to HTML: everything is escaped, nothing may mislead the reader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCRIPT = (_PAGES / "page.js").read_text(encoding="utf-8")
 
 
 def _source(text: str) -> str:
-    """The one text that a Content-Security-Policy allows."""
+    """The source expression of our only script or style in a Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -40,11 +40,11 @@ HEADERS = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
     ),
     "Cache-Control": "no-store",
-    # With "no-referrer", browsers would also hide from us that a form is on a page of ours.
+    # With "no-referrer", browsers would also hide from us that a form is on one of our pages.
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-"""They go out with every answer: no other script or style than ours, nothing kept."""
+"""The headers of every response: no scripts or styles but ours, nothing cached."""
 
 
 def render(template: str, **values: Any) -> str:
@@ -53,9 +53,9 @@ def render(template: str, **values: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """The text without what is not seen: marks that turn the direction, control characters.
+    """The text without invisible characters: direction marks, control characters.
 
-    Half a pair of surrogates is among them, which no answer could be encoded with.
+    Lone surrogates are among them, with which no response could be encoded.
     """
     kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     if kept.isprintable():
@@ -121,7 +121,7 @@ def _timestamp(value: date | datetime | None) -> str:
 
 
 def _ago(value: datetime) -> str:
-    """How long ago it was, in its largest unit: `2 hours ago`."""
+    """The elapsed time in its largest unit: `2 hours ago`."""
     past = (datetime.now(timezone.utc) - _utc(value)).total_seconds()
     return f"{' '.join(format_duration(past).split()[:2])} ago" if past >= 60 else "just now"
 
@@ -131,5 +131,5 @@ def _iso(value: datetime) -> str:
 
 
 def _utc(value: datetime) -> datetime:
-    """In UTC, which a moment without a zone is taken to be in."""
+    """The timestamp in UTC, which is also assumed without a time zone."""
     return value.astimezone(timezone.utc) if value.tzinfo else value.replace(tzinfo=timezone.utc)

@@ -1,4 +1,4 @@
-"""The report of a gate as the pages show it: whole, or the summary that its task left."""
+"""The report of a gate as displayed: complete, or the summary of its task."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _WORST_FIRST = (Status.FAILED, Status.ERROR, Status.SKIPPED, Status.PASSED)
 
 @dataclass(frozen=True, slots=True)
 class PromotionView:
-    """Where the rows of a dataset were to go on a pass: `validated` is the version that they were
-    read from, `version` the one that they became there, None where the gate did not pass. The
-    place and the number of rows are not known to every summary."""
+    """The target of a dataset's rows on a pass: `validated` is the version that they were read
+    from, `version` the one that they became there, None if the gate did not pass. Not every summary
+    has the place and the number of rows."""
 
     dataset: str
     validated: int | None
@@ -43,7 +43,7 @@ class PromotionView:
 
 @dataclass(frozen=True, slots=True)
 class PartialView:
-    """What a partial run selected, and how many of how many assertions that were."""
+    """The selection of a partial run, with the numbers of its assertions and of all."""
 
     selection: str
     selected: int
@@ -57,9 +57,9 @@ class PartialView:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """A report for people. `is_whole` is False where only the summary is known: its verdicts are
-    those that did not pass, and `more_verdicts` of these are missing. `not_evaluated` is how many
-    assertions that could fail the gate lack data of other dates."""
+    """A report for display. `is_whole` is False if only the summary is known: its verdicts are
+    those that did not pass, and `more_verdicts` of these are missing. `not_evaluated` is the number
+    of assertions that could fail the gate and lack data of other dates."""
 
     run_id: str
     gate: str
@@ -81,7 +81,7 @@ class ReportView:
 
     @property
     def summary(self) -> str:
-        """The headline without the gate and the date, which stand above it."""
+        """The headline without the gate and the date, which are displayed above it."""
         head, _, tail = self.headline.partition(f"date {self.date}: ")
         if not tail:
             return self.headline
@@ -91,7 +91,7 @@ class ReportView:
 
     @property
     def worst(self) -> Verdict | None:
-        """The verdict that the headline names, or the one that the summary begins with."""
+        """The verdict that the headline names, or the first one in the summary."""
         bad = [verdict for verdict in self.verdicts if self.is_wrong(verdict)]
         if self.outcome is Outcome.BROKEN:
             bad.sort(
@@ -116,7 +116,7 @@ def is_bad(verdict: Verdict) -> bool:
 
 
 def view_of_report(report: GateReport) -> ReportView:
-    """A whole report. Its verdicts are in the order in which they matter."""
+    """A complete report. Its verdicts are in the order of their importance."""
     return ReportView(
         run_id=report.run_id,
         gate=report.run_key.gate,
@@ -138,14 +138,15 @@ def view_of_report(report: GateReport) -> ReportView:
 
 
 def partial_view(partial: PartialRun | None) -> PartialView | None:
-    """What a partial run selected; None of a whole one."""
+    """The selection of a partial run; None for a complete one."""
     if partial is None:
         return None
     return PartialView(str(partial.selection), partial.selected, partial.assertions)
 
 
 def _ranked(report: GateReport) -> tuple[Verdict, ...]:
-    """The verdicts as they matter: first what was not evaluated, save where the gate is blocked."""
+    """The verdicts by importance: first those that were not evaluated, unless the gate is
+    blocked."""
     ranked = [verdict for status in _WORST_FIRST for verdict in report.with_status(status)]
     lacking = report.not_evaluated
     if lacking and report.outcome is not Outcome.BLOCKED:
@@ -154,7 +155,7 @@ def _ranked(report: GateReport) -> tuple[Verdict, ...]:
 
 
 def promotion_of(snapshot: DatasetSnapshot) -> PromotionView | None:
-    """What became of the promotion of a dataset; None where it was not to be promoted."""
+    """The promotion of a dataset; None if it was not to be promoted."""
     done = snapshot.promotion
     if done is not None:
         return PromotionView(
@@ -166,8 +167,8 @@ def promotion_of(snapshot: DatasetSnapshot) -> PromotionView | None:
 
 
 class Summary(dict[str, Any]):
-    """What a task left under our key: a mapping, which nobody changes, and once they are known its
-    view and the places that it may be about."""
+    """What a task left under our key: a mapping that is never changed, with its view and its
+    possible places as a cache."""
 
     __slots__ = ("mentioned", "view")
     view: ReportView | None
@@ -175,14 +176,14 @@ class Summary(dict[str, Any]):
 
 
 def outcome_of_summary(pushed: object) -> Outcome | None:
-    """The outcome in what a task left as its summary; None for anything that is not one."""
+    """The outcome in the summary of a task; None for anything that is not one."""
     return _member(Outcome, pushed.get("outcome")) if isinstance(pushed, Mapping) else None
 
 
 def view_of_summary(pushed: object) -> ReportView | None:
-    """What a task left as its summary; None for anything that is not one.
+    """The view of a task's summary; None for anything that is not one.
 
-    Any task can leave anything under our key, so nothing in it is taken for granted.
+    Any task can leave anything under our key, so nothing in it is trusted.
     """
     if not isinstance(pushed, Summary):
         return _view_of(pushed)

@@ -1,6 +1,6 @@
-"""Proposed changes of suites as people decide about them: what changes, and on what evidence.
+"""Proposed changes of suites for review: what changes, and on what evidence.
 
-Evidence is whatever an agent put into the store: what is not as the tuner writes it is left out.
+Evidence is whatever an agent put into the store: what is not in the tuner's format is left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class SideChange:
 @dataclass(frozen=True, slots=True)
 class ProposalView:
     """A proposal. `facts` are named numbers before and after, on held-out days; `charts` drawings
-    of cost against threshold. `more_days` of the days that change sides are not shown."""
+    of cost against threshold. `more_days` is the number of days that change sides and are not
+    displayed."""
 
     stored: StoredProposal
     can_decide: bool
@@ -47,8 +48,8 @@ class ProposalView:
 
 @dataclass(frozen=True, slots=True)
 class ReviewPage:
-    """The proposals that wait for a decision, those that are approved and not applied yet, and the
-    last ones that are done with, newest first."""
+    """The pending proposals, those that are approved and not applied yet, and the last finished
+    ones, newest first."""
 
     pending: tuple[ProposalView, ...]
     approved: tuple[ProposalView, ...]
@@ -58,7 +59,7 @@ class ReviewPage:
 def review_page(stored: Sequence[StoredProposal], editable: frozenset[str]) -> ReviewPage:
     """The page of these proposals, oldest first.
 
-    :param editable: the ids of those about which the user may decide.
+    :param editable: the ids of those that the user may decide.
     """
     views = [_view(one, one.proposal.id in editable) for one in stored]
     by_stage: dict[ProposalStage, list[ProposalView]] = {stage: [] for stage in ProposalStage}
@@ -120,7 +121,7 @@ def _change(given: object) -> SideChange | None:
 
 
 def _chart(curve: object) -> Markup | None:
-    """The drawing of a curve, which escapes what it is made of; None for one that is no curve."""
+    """The drawing of a curve, which escapes its input; None for invalid input."""
     fields = _mapping(curve)
     points = _list(fields.get("points"))
     if not 1 < len(points) <= _MOST_POINTS:

@@ -1,4 +1,4 @@
-"""The page on which people decide about proposed changes, and the form by which they do."""
+"""The page for decisions on proposed changes, and its form."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
 def _dags_of(
     desk: Desk, session: Any, proposals: Collection[StoredProposal]
 ) -> Mapping[str, frozenset[str]]:
-    """The DAGs whose gates a proposal is about, by its id: those of all attempts that the store
-    knows of the gate, or else of the suite. It is left out where Airflow knows none of them."""
+    """The DAGs of the gates of a proposal, by its id: those of all attempts on the gate, or else on
+    the suite, in the store. A proposal without a DAG in Airflow is left out."""
     if not proposals:
         return {}
     asked: Answer[Any] = desk.ask(

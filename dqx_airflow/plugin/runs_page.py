@@ -1,4 +1,4 @@
-"""The list of the runs of a gate: every run that the results store keeps, newest data first."""
+"""The list of the runs of a gate: every run in the results store, newest data first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNS_OF_A_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class RunFilters:
-    """What is asked for, as the address says it; empty texts ask for everything."""
+    """The filters as in the address; empty strings mean all."""
 
     outcome: str = ""
     since: str = ""
@@ -28,7 +28,7 @@ class RunFilters:
     part: str = ""
 
     def wanted(self, gates: Sequence[str]) -> RunsWanted:
-        """The runs that are asked for; what makes no sense asks for everything."""
+        """The matching runs; invalid filters match all."""
         return RunsWanted(
             gates,
             next((one for one in Outcome if one.value == self.outcome), None),
@@ -52,15 +52,15 @@ class ListedRun:
 
     @property
     def partial(self) -> PartialView | None:
-        """What a partial run selected."""
+        """The selection of a partial run."""
         return partial_view(self.line.partial)
 
 
 @dataclass(frozen=True, slots=True)
 class RunsPage:
-    """Page `page` of `pages`, counted from 1. `counts` are the runs by outcome, whatever outcome is
-    asked for, and `total` those that are asked for. `silent` are recent task instances that ended
-    without a report, and `left` what the task left in Airflow, where the store does not answer."""
+    """Page `page` of `pages`, counted from 1. `counts` are the runs by outcome, ignoring a filter
+    on outcomes, and `total` the matching ones. `silent` are recent task instances that ended
+    without a report, and `left` the summaries in Airflow if the store does not respond."""
 
     dag_id: str
     task_id: str
@@ -90,7 +90,7 @@ class RunsPage:
 
 
 def page_within(page: int, total: int) -> tuple[int, int]:
-    """The nearest page of the list, and how many there are."""
+    """The nearest page of the list, and the number of pages."""
     pages = max(math.ceil(total / RUNS_OF_A_PAGE), 1)
     return min(max(page, 1), pages), pages
 

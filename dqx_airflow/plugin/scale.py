@@ -1,4 +1,4 @@
-"""The scale of a chart: round numbers from below the least value to above the greatest."""
+"""The scale of a chart: round numbers from below the minimum to above the maximum."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SMALLEST, _LARGEST = 1e-300, 1e300
 def levels_of(
     low: float, high: float, *, is_count: bool = False, is_age: bool = False
 ) -> tuple[float, ...]:
-    """The levels of a scale that holds values from `low` to `high`, from below, evenly spaced.
+    """The levels of a scale for values from `low` to `high`, ascending and evenly spaced.
 
-    Counts begin at zero, and so does everything that is not far from it. One level where nothing
-    changes, the two ends of numbers that are too large or too small for others.
+    Counts begin at zero, and so do values close to it. A constant has a single level, and numbers
+    that are too large or too small have only the two ends.
 
     :param is_age: whether the values are seconds, whose steps are minutes, hours and days.
 
@@ -55,7 +55,7 @@ def _age_step(span: float) -> float:
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:
-    """The days that an axis of time names, evenly spaced as far as days can be."""
+    """The labelled days of a time axis, as evenly spaced as days can be."""
     days = (last - first).days
     parts = min(days, _INTERVALS)
     if parts < 1:

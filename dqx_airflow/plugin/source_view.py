@@ -1,7 +1,7 @@
-"""The texts that a gate went by, with the lines marked that its assertions stand in.
+"""The source texts of a gate, with the lines of its assertions marked.
 
-Where the results store keeps the texts they are shown whole, long stretches without a failure
-folded. Else there are the lines that the verdicts brought.
+If the results store has the texts they are displayed completely, with long stretches without a
+failure folded. Otherwise only the lines in the verdicts are known.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _BAD = (Status.FAILED, Status.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line, cut where the guilty span is. `state` is that of its worst assertion, "warned" where
-    its failure is one, empty where no assertion stands in it. `notes` say what is wrong with those
-    that begin here."""
+    """A line, split at the highlighted span. `state` is that of its worst assertion, "warned" if
+    its failure is one, empty if the line has no assertion. `notes` describe the failures that begin
+    here."""
 
     number: int
     before: str
@@ -42,7 +42,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Lines that follow each other, or `left_out` ones, of which only the number is known."""
+    """Consecutive lines, or `left_out` unknown ones."""
 
     lines: tuple[SourceLine, ...] = ()
     is_folded: bool = False
@@ -51,7 +51,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A file. One in which nothing is wrong is shown when it is asked for."""
+    """A file. One without failures is displayed on request."""
 
     file: str
     stretches: tuple[Stretch, ...]
@@ -61,7 +61,7 @@ class SourceView:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """An assertion as its lines show it."""
+    """An assertion as marked in its lines."""
 
     span: Span
     state: str
@@ -75,8 +75,8 @@ def sources_of(
     """The files of a gate, those with failures first.
 
     :param verdicts: the worst first.
-    :param fail_on: the mildest severity whose failure is no warning.
-    :param sources: the files as far as they are kept.
+    :param fail_on: the lowest severity whose failure is not a warning.
+    :param sources: the files as far as they are stored.
     """
     marks: dict[str, list[_Mark]] = {}
     for verdict in verdicts:
@@ -125,7 +125,7 @@ def _whole(source: SourceFile, marks: Sequence[_Mark], most: int) -> SourceView:
 
 
 def _stretches(lines: Sequence[SourceLine], *, is_bad: bool) -> Iterator[Stretch]:
-    """The lines in stretches, those folded that are far from all failures."""
+    """The lines in stretches, folded if they are far from all failures."""
     if not is_bad or len(lines) <= _SHORT_FILE:
         yield Stretch(tuple(lines))
         return
@@ -160,7 +160,7 @@ def _within(stretches: Sequence[Stretch], most: int) -> tuple[Stretch, ...]:
 
 
 def _excerpt(file: str, marks: Sequence[_Mark]) -> SourceView | None:
-    """The lines that the verdicts brought; None where they brought none."""
+    """The lines in the verdicts; None if there are none."""
     texts = {mark.span.line: mark.text for mark in marks if mark.text is not None}
     if not texts:
         return None
@@ -179,7 +179,7 @@ def _excerpt(file: str, marks: Sequence[_Mark]) -> SourceView | None:
 
 
 def _marked(texts: Mapping[int, str], marks: Sequence[_Mark]) -> dict[int, SourceLine]:
-    """The lines that assertions stand in, by number; the worst assertion of each counts."""
+    """The lines with assertions, by number; the worst assertion of each counts."""
     lines: dict[int, SourceLine] = {}
     notes: dict[int, list[str]] = {}
     for mark in marks:

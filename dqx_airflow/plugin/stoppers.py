@@ -1,4 +1,4 @@
-"""Which tasks keep one from running: the gates upstream of it that did not let the data through."""
+"""The tasks that prevent another from running: the gates upstream of it that blocked."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dqx_airflow.plugin.report_view import ReportView, view_of_summary
 from dqx_airflow.values import Outcome
 
 STOPPED_STATES = ("upstream_failed", "skipped")
-"""The states of a task that something upstream of it did not let run."""
+"""The states of a task that an upstream task prevented from running."""
 
 _STOPS = (Outcome.BLOCKED, Outcome.BROKEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Stopper:
-    """A task upstream of another that it did not let run; its report, where it is a gate that left
+    """A task upstream of another that it prevented from running; its report, if it is a gate with
     one."""
 
     run: TaskRun
@@ -25,7 +25,8 @@ class Stopper:
 
 
 def stopped_by(run: TaskRun, session: Any) -> tuple[Stopper, ...]:
-    """What stopped a task, gates first; in the whole run where the graph of the DAG is unknown."""
+    """The tasks that stopped a task, gates first; in the whole run if the graph of the DAG is
+    unknown."""
     before = graph_of_dag(session, run.dag_id).before(run.task_id)
     stoppers = []
     for one in ended_gates(session, run):

@@ -1,7 +1,7 @@
-"""The results store as this server reaches it: an answer in seconds or none, and never an error.
+"""The results store for this server: a response within seconds or none, and never an exception.
 
-The pages live without it. An API server often lacks the credentials of the storage, and what cannot
-be reached may take minutes to say so.
+The pages work without it. An API server often lacks the credentials of the storage, and an
+unreachable store may take minutes to fail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATIENCE_S = 8.0
-"""So long a page waits for the store. The first answer of a server includes its imports."""
+"""The time that a page waits for the store. The first response of a server includes its imports."""
 
 _REST_S = 30.0
 _LOOKS_AGAIN_S = 300.0
@@ -49,7 +49,7 @@ UNSURE = (
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """What the store said; `problem` tells people why it said nothing."""
+    """The response of the store; `problem` says why there is none."""
 
     found: tuple[T, ...] = ()
     problem: str | None = None
@@ -57,10 +57,12 @@ class Answer(Generic[T]):
 
 @dataclass(slots=True)
 class Desk:
-    """Puts questions to the store below `root`. After one without an answer it rests a while."""
+    """Queries the store below `root`. After a query without a response it pauses for a while."""
 
     root: str | None
-    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+    storage_options: Mapping[str, str] | None = field(
+        default=None, repr=False
+    )  # may contain secrets
     _store: OpenStore | None = None
     _rests_until: float = 0.0
     _is_writable: bool = False
@@ -70,7 +72,7 @@ class Desk:
     )
 
     def ask(self, question: Callable[[OpenStore], tuple[T, ...]]) -> Answer[T]:
-        """The answer to a question."""
+        """The response to a query."""
         if self.root is None:
             return Answer(problem=UNKNOWN)
         if time.monotonic() < self._rests_until:
@@ -86,7 +88,7 @@ class Desk:
         return Answer(problem=UNREACHABLE)
 
     def read_only(self) -> str | None:
-        """Why nothing can be written; None where it can. It is tried every five minutes."""
+        """Why nothing can be written; None if it can. It is tried every five minutes."""
         if self.root is None:
             return UNKNOWN
         if time.monotonic() >= self._looks_again:
@@ -95,7 +97,7 @@ class Desk:
         return None if self._is_writable else READ_ONLY
 
     def change(self, action: Callable[[str, Mapping[str, str] | None], object]) -> str | None:
-        """Lets an action write below the root; why that failed, for people, or None."""
+        """Runs an action that writes below the root; why that failed, or None."""
         if self.root is None:
             return UNKNOWN
         return self._has_done(action)
@@ -133,7 +135,7 @@ _DESKS: dict[object, Desk] = {}
 
 
 def desk_of(root: str | None, storage_options: Mapping[str, str] | None = None) -> Desk:
-    """The desk of a root: the same for all requests of this process, while the options of its
-    storage are the same."""
+    """The desk of a root: shared by all requests of this process, as long as its storage options
+    are the same."""
     key = (root, *sorted((storage_options or {}).items()))
     return _DESKS.setdefault(key, Desk(root, storage_options))

@@ -1,6 +1,6 @@
-"""The summaries that tasks left, read once: the board looks at thousands of them, over and over.
+"""The summaries of tasks, parsed once: the board displays thousands of them repeatedly.
 
-An attempt of a task has an id of its own, and what it left has the time at which it did.
+An attempt of a task has an id of its own, and its summary has a time.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _MOST_KEPT = 10_000
 _ASKED_AT_ONCE = 500
 
 _kept: dict[tuple[object, datetime], object] = {}
-"""What was left, by the attempt and the time."""
+"""The parsed summaries, by the attempt and the time."""
 
 
 def summaries_of(session: Any, left: Mapping[Any, datetime]) -> dict[Any, object]:
-    """What attempts left under our key.
+    """The summaries of attempts under our key.
 
-    :param left: the attempts, each with the time at which it left something.
+    :param left: the attempts, each with the time of its summary.
     """
     pushed = {one: _kept[one, at] for one, at in left.items() if (one, at) in _kept}
     missing = iter([one for one in left if one not in pushed])
@@ -41,7 +41,7 @@ def summaries_of(session: Any, left: Mapping[Any, datetime]) -> dict[Any, object
 
 
 def as_pushed(value: object) -> object:
-    """What a task left, as it is in Airflow's table."""
+    """The summary of a task, as in Airflow's table."""
     if isinstance(value, str):
         # Some ways into the table store the text of the JSON, not the JSON.
         try:

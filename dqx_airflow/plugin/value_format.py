@@ -1,4 +1,4 @@
-"""How the values of an assertion read: durations as such, the ends of a scale in a few digits."""
+"""The format of an assertion's values: durations as such, the ends of a scale with a few digits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Reading: TypeAlias = Callable[[MetricValue], str]
 
 
 def reading_of(verdict: Verdict) -> Reading:
-    """How to read the values and the limits of an assertion."""
+    """The format of the values and the limits of an assertion."""
     if is_age(verdict.expression) or _is_share(verdict):
         return lambda value: format_in_unit(value, verdict)
     return format_value
@@ -28,7 +28,7 @@ def _is_share(verdict: Verdict) -> bool:
 
 
 def value_of(verdict: Verdict) -> str:
-    """The value that was compared, for people."""
+    """The compared value in readable form."""
     value = verdict.scaled_value
     if value is None:
         return "\N{EN DASH}"
@@ -47,7 +47,7 @@ def limit_of(verdict: Verdict) -> str:
 
 
 def fault_of(verdict: Verdict) -> str:
-    """What is wrong, on one line: `orders.id is 3, expected == 0`, or why nobody can tell."""
+    """What is wrong, on one line: `orders.id is 3, expected == 0`, or why it is unknown."""
     if verdict.status is Status.ERROR:
         return f"{verdict.name}: {verdict.reason or 'could not be evaluated'}"
     if verdict.status is Status.SKIPPED:

@@ -1,8 +1,8 @@
-"""What guards the requests that change something: each comes from a form of our own pages.
+"""Guards the requests that change something: each must come from a form on our own pages.
 
-A browser sends the cookie of a signed-in user with any request to Airflow, also with one that a
-page of somebody else makes. So a request must come from this origin, and bring a token that only
-our pages hold: it is signed for one user, and expires.
+A browser sends the cookie of a signed-in user with any request to Airflow, including one from a
+foreign page. So a request must come from this origin, with a token that only our pages contain: it
+is signed for one user, and expires.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 class Refused(StarletteHTTPException):
-    """A request that must not change anything. `detail` tells people why."""
+    """A request that must not change anything. `detail` says why."""
 
 
 def form_token(user: Any) -> str:
@@ -45,14 +45,14 @@ async def _posted(request: Request, user: GetUserDep) -> Mapping[str, str]:
 
 
 Form: TypeAlias = Annotated[Mapping[str, str], Depends(_posted)]
-"""The fields of a form that this user sent from one of our pages. Any other request is refused:
-403 where it is from elsewhere or its token is not valid, 413 and 415 where it is no small form."""
+"""The fields of a form that this user sent from one of our pages. Any other request is rejected:
+403 if it is from elsewhere or its token is invalid, 413 and 415 if it is not a small form."""
 
 
 def require_own_origin(request: Request) -> None:
-    """Returns where the browser says that a page of this server made the request.
+    """Returns if the browser says that a page of this server made the request.
 
-    :raises Refused: a page of another origin did, or nothing says which.
+    :raises Refused: a page of another origin did, or the origin is missing.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     from_here = [site == "same-origin"] if site is not None else []
@@ -67,14 +67,14 @@ def require_own_origin(request: Request) -> None:
 
 
 def _own_hosts(request: Request) -> set[str]:
-    """The hosts by which this server is known: neither header can be set by a foreign page."""
+    """The hosts of this server: a foreign page cannot set either header."""
     named = [own_origin(), f"//{request.headers.get('host', '')}"]
     named.append(f"//{request.headers.get('x-forwarded-host', '').partition(',')[0].strip()}")
     return {_host(one) for one in named} - {""}
 
 
 def _host(address: str) -> str:
-    """Host and port of an address, without a port that goes without saying."""
+    """Host and port of an address, without a default port."""
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -95,7 +95,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _fields(body: bytes) -> dict[str, str]:
-    """The fields of a form; of a field that is there twice, the form means nothing."""
+    """The fields of a form; a repeated field makes the form invalid."""
     try:
         pairs = parse_qsl(
             body.decode("ascii"),
