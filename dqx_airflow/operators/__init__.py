@@ -1,7 +1,7 @@
-"""Gate operators. With `plugin`, the only house that imports Airflow; it never imports pyspark.
+"""Gate operators. With `plugin`, the only package that imports Airflow; it never imports pyspark.
 
-The names are looked up when they are used: the UI needs some modules of this house in processes
-where the provider of Spark may not be installed.
+The names are imported on first use: the UI needs some modules of this package in processes in which
+the Spark provider may not be installed.
 """
 
 from __future__ import annotations

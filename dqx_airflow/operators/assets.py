@@ -1,4 +1,4 @@
-"""The assets that a gate declares as its outlets: data that was validated, and says what it is."""
+"""The assets that a gate declares as its outlets, with a description of the validated data."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from dqx_airflow.values import GateReport, Outcome
 def announce(
     report: GateReport, outlets: Sequence[Any], context: Any, *, is_told: bool = True
 ) -> list[Any]:
-    """The outlets of which Airflow shall tell that they were updated, with what there is to say.
+    """The outlets for which Airflow emits an update, with the extra of the event.
 
-    Assets, references to assets and aliases are left out where the data did not pass: a gate that
-    only warns lets the task succeed, but nothing was validated. After a pass, an alias is left to
-    whoever adds assets to it.
+    Assets, references to assets and aliases are left out if the data did not pass: a gate that only
+    warns lets the task succeed, but nothing was validated. After a pass, an alias is left to the
+    code that adds assets to it.
 
-    :param is_told: False for a run that left assertions out, and must not tell of the data.
+    :param is_told: False for a run that left assertions out, and must not announce the data.
     """
     if not is_told or report.outcome not in (Outcome.PASSED, Outcome.WARNED):
         return [outlet for outlet in outlets if not isinstance(outlet, BaseAsset)]
@@ -32,7 +32,7 @@ def announce(
 
 
 def asset_extra(report: GateReport) -> dict[str, Any]:
-    """What the event of an asset tells of the data; `read_validated` takes it like a summary."""
+    """The extra of an asset event about the data; `read_validated` accepts it like a summary."""
     contract = report.contract
     return {
         "gate": report.run_key.gate,

@@ -1,4 +1,4 @@
-"""The job of a gate over Spark Connect: a process of its own on this worker, and no JVM."""
+"""The job of a gate over Spark Connect: a separate process on this worker, without a JVM."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _GRACE_S = 20.0  # within ten seconds the job ends itself
 
 
 class ConnectJob:
-    """One run of the job. Its Spark is at `address`, which may hold the `secrets`.
+    """One run of the job. Its Spark is at `address`, which may contain the `secrets`.
 
-    The address goes through a pipe: the list of processes does not show it, nor does the
-    environment. The pipe is a leash, too. It is closed when this process ends, whatever ends it,
-    and the job then cancels what it asked of the server, and ends as well.
+    The address is sent through a pipe, which neither the list of processes nor the environment
+    shows. The pipe is also a leash: it is closed when this process ends for any reason, and the job
+    then cancels its queries on the server, and ends as well.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class ConnectJob:
     ) -> int:
         """Waits for the job; returns its exit code.
 
-        :param env: what is added to the environment of this process.
-        :param tell: gets each line of the output.
+        :param env: added to the environment of this process.
+        :param tell: is called with each line of the output.
         """
         from dqx_airflow.resources import shipped
 
@@ -75,7 +75,7 @@ class ConnectJob:
             process.stdout.close()
 
     def end(self) -> None:
-        """Lets go of the job, and does not wait for its end: fit for a signal handler."""
+        """Releases the job without waiting for its end: safe in a signal handler."""
         self._is_let_go = True
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()

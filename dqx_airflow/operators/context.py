@@ -1,4 +1,4 @@
-"""What a gate needs of the task that runs it: its key, its attempt, its lineage parent."""
+"""The context of the task that runs a gate: its key, its attempt, its lineage parent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dqx_airflow.values import Attempt, GateOrigin, ParentRun, RunKey
 
 
 def run_key_of(context: Any, gate: str | None, on: date) -> RunKey:
-    """The run key of a task run. Every map index is a run of its own."""
+    """The run key of a task run. Every map index is a separate run."""
     ti = context["ti"]
     map_index = getattr(ti, "map_index", -1)
     suffix = f"[{map_index}]" if isinstance(map_index, int) and map_index >= 0 else ""
@@ -24,7 +24,7 @@ def attempt_of(context: Any) -> Attempt:
 
 
 def lineage_parent_of(context: Any) -> ParentRun | None:
-    """The OpenLineage run of this task; None where the OpenLineage provider is not installed."""
+    """The OpenLineage run of this task; None if the OpenLineage provider is not installed."""
     try:
         from airflow.providers.openlineage.plugins import macros
     except ImportError:
@@ -41,9 +41,9 @@ def lineage_parent_of(context: Any) -> ParentRun | None:
 
 
 def origin_of(task: Any, source: Path | None) -> GateOrigin:
-    """The owner and the documentation of the task, and where its suite or contract is found.
+    """The owner and the documentation of the task, and the location of its suite or contract.
 
-    Airflow's own default is no owner.
+    Airflow's default owner is ignored.
     """
     from airflow.providers.common.compat.sdk import conf
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 20
 _SIGNS = "\n"
-"""What stands in every contract, and in no path."""
+"""A substring of every contract, and of no path."""
 
 
 class ContractGateOperator(GateOperator):
@@ -110,14 +110,14 @@ class ContractGateOperator(GateOperator):
         return enforcement.source
 
     def _enforced(self, source: FoundSource, on: date | None) -> Enforcement:
-        """What there is to enforce; the version is only pinned where it is known."""
+        """What can be enforced; the version is only pinned if it is known."""
         from dqx_airflow.contracts.enforcement.enforced_contract import enforce
         from dqx_airflow.contracts.source.references import FolderReader, no_files
         from dqx_airflow.operators.mistakes import is_open
         from dqx_airflow.values import SourceFile
 
         read = no_files if source.place is None else FolderReader(source.place.parent)
-        # The file is looked up in its own folder, by its own name.
+        # The file is resolved in its own folder, by its own name.
         named = source.source
         if source.place is not None:
             named = SourceFile(source.place.name, named.text)
@@ -132,7 +132,7 @@ class ContractGateOperator(GateOperator):
         )
 
     def own_mistakes(self) -> Iterator[str]:
-        """What is wrong with the arguments of a contract gate alone."""
+        """Mistakes in the arguments that only a contract gate has."""
         from dqx_airflow.operators.mistakes import dataset_mistakes, is_open, one_of
 
         yield from one_of("unsupported", self.unsupported, ("error", "warn"))
@@ -151,7 +151,7 @@ class ContractGateOperator(GateOperator):
     def source_mistakes(
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
-        """What is wrong with a contract that is not a template, and with its pin."""
+        """Mistakes in a contract that is not a template, and in its pin."""
         from dqx_airflow.dql.check import check_source
         from dqx_airflow.operators.mistakes import is_open, known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, places_of
@@ -183,14 +183,14 @@ class ContractGateOperator(GateOperator):
         return mistakes, (*places_of(str(self.contract), folder), *files)
 
     def _place_mistakes(self, enforcement: Enforcement) -> list[str]:
-        """What is wrong with where the models are, where that does not wait for the run."""
+        """Mistakes in the locations of the models, as far as they are known before the run."""
         from dqx_airflow.operators.mistakes import is_open, known_dataset, location_mistakes
 
         given = (self.data, self.datasets, self.server, self.models)
         if any(map(is_open, given)) or self.is_set_by_function:
             return []
         if not isinstance(self.datasets or {}, Mapping):
-            return []  # the check of the datasets says so
+            return []  # the check of the datasets reports it
         self._enforcement = enforcement
         try:
             settings = self.dataset_settings(lambda value: value)
@@ -201,15 +201,15 @@ class ContractGateOperator(GateOperator):
         )
 
     def dataset_arguments(self) -> list[tuple[str, Any]]:
-        """The datasets and what the DAG says of them, `data` first."""
+        """The datasets and their settings in the DAG, `data` first."""
         named = [] if self.data in (None, "") else [("data", self.data)]
         return [*named, *super().dataset_arguments()]
 
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
-        """The datasets as given; of other models those that the servers of the contract name.
+        """The datasets as given; for other models those from the servers of the contract.
 
         :param render: renders the templates in a setting.
-        :raises GateMisconfigured: a model has no dataset, or one that cannot be meant.
+        :raises GateMisconfigured: a model has no dataset, or an invalid one.
         """
         from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
         from dqx_airflow.errors import RequestError
@@ -231,8 +231,8 @@ class ContractGateOperator(GateOperator):
             raise GateMisconfigured(error.in_one_line) from None
 
     def check_source(self, request: GateRequest) -> GateRequest:
-        """The request with the suite that the contract is compiled to, and with the contract; over
-        a range of dates with those of each date, since clauses may depend on it.
+        """The request with the compiled suite and the contract; over a range of dates with those of
+        each date, since clauses may depend on it.
 
         :raises GateMisconfigured: the suite does not fit the datasets, nothing is selected, or the
             contract is not in force on one of the dates.
@@ -263,7 +263,7 @@ class ContractGateOperator(GateOperator):
     ) -> GateRequest:
         """The request for the contract as it is enforced on its date.
 
-        :param told: gets the clauses that are not checked.
+        :param told: collects the clauses that are not checked.
         :raises GateMisconfigured: the suite does not fit the datasets, or nothing is selected.
         """
         from dqx_airflow.dql.check import check_source

@@ -1,7 +1,8 @@
-"""Which date a gate judges, and who says so: `date=`, the logical date, or what triggered the run.
+"""The date that a gate judges, and its origin: `date=`, the logical date, or what triggered the
+run.
 
-Nothing is guessed. Where nobody says the date, or two say different ones, there is an objection,
-and a gate with a date column does not run.
+Nothing is guessed. If there is no date, or two sources contradict each other, there is an
+objection, and a gate with a date column does not run.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class DataDate:
-    """The date of the data, and where it comes from, in words (`from the logical date`).
+    """The date of the data, and its origin in words (`from the logical date`).
 
-    `objection` says why the date is in doubt and what to write instead; None where it is certain.
+    `objection` says why the date is in doubt and what to write instead; None if it is certain.
     `later` are the other dates of a range.
     """
 
@@ -41,13 +42,13 @@ class DataDate:
 
 
 def given_date(value: object, template: object) -> DataDate:
-    """The date that `date=` says, or the range; of a moment, the day as it is written.
+    """The date, or the range, in `date=`; for a timestamp, its date as written.
 
-    :param value: what is given, rendered.
-    :param template: what is given, as it stands in the DAG.
+    :param value: the value, rendered.
+    :param template: the value as written in the DAG.
     :raises GateMisconfigured: it is neither a date nor a range.
     """
-    # A template may yield a moment, or, with native rendering, a date or a number like 20240517.
+    # A template may yield a timestamp, or, with native rendering, a date or a number like 20240517.
     text = "" if value is None else str(value).strip()
     if is_range(text):
         try:
@@ -67,8 +68,8 @@ def given_date(value: object, template: object) -> DataDate:
 
 
 def date_of_run(context: Any) -> DataDate:
-    """The date that the run itself says: its logical date, else its partition key or the date in
-    the asset events of the gates that triggered it."""
+    """The date of the run: its logical date, or else its partition key or the date in the asset
+    events of the gates that triggered it."""
     run = context["dag_run"]
     timestamp = getattr(run, "logical_date", None)
     if timestamp is not None:
@@ -113,7 +114,8 @@ def date_of_run(context: Any) -> DataDate:
 
 
 def _logical_date(timestamp: datetime, zone: Any) -> DataDate:
-    """The day of a logical date as in `{{ ds }}`, if that is also the day where the DAG lives."""
+    """The day of a logical date as in `{{ ds }}`, if it is the same day in the time zone of the
+    DAG."""
     on = _day_of(timestamp)
     source = "from the logical date of the run"
     there = _day_of(timestamp.astimezone(zone)) if zone is not None else on
@@ -135,7 +137,7 @@ def _in_doubt(due: DataDate, problem: str, hint: str) -> DataDate:
 
 
 def _day_in(text: str) -> date | None:
-    """The day of an ISO date or moment, as it is written; None where the text is neither."""
+    """The day of an ISO date or timestamp, as written; None for other strings."""
     try:
         return date.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""From the datasets as a DAG gives them to those of a request, and to their quarantine."""
+"""Converts the datasets of a DAG to those of a request, and to their quarantine."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _FOLDER_NAME = re.compile(r"\w[\w.-]*")
 
 
 def rendered(given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetSetting:
-    """What is said about a dataset, the templates of a `DatasetRef` rendered.
+    """The settings of a dataset, with the templates of a `DatasetRef` rendered.
 
-    :param render: renders a value; Airflow has rendered all that is no `DatasetRef`.
+    :param render: renders a value; Airflow has rendered everything but `DatasetRef`s.
     """
     if isinstance(given, DatasetRef):
         return {key: render(value) for key, value in settings_of(given).items()}
@@ -35,7 +35,7 @@ def rendered(given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetSett
 def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> DatasetRef:
     """The dataset `name`: a path, a table, or its settings.
 
-    :param trust_log: false where none of the datasets of a gate trusts the log of its table.
+    :param trust_log: false if no dataset of a gate trusts the log of its table.
     :raises GateMisconfigured: it is invalid.
     """
     try:
@@ -48,10 +48,11 @@ def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> 
 def with_databases(
     refs: Iterable[DatasetRef],
 ) -> tuple[tuple[DatasetRef, ...], dict[str, DatabaseConnection]]:
-    """The datasets, those of databases by their names in lineage; and their connections, by ids.
+    """The datasets, with the lineage names of database tables; and their connections, by ids.
 
-    :raises GateMisconfigured: there is no such connection, or no database can be read with it.
-    :raises GateInfrastructureError: who knows it does not answer; the task is retried.
+    :raises GateMisconfigured: there is no such connection, or it is not to a supported database.
+    :raises GateInfrastructureError: the source of connections does not respond; the task is
+        retried.
     """
     refs = tuple(refs)
     ids = dict.fromkeys(ref.conn_id for ref in refs if ref.conn_id is not None)
@@ -71,9 +72,9 @@ def with_databases(
 def promotions(
     given: str | os.PathLike[str] | Mapping[str, Any] | None, datasets: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """The path or table to which each dataset is promoted that has one.
+    """The path or table to which each dataset is promoted, if any.
 
-    :param given: a mapping of datasets to paths or tables; of the only dataset, its own alone.
+    :param given: a mapping of datasets to paths or tables; for a single dataset, just its target.
     :raises GateMisconfigured: it is invalid.
     """
     if not given:
@@ -99,7 +100,7 @@ def promotions(
 
 
 def slice_values(given: object) -> tuple[tuple[str, str], ...]:
-    """The columns of a slice, each with its one value as text.
+    """The columns of a slice, each with its single value as a string.
 
     :raises GateMisconfigured: it is invalid.
     """

@@ -1,4 +1,4 @@
-"""The gates as `@task.dql_gate` and `@task.contract_gate`: a function says what is enforced."""
+"""The gates as `@task.dql_gate` and `@task.contract_gate`: a function returns what is enforced."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dqx_airflow.operators.template_fields import given_fields
 class _DecoratedGate(DecoratedOperator, GateOperator):
     """A gate whose datasets, or whose source, a function returns when the task runs.
 
-    What it returns is taken as it is, without templates: the function knows the context.
+    The result is used without rendering templates: the function knows the context.
     """
 
     source_field = ""
@@ -117,8 +117,8 @@ def _decorator(
     python_callable: Callable[..., Any] | None,
     given: Mapping[str, Any],
 ) -> TaskDecorator:
-    """As Airflow makes it, and what the decorator is given is checked: it is all that the DAG says
-    of a gate that is mapped over the arguments of its function."""
+    """Airflow's decorator, which also checks its arguments: they are everything that the DAG says
+    about a gate that is mapped over the arguments of its function."""
     from dqx_airflow.operators.parse_check import require_sound_partial
 
     make = task_decorator_factory(decorated_operator_class=kind, **given)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values import DatasetRef, GateRequest, Selection, ShadowSuite, SourceFile
 
 _SIGNS = "{\n"
-"""What stands in every suite, and in no path."""
+"""A substring of every suite, and of no path."""
 
 
 class DqlGateOperator(GateOperator):
@@ -58,7 +58,7 @@ class DqlGateOperator(GateOperator):
         self.shadow = shadow
 
     def own_mistakes(self) -> Iterator[str]:
-        """What is wrong with several suites."""
+        """Mistakes in several suites."""
         if isinstance(self.suite, list | tuple):
             if not self.suite:
                 yield "suite=[]: write the path of a suite, or several paths"
@@ -66,7 +66,7 @@ class DqlGateOperator(GateOperator):
                 yield "shadow needs a single suite: use a separate gate for the suite with a shadow"
 
     def read_source(self, context: Any, on: date) -> SourceFile:
-        """The file of the first suite, or the text that was given as one.
+        """The file of the first suite, or the text that was given instead.
 
         :raises GateMisconfigured: a suite cannot be read.
         """
@@ -81,9 +81,9 @@ class DqlGateOperator(GateOperator):
         return self._found[0].source
 
     def check_source(self, request: GateRequest) -> GateRequest:
-        """The request with all files that the suites import; of several suites with their parts.
+        """The request with all files that the suites import; for several suites with their parts.
 
-        :raises GateMisconfigured: a suite has errors, alone or with the datasets, or two suites
+        :raises GateMisconfigured: a suite has errors, by itself or with the datasets, or two suites
             have the same name.
         """
         from dqx_airflow.operators.sources import tell
@@ -130,10 +130,10 @@ class DqlGateOperator(GateOperator):
     def _chosen(
         self, request: GateRequest, checked: Sequence[Checked]
     ) -> list[tuple[Suite | None, Selection | None]]:
-        """What is left of each suite with the selection that is meant for it; no suite where that
-        is nothing. A suite with errors is left as it is.
+        """What is left of each suite after its part of the selection; none if that is empty. A
+        suite with errors is unchanged.
 
-        :raises GateMisconfigured: nothing is selected, or what is not there.
+        :raises GateMisconfigured: nothing is selected, or something that does not exist.
         """
         from dqx_airflow.operators.sources import selected_suites
 
@@ -144,7 +144,7 @@ class DqlGateOperator(GateOperator):
         return selected_suites(request, list(zip(sound, sources, strict=True)))
 
     def _shadow(self, datasets: Sequence[DatasetRef]) -> ShadowSuite | None:
-        """The shadow; one that cannot be judged says why, and stops nothing."""
+        """The shadow; one that cannot be judged gives the reason, and stops nothing."""
         if self.shadow is None:
             return None
         from dqx_airflow.operators.sources import find_source
@@ -164,7 +164,7 @@ class DqlGateOperator(GateOperator):
     def source_mistakes(
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
-        """What is wrong with a suite that is not a template, also with these datasets."""
+        """Mistakes in a suite that is not a template, also with these datasets."""
         from dqx_airflow.operators.mistakes import is_open, known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, places_of
         from dqx_airflow.plan.dataset_needs import check_datasets
@@ -212,7 +212,7 @@ class DqlGateOperator(GateOperator):
 def suites_of(
     given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
 ) -> tuple[str | os.PathLike[str], ...]:
-    """The suites that an argument names, one or several."""
+    """The suites in an argument, one or several."""
     # What is neither is left to whoever looks for the file.
     return tuple(given) if isinstance(given, list | tuple) else (cast("str", given),)
 
@@ -222,7 +222,7 @@ def _namesakes(name: str) -> str:
 
 
 def _checked(source: FoundSource) -> tuple[Checked, tuple[Path, ...]]:
-    """The suite with what there is to say about it, and the files that were read for it."""
+    """The suite with its diagnostics, and the files that were read for it."""
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader
 
@@ -232,7 +232,7 @@ def _checked(source: FoundSource) -> tuple[Checked, tuple[Path, ...]]:
 
 
 def _reader(source: FoundSource) -> Reader:
-    """What reads the imports of a suite."""
+    """A reader of the imports of a suite."""
     from dqx_airflow.dql.imports import FileReader, no_imports, search_path
 
     if source.place is None:

@@ -1,6 +1,6 @@
-"""Drivers that a cluster runs, and tells of: an application of YARN, a pod of Kubernetes.
+"""Drivers that a cluster runs and reports on: a YARN application, a Kubernetes pod.
 
-All of it blocks: the triggerer calls it in threads.
+All calls block: the triggerer makes them in threads.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _LONGEST_DIAGNOSIS = 200
 
 
 class DriverUnknownError(Exception):
-    """The cluster does not tell what became of a driver."""
+    """The cluster does not report the state of a driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriverEnd:
-    """How a driver ended, in words, and its exit code where the cluster knows that."""
+    """The end of a driver, in words, and its exit code if the cluster knows it."""
 
     how: str
     code: int | None = None
@@ -33,16 +33,16 @@ class Driver(Protocol):
     def ended(self) -> DriverEnd | None:
         """Its end; None while it waits or runs.
 
-        :raises DriverUnknownError: nobody tells.
+        :raises DriverUnknownError: its state is unknown.
         """
 
     def cancel(self) -> None:
-        """Asks the cluster to end it."""
+        """Requests the cluster to end it."""
 
 
 @dataclass(slots=True)
 class YarnApplication:
-    """Asked for over the REST interface of the ResourceManager that the connection names."""
+    """An application accessed through the REST API of the ResourceManager in the connection."""
 
     kind: ClassVar[str] = "yarn"
     id: str
@@ -50,9 +50,9 @@ class YarnApplication:
     _hook: Any = field(default=None, repr=False)
 
     def ended(self) -> DriverEnd | None:
-        """How the application ended; None while it runs.
+        """The end of the application; None while it runs.
 
-        :raises DriverUnknownError: its state cannot be determined now.
+        :raises DriverUnknownError: its state is currently unknown.
         """
         try:
             state, result, message = self._manager()._query_yarn_application_status(self.id)
@@ -87,16 +87,16 @@ class YarnApplication:
 
 @dataclass(slots=True)
 class KubernetesPod:
-    """Asked for of the API server that Airflow itself uses. `id` is `namespace:pod`."""
+    """A pod accessed through the API server that Airflow itself uses. `id` is `namespace:pod`."""
 
     kind: ClassVar[str] = "kubernetes"
     id: str
     conn_id: str
 
     def ended(self) -> DriverEnd | None:
-        """How the pod ended; None while it runs.
+        """The end of the pod; None while it runs.
 
-        :raises DriverUnknownError: its state cannot be determined now.
+        :raises DriverUnknownError: its state is currently unknown.
         """
         namespace, _, name = self.id.partition(":")
         try:
@@ -121,7 +121,7 @@ class KubernetesPod:
 
 
 def yarn_exit_code(text: str) -> int | None:
-    """The exit code of a driver, where YARN tells it in `text`."""
+    """The exit code of a driver, if YARN mentions it in `text`."""
     match = re.search(r"User application exited with status (\d+)", text)
     return int(match[1]) if match else None
 
@@ -142,4 +142,4 @@ def _pods() -> Any:
 DRIVERS: dict[str, type[YarnApplication] | type[KubernetesPod]] = {
     driver.kind: driver for driver in (YarnApplication, KubernetesPod)
 }
-"""The drivers that can be followed, by the name of their kind."""
+"""The supported drivers, by the name of their kind."""

@@ -1,4 +1,4 @@
-"""What all gates share: check here, submit the job, read its report, end the task."""
+"""The common part of all gates: check, submit the job, read its report, end the task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
 from dqx_airflow.operators.template_fields import given_fields
 
-# Every file with a gate is parsed over and over: what only a worker needs is imported there.
+# Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
 if TYPE_CHECKING:
     import datetime as dt
     from pathlib import Path
@@ -149,7 +149,7 @@ class GateOperator(SparkJobOperator):
         "promote_partial",
     )
     names_all_datasets: ClassVar[bool] = True
-    """Whether `datasets` are all there are; a contract may know of more."""
+    """Whether `datasets` are complete; a contract may define more."""
     is_set_by_function: ClassVar[bool] = False
     """Whether a function returns the datasets, or the source, when the task runs."""
     operator_extra_links = (GateReportLink(),)
@@ -227,7 +227,7 @@ class GateOperator(SparkJobOperator):
         # A resumable job survives a clear: the cleared gate would turn green on the old job
         # without validating anything.
         self.durable = False
-        # Airflow looks at each attribute that is set one by one, which is felt with many gates.
+        # Airflow processes each attribute that is set individually, which is slow with many gates.
         self.__dict__.update(
             deferrable=deferrable,
             datasets=datasets,
@@ -274,20 +274,20 @@ class GateOperator(SparkJobOperator):
     def source_mistakes(
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
-        """What is wrong with the source when the DAG is parsed, and the files that were looked for.
+        """Mistakes in the source when the DAG is parsed, and the files that were searched.
 
         :param folder: the folder of the DAG's file.
-        :param datasets: those of the gate, as far as they are known; None where they are not.
+        :param datasets: those of the gate, as far as they are known; None if they are not.
         """
 
     def own_mistakes(self) -> Iterator[str]:
-        """What is wrong with the arguments that only this kind of gate has."""
+        """Mistakes in the arguments that only this kind of gate has."""
         yield from ()
 
     def prepare_template(self) -> None:
         """Checks the gate; Airflow calls this for each task of a DAG file that it has parsed.
 
-        :raises GateMisconfigured: something is wrong that no template can set right.
+        :raises GateMisconfigured: there is a mistake that no template can correct.
         """
         from dqx_airflow.operators.parse_check import require_sound
 
@@ -295,9 +295,9 @@ class GateOperator(SparkJobOperator):
 
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
-        """As of every operator, and what the DAG gives to all instances and to each is checked.
+        """As for every operator; also checks the arguments of all instances and of each.
 
-        :raises GateMisconfigured: something is wrong that no template can set right.
+        :raises GateMisconfigured: there is a mistake that no template can correct.
         """
         from dqx_airflow.operators.parse_check import require_sound_partial
 
@@ -310,8 +310,8 @@ class GateOperator(SparkJobOperator):
     def render_template(
         self, content: Any, context: Any, jinja_env: Any = None, seen_oids: set[int] | None = None
     ) -> Any:
-        """Renders as Airflow does, and leaves paths as they are."""
-        # Airflow 3.1 takes the method `resolve` of a path for one of its own.
+        """Renders like Airflow, but leaves paths unchanged."""
+        # Airflow 3.1 takes the method `resolve` of a path for its own.
         if isinstance(content, PurePath):
             return content
         return super().render_template(content, context, jinja_env, seen_oids)
@@ -351,7 +351,7 @@ class GateOperator(SparkJobOperator):
         return self._end_task(reports, context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
-        """What a deferred gate does when its driver has ended: the same as `execute`."""
+        """Continues a deferred gate when its driver has ended: the same as `execute`."""
         try:
             return self._execute_complete(event, context)
         except _FAILURES as error:
@@ -392,7 +392,7 @@ class GateOperator(SparkJobOperator):
         return self.get_openlineage_facets_on_complete(task_instance)
 
     def dataset_arguments(self) -> list[tuple[str, Any]]:
-        """The datasets and what the DAG says of them."""
+        """The datasets and their settings in the DAG."""
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
 
     def _told(self, error: Exception, context: Any) -> Exception:
@@ -433,9 +433,9 @@ class GateOperator(SparkJobOperator):
         return outcome
 
     def _check_settings(self) -> None:
-        """Again what was checked when the DAG was parsed: mapped gates are made here.
+        """Repeats the checks of the DAG parser: mapped gates are created here.
 
-        :raises GateMisconfigured: an argument makes no sense.
+        :raises GateMisconfigured: an argument is invalid.
         """
         from dqx_airflow.operators.mistakes import setting_mistakes
 
@@ -454,9 +454,9 @@ class GateOperator(SparkJobOperator):
 
     @property
     def selection(self) -> Selection | None:
-        """The assertions that are judged; None where that is all of them.
+        """The selected assertions; None for all.
 
-        :raises GateMisconfigured: an argument makes no sense.
+        :raises GateMisconfigured: an argument is invalid.
         """
         from dqx_airflow.errors import RequestError
         from dqx_airflow.selection import selection_of
@@ -470,7 +470,7 @@ class GateOperator(SparkJobOperator):
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
         """The settings of each dataset, by name; called when the source is read.
 
-        :param render: renders what Airflow has not, the values of a `DatasetRef`.
+        :param render: renders what Airflow has not rendered, the values of a `DatasetRef`.
 
         :raises GateMisconfigured: they are invalid.
         """

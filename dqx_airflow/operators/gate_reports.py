@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def stored_reports(request: GateRequest, place: ResultsPlace) -> tuple[GateReport, ...] | None:
-    """The complete reports of this very attempt, if all are there.
+    """The complete reports of exactly this attempt, if all exist.
 
-    Before the submission it answers a task that was restarted within the same try, and finds
-    out about an unreadable store before a JVM is started.
+    Before the submission it serves a task that was restarted within the same try, and detects an
+    unreadable store before a JVM is started.
 
     :raises GateInfrastructureError: the store cannot be read.
     """

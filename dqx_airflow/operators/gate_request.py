@@ -1,6 +1,6 @@
 """The request of a task run of a gate: templates rendered, source inlined, locations checked.
 
-What it imports is needed by a worker alone: this module is imported where a gate runs.
+Only a worker needs its imports: this module is imported where a gate runs.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def build_request(
 
 
 def _require_slices(gate: GateOperator, request: GateRequest) -> None:
-    """:raises GateMisconfigured: a dataset without dates is to be promoted for several."""
+    """:raises GateMisconfigured: a dataset without dates would be promoted for several."""
     undated = {ref.name for ref in request.datasets if ref.date_column is None}
     for name, _ in request.promote_to if request.more else ():
         if name in undated:
@@ -106,7 +106,7 @@ def _data_date(gate: GateOperator, context: Any) -> DataDate:
 
     :raises GateMisconfigured: what `date` says is not a date.
     """
-    # What was given may render to nothing: that does not mean that nothing was given.
+    # A value may render to nothing: that does not mean that none was given.
     is_given = gate._date_template is not None or gate.date is not None
     chosen = given_date(gate.date, gate._date_template) if is_given else date_of_run(context)
     log = gate.log.info if chosen.objection is None else gate.log.warning

@@ -1,4 +1,4 @@
-"""How the job of a gate ended, in words: the report says what it found, if there is one."""
+"""The end of a gate's job, in words: the report has its findings, if there is one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OUTPUT = "see its output"
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job ended, what to do should it have left no report, and whether time was up.
+    """How a job ended, what to do if it left no report, and whether its time was up.
 
-    `last_lines` are the last ones of its output, where the log of the task does not have them.
+    `last_lines` are the last ones of its output, if the task log does not have them.
     """
 
     how: str
@@ -28,7 +28,7 @@ class Ending:
 
 
 def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
-    """The ending that the exit code of a job means."""
+    """The meaning of the job's exit code."""
     from dqx_airflow.request_arguments import EXIT_TIMED_OUT
 
     if not code:
@@ -51,18 +51,19 @@ def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | 
             "install pyspark or a Spark distribution there, or set spark_binary",
         )
     code = getattr(getattr(hook, "_submit_sp", None), "returncode", None)
-    # The driver's own, where the cluster reports it.
+    # The driver's own, if the cluster reports it.
     code = getattr(hook, "_spark_exit_code", None) or code
     if error is None or code:
         return ending_of_code(code, timeout_s)
-    # This message of the hook holds the whole command, which is long, and may hold secrets.
+    # This message of the hook contains the whole command, which is long, and may contain secrets.
     if str(error).startswith("Cannot execute"):
         return Ending("the Spark job failed", _OUTPUT)
     return Ending(f"the Spark job failed: {str(error)[:_LONGEST_CAUSE]}", _OUTPUT)
 
 
 def with_cause(ending: Ending, spark: SparkLog) -> Ending:
-    """The ending with the last error in the output of the job, and with the place of the rest."""
+    """The ending with the last error in the output of the job, and with the location of the
+    rest."""
     where = f"see {spark.path}" if spark.is_file else "see its output above"
     advice = where if ending.advice == _OUTPUT else ending.advice
     lines = spark.tail if spark.is_file else ()
@@ -72,7 +73,7 @@ def with_cause(ending: Ending, spark: SparkLog) -> Ending:
 
 
 def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
-    """What the trigger of a deferred gate has seen."""
+    """The ending according to the event of a deferred gate's trigger."""
     from dqx_airflow.request_arguments import EXIT_TIMED_OUT
 
     if event["is_late"]:

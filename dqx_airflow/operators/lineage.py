@@ -24,7 +24,7 @@ class Stated(list[Any]):
     """Datasets as they are, even if there are none.
 
     Airflow's provider takes an empty list for an unknown one, and would name the outlets of the
-    task as outputs, also of a run that blocked.
+    task as outputs, even for a run that blocked.
     """
 
     def __bool__(self) -> bool:
@@ -34,9 +34,9 @@ class Stated(list[Any]):
 def job_sends_events(
     env_vars: Mapping[str, Any] | None, conf: Mapping[str, Any] | None, *, is_driver_here: bool
 ) -> bool:
-    """True where the job of a gate is known to find a configuration of OpenLineage.
+    """True if the job of a gate is known to find a configuration of OpenLineage.
 
-    Of a driver in a cluster only that is known which the task gives it.
+    Of a driver in a cluster only the task's own settings are known.
     """
     env = {name: str(value) for name, value in (env_vars or {}).items()}
     for setting, value in (conf or {}).items():
@@ -49,7 +49,7 @@ def job_sends_events(
 
 
 def no_datasets() -> Any:
-    """What the task says where its job names the datasets."""
+    """The lineage of the task if its job names the datasets."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     return OperatorLineage(inputs=Stated(), outputs=Stated())
@@ -58,7 +58,7 @@ def no_datasets() -> Any:
 def lineage_before(settings: Iterable[tuple[str, Any]]) -> Any:
     """The datasets of a gate that has not begun, as far as they are known.
 
-    :param settings: pairs of a dataset and what the DAG says of it.
+    :param settings: pairs of a dataset and its settings in the DAG.
     """
     from airflow.providers.openlineage.extractors import OperatorLineage
 
@@ -89,5 +89,5 @@ def _refs(settings: Iterable[tuple[str, DatasetSetting]]) -> tuple[DatasetRef, .
             try:
                 refs.append(dataset_ref(str(name), setting))
             except RequestError:
-                continue  # the gate will say so
+                continue  # the gate will report it
     return tuple(refs)

@@ -1,4 +1,4 @@
-"""The button in the details of a gate's task that leads to its report."""
+"""The link in the details of a gate's task to its report."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from airflow.providers.common.compat.sdk import BaseOperatorLink
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 TAB_ROUTE = "dqx-gate"
-"""The last part of the address of the tab, below that of its task instance."""
+"""The last part of the tab's address, below that of its task instance."""
 
 
 class GateReportLink(BaseOperatorLink):
-    """Leads to the tab "Data quality" of the task instance. Airflow stores it after each try."""
+    """A link to the tab "Data quality" of the task instance. Airflow stores it after each try."""
 
     name = "Gate report"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
-        """The address of the tab of a task instance, of its last try."""
+        """The address of the tab for the last try of a task instance."""
         base = airflow_conf.get("api", "base_url", fallback=None) or ""
-        # A blank or a slash in an id, or the plus of a time zone, would lead elsewhere.
+        # A space or a slash in an id, or the plus of a time zone, would lead elsewhere.
         parts = [quote(str(part), safe="") for part in (ti_key.dag_id, ti_key.run_id)]
         address = f"{base.rstrip('/')}/dags/{parts[0]}/runs/{parts[1]}/tasks/"
         address += quote(str(ti_key.task_id), safe="")

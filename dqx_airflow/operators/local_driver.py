@@ -1,4 +1,4 @@
-"""The settings of a driver that runs on the worker itself: its Python, and how its JVM runs."""
+"""The settings of a driver that runs on the worker itself: its Python, and its JVM options."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 def local_driver_conf(
     conf: Mapping[str, str], env_vars: Mapping[str, Any] | None, log: Logger
 ) -> dict[str, str]:
-    """`conf` with these settings; what is said in it, or in the environment, counts."""
+    """`conf` with these settings; existing ones, or those of the environment, win."""
     return {**_python(conf, env_vars or {}), **conf, **_jvm(conf, log)}
 
 
 def local_driver_env(env_vars: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`env_vars` with what makes a JVM quick that lives for seconds."""
+    """`env_vars` with options for a JVM that lives for seconds."""
     from dqx_airflow.config.jvm_options import for_a_short_life
 
     given = env_vars or {}
@@ -37,7 +37,7 @@ def _python(conf: Mapping[str, str], env_vars: Mapping[str, Any]) -> dict[str, s
 
 
 def _jvm(conf: Mapping[str, str], log: Logger) -> dict[str, str]:
-    """The archive with which the JVM of a driver starts faster, where one was made."""
+    """The class archive with which the JVM of a driver starts faster, if there is one."""
     from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
 
     archive = airflow_conf.get("dqx", "jvm_archive", fallback=None)

@@ -1,4 +1,4 @@
-"""Mapped gates: what the DAG itself says of single instances is checked when it is parsed."""
+"""Mapped gates: what the DAG itself says about single instances is checked when it is parsed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MOST_COMBINED = 100
 
 
 class GatePartial(OperatorPartial):
-    """What `partial` of a gate returns."""
+    """The result of `partial` of a gate."""
 
     def expand(self, **mapped_kwargs: Any) -> MappedOperator:
-        """As of every operator; each value of a list that stands in the DAG is checked.
+        """As for every operator; each value of a list in the DAG is checked.
 
-        :raises GateMisconfigured: something is wrong that no template can set right.
+        :raises GateMisconfigured: there is a mistake that no template can correct.
         """
-        self._expand_called = True  # else it warns of a gate that is refused
+        self._expand_called = True  # otherwise Airflow warns about a gate that is rejected
         require_known(self.operator_class, {"task_id": self.kwargs.get("task_id"), **mapped_kwargs})
         mapped = super().expand(**mapped_kwargs)
         require_sound_instances(
@@ -37,9 +37,9 @@ class GatePartial(OperatorPartial):
         return mapped
 
     def expand_kwargs(self, kwargs: Any, *, strict: bool = True) -> MappedOperator:
-        """As of every operator; each mapping that stands in the DAG is checked.
+        """As for every operator; each mapping in the DAG is checked.
 
-        :raises GateMisconfigured: something is wrong that no template can set right.
+        :raises GateMisconfigured: there is a mistake that no template can correct.
         """
         mapped = super().expand_kwargs(kwargs, strict=strict)
         if isinstance(kwargs, list | tuple):
@@ -50,14 +50,14 @@ class GatePartial(OperatorPartial):
 
 def checked_partial(partial: OperatorPartial) -> GatePartial:
     """A partial gate that checks what it is expanded over."""
-    partial._expand_called = True  # else it warns that nobody has expanded it
+    partial._expand_called = True  # otherwise Airflow warns that it was never expanded
     return GatePartial(
         operator_class=partial.operator_class, kwargs=partial.kwargs, params=partial.params
     )
 
 
 def _instances(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What is known of the instances: of several arguments each value alone, as all meet all."""
+    """The known instances: for several arguments each value by itself, as all are combined."""
     later = dict.fromkeys(mapped, LATER)
     for name, given in mapped.items():
         for value in _values(given):
@@ -65,13 +65,13 @@ def _instances(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _combined(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The instances, each with all its values: all values of an argument meet all others."""
+    """The instances with all their values: every combination of the arguments' values."""
     for each in product(*(_values(given) or [LATER] for given in mapped.values())):
         yield dict(zip(mapped, each, strict=True))
 
 
 def _values(given: Any) -> list[Any]:
-    """What stands in the DAG for each instance; of a mapping Airflow gives each a pair."""
+    """The values in the DAG for each instance; for a mapping Airflow passes each a pair."""
     if isinstance(given, Mapping):
         return [*given.items()]
     return [*given] if isinstance(given, list | tuple) else []

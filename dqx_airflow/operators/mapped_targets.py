@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _DIFFERS = re.compile(r"\b(ti|task_instance|map_index|task|expanded_ti_count|macros)\b")
-"""What may make a template read otherwise in each instance."""
+"""What may make a template differ between instances."""
 
 
 def target_mistakes(instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The first two instances that are promoted to one place for one date: the second of them would
-    be refused when it runs.
+    """The first two instances that promote to the same place for the same date: the second of them
+    would be refused when it runs.
 
-    :param instances: what each instance is given.
+    :param instances: the arguments of each instance.
     """
     seen: dict[tuple[str, str, str], int] = {}
     for number, given in enumerate(instances):
@@ -41,7 +41,7 @@ def _targets(given: Any) -> list[str]:
 
 
 def _fixed(given: Any) -> str | None:
-    """A value as text; None where it is only known when the instance runs."""
+    """A value as a string; None if it is only known when the instance runs."""
     from dqx_airflow.operators.mistakes import has_open
 
     text = repr(given)

@@ -1,6 +1,6 @@
-"""What is wrong with the arguments of a gate, as far as it is known before its task runs.
+"""Mistakes in the arguments of a gate, as far as they are known before its task runs.
 
-What is a template, or comes from another task, is left to the run.
+Templates, and outputs of other tasks, are left to the run.
 """
 
 from __future__ import annotations
@@ -47,19 +47,20 @@ _Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
 _PLACES = ("path", "table", "query")
 _NO_ASSET = (int, float, bytes, Mapping, os.PathLike)
 _OF_A_FORMAT = ("options", "schema", "timestamp", "version")
-"""Settings that some formats have and others have not."""
+"""Settings that only some formats have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What is wrong with a gate, a string for each mistake, and the files that were looked for."""
+    """The mistakes in a gate as strings, and the files that were searched."""
 
     mistakes: tuple[str, ...]
     files: tuple[Path, ...] = ()
 
 
 def is_open(value: object) -> bool:
-    """True for what is only known when the task runs: a template, or the output of a task."""
+    """True for a value that is only known when the task runs: a template, or the output of a
+    task."""
     if isinstance(value, os.PathLike):
         return False
     if isinstance(value, str):
@@ -68,10 +69,10 @@ def is_open(value: object) -> bool:
 
 
 def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
-    """All that is wrong with a gate.
+    """All mistakes in a gate.
 
-    :param folder: the folder of its DAG's file; the source is left unread where it is not known.
-    :param dag: its DAG, which may have filters and names of its own for templates.
+    :param folder: the folder of its DAG's file; the source is not read if it is unknown.
+    :param dag: its DAG, which may define filters and names for templates.
     """
     mistakes = [*setting_mistakes(gate), *_outlet_mistakes(gate), *template_mistakes(gate, dag)]
     of_data, refs = data_mistakes(gate)
@@ -83,7 +84,7 @@ def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
 
 
 def setting_mistakes(gate: Any) -> Iterator[str]:
-    """What is wrong with those arguments of a gate that are never templates."""
+    """Mistakes in those arguments of a gate that are never templates."""
     if getattr(gate, "application_args", None):
         yield (
             "application_args is not supported, because the gate passes its request in "
@@ -118,8 +119,8 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
 
 
 def known_selection(gate: Any) -> Selection | None:
-    """The selection of a gate, as far as it is known before its task runs and makes sense; None
-    where there is none, or where it is not known yet."""
+    """The valid selection of a gate, as far as it is known before its task runs; None if there is
+    none, or it is unknown."""
     given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
     if any(map(has_open, given)):
         return None
@@ -145,7 +146,7 @@ def _selection_mistakes(gate: Any) -> Iterator[str]:
 
 
 def _outlet_mistakes(gate: Any) -> Iterator[str]:
-    """An outlet that is no asset, and a selection that is no template, never update one."""
+    """An outlet that is not an asset, or a selection that is not a template, never updates one."""
     outlets = as_written(_each(gate.outlets))
     for outlet in [outlets] if isinstance(outlets, str) else outlets:
         if isinstance(outlet, str):
@@ -168,8 +169,8 @@ def selectable_suites(
     datasets: Sequence[DatasetRef],
     contract: EnforcedContract | None = None,
 ) -> tuple[list[nodes.Suite | None], list[str]]:
-    """What a selection leaves of each suite whatever the date is, and what is wrong with it: with
-    profiles, the severity of an assertion is that of a day."""
+    """What a selection leaves of each suite for any date, and mistakes in it: with profiles, the
+    severity of an assertion depends on the day."""
     everything: list[nodes.Suite | None] = [suite for suite, _ in suites]
     has_profiles = any(suite.profiles for suite, _ in suites)
     asked = replace(selection, severity=None) if has_profiles else selection
@@ -189,7 +190,7 @@ def selectable_suites(
 
 
 def one_of(name: str, value: object, words: Sequence[str]) -> Iterator[str]:
-    """Yields a mistake where the value of an argument is none of its words."""
+    """Yields a mistake if the value of an argument is not one of its words."""
     if value not in words:
         listed = f"{', '.join(words[:-1])} or {words[-1]}"
         near = slip_of(value, words) if isinstance(value, str) else None
@@ -197,10 +198,10 @@ def one_of(name: str, value: object, words: Sequence[str]) -> Iterator[str]:
 
 
 def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
-    """What is wrong with the datasets of a gate and where their rows go; and the datasets, None
-    where they are not known yet.
+    """Mistakes in the datasets of a gate and the targets of their rows; and the datasets, None if
+    they are unknown.
 
-    What is not known about a dataset is as its source would wish.
+    What is unknown about a dataset is assumed to suit its source.
     """
     mistakes: list[str] = []
     refs: list[DatasetRef] | None = None
@@ -226,9 +227,10 @@ def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
 
 
 def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
-    """What is wrong with where the rows of all the datasets of a gate go.
+    """Mistakes in the targets of the rows of all the datasets of a gate.
 
-    Templates that read the same lead to the same place, so they are compared as they are."""
+    Templates with the same text lead to the same place, so they are compared unrendered.
+    """
     mistakes: list[str] = []
     names = tuple(ref.name for ref in refs)
 
@@ -272,7 +274,7 @@ class _Locations:
 
 
 def dataset_mistakes(name: str, given: Any) -> list[str]:
-    """What is wrong with what is said of a dataset."""
+    """Mistakes in the settings of a dataset."""
     return _dataset(name, given)[0]
 
 
@@ -282,7 +284,7 @@ def known_dataset(name: str, given: Any) -> DatasetRef:
 
 
 def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
-    """What is wrong with a dataset, and the dataset, as far as it is known."""
+    """Mistakes in a dataset, and the dataset, as far as it is known."""
     unknown_yet = DatasetRef(name, date_column="?")
     if is_open(given):
         is_path = isinstance(given, str) and "/" in given
@@ -325,7 +327,7 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
             message = f"dataset '{name}': {message}"
         mistakes.append(f"{message}; {mistake.hint}" if mistake.hint else message)
     if not places and not mistakes and "conn_id" in settings:
-        return mistakes, unknown_yet  # a contract may know the table
+        return mistakes, unknown_yet  # a contract may define the table
     if not places and not mistakes:
         mistakes += _tried(lambda: dataset_ref(name, known))
     if mistakes:
@@ -365,7 +367,7 @@ def _schema_mistakes(name: str, schema: object) -> Iterator[str]:
 
 
 def _tried(check: Callable[[], object]) -> list[str]:
-    """What a check objects to."""
+    """The objection of a check."""
     try:
         check()
     except RequestError as error:
@@ -395,7 +397,7 @@ def _values(given: Any) -> list[Any]:
 
 
 def has_open(value: object) -> bool:
-    """True for what is only known when the task runs, or has some of it in it."""
+    """True for a value that is only known when the task runs, or contains one."""
     if isinstance(value, Mapping):
         return any(map(has_open, (*value, *value.values())))
     if isinstance(value, list | tuple):

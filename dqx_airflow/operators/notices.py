@@ -25,7 +25,7 @@ Callback: TypeAlias = Callable[[Any], Any]
 
 _MOST_VERDICTS = 5
 _LONGEST_TEXT, _LONGEST_NAME, _LONGEST_VALUE = 300, 120, 80
-# What chats take for a mention or a link: `<!channel>`, `<@U1>`, `<https://...|text>`.
+# What chats read as a mention or a link: `<!channel>`, `<@U1>`, `<https://...|text>`.
 _OPENS_TAG = re.compile(r"<(?=[!@#/\w])")
 
 log = logging.getLogger(__name__)
@@ -126,8 +126,8 @@ def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
 
 
 def run_callbacks(given: Callback | Sequence[Callback] | None, context: Any) -> None:
-    """Calls what is to be called, one after the other. As with the callbacks of Airflow, one that
-    fails is logged, and changes nothing for the task."""
+    """Calls the callbacks, one after the other. As with Airflow's callbacks, one that fails is
+    logged, and does not affect the task."""
     callbacks = [given] if callable(given) else given or ()
     for callback in callbacks:
         try:
@@ -145,7 +145,7 @@ def _first_bad_date(report: Mapping[str, Any]) -> str:
 def _incident_url(ti: Any, on: str) -> str:
     """The page of the incident of a gate, below the address of the server.
 
-    :param on: a date of it; the newest incident where it is empty.
+    :param on: a date of it; the newest incident if it is empty.
     """
     base = airflow_conf.get("api", "base_url", fallback=None) or ""
     query = {"dag_id": ti.dag_id, "task_id": ti.task_id}
@@ -157,7 +157,7 @@ def _incident_url(ti: Any, on: str) -> str:
 
 
 def summary_of(ti: Any) -> Mapping[str, Any]:
-    """The summary that the task left, empty without one."""
+    """The summary in XCom, empty if there is none."""
     try:
         pushed = ti.xcom_pull(task_ids=ti.task_id, key=XCOM_KEY, map_indexes=ti.map_index)
     except Exception:  # a notice without details is better than none
@@ -167,7 +167,7 @@ def summary_of(ti: Any) -> Mapping[str, Any]:
 
 
 def _title(report: Mapping[str, Any], error: str) -> str:
-    """What follows the outcome and the gate."""
+    """The part after the outcome and the gate."""
     if not report:
         return _cut(error, _LONGEST_TEXT) or "see its log"
     counts = report.get("counts") or {}
@@ -180,7 +180,7 @@ def _title(report: Mapping[str, Any], error: str) -> str:
 
 
 def _faults(report: Mapping[str, Any]) -> tuple[list[_Fault], int]:
-    """The worst of what did not pass, and how much more there is."""
+    """The worst assertions that did not pass, and the number of the others."""
     verdicts = report.get("verdicts") or []
     faults = [
         _Fault(_text(one.get("severity")), _text(one.get("name")), _verdict_line(one))
@@ -204,7 +204,7 @@ def _verdict_line(verdict: Mapping[str, Any]) -> str:
 
 
 def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Whom to ask and what to do, as the contract has it; nothing where the gate passed."""
+    """Whom to contact and what to do, according to the contract; empty if the gate passed."""
     contract = report.get("contract") or {}
     known = contract.get("responsible") if isinstance(contract, Mapping) else None
     if report.get("outcome") == "passed" or not isinstance(known, Mapping):

@@ -19,7 +19,7 @@ from dqx_airflow.values import GateReport, MetricValue, Outcome, RunKey, Status
 OnViolation: TypeAlias = Literal["fail", "skip", "warn"]
 
 XCOM_KEY = "dqx_report"
-"""The key under which a gate leaves the summary of its report."""
+"""The key of the report's summary in XCom."""
 
 NO_REPORT = "no report"
 """The outcome in the summary of a gate that has no report."""
@@ -32,7 +32,7 @@ _LONGEST_PLACE = 1000
 
 
 def end_task(report: GateReport, on_violation: OnViolation) -> str:
-    """Returns the outcome where the task succeeds, else raises what ends it.
+    """Returns the outcome if the task succeeds, else raises the exception that ends it.
 
     :raises GateBlocked: blocked, and `on_violation` is neither "skip" nor "warn".
     :raises AirflowSkipException: blocked, and `on_violation` is "skip".
@@ -44,7 +44,7 @@ def end_task(report: GateReport, on_violation: OnViolation) -> str:
         raise GateBroken(message)
     if report.outcome is Outcome.BLOCKED and on_violation == "skip":
         raise AirflowSkipException(message)
-    # Only the word itself lets blocked data through, never a slip.
+    # Only the exact word lets blocked data through, never a typo.
     if report.outcome is Outcome.BLOCKED and on_violation != "warn":
         raise GateBlocked(message)
     outcome: str = report.outcome.value
@@ -52,7 +52,7 @@ def end_task(report: GateReport, on_violation: OnViolation) -> str:
 
 
 def summary(report: GateReport) -> dict[str, Any]:
-    """The report for XCom: counts and the verdicts that matter, a few kB at most."""
+    """The report for XCom: counts and the relevant verdicts, a few kB at most."""
     failed, errors = report.with_status(Status.FAILED), report.with_status(Status.ERROR)
     lacking = report.not_evaluated
     is_blocked = report.outcome is Outcome.BLOCKED
@@ -120,7 +120,7 @@ def summary(report: GateReport) -> dict[str, Any]:
 def failure_summary(error: Exception, gate: str, key: RunKey | None) -> dict[str, Any]:
     """Why there is no report, for XCom: `error` is the exception and `error_type` its name.
 
-    :param key: the run of the gate, None where it is not known yet.
+    :param key: the run of the gate, None if it is not known yet.
     """
     message = redact_urls(" ".join(str(error).split()))
     return {
@@ -134,21 +134,21 @@ def failure_summary(error: Exception, gate: str, key: RunKey | None) -> dict[str
 
 
 def validated_places(report: GateReport) -> dict[str, dict[str, Any]]:
-    """Where the rows that were validated are, promoted or not: nothing here is cut."""
+    """The locations of the validated rows, promoted or not, never truncated."""
     places = {name: asdict(rows) for name, rows in report.validated.items()}
     short = (name for name in places if len(f"{name}{places[name]}") <= _LONGEST_PLACE)
     return {name: places[name] for name in [*short][:_MOST_DATASETS]}
 
 
 def _places(report: GateReport) -> dict[str, str]:
-    """Where the datasets are, day after day. What is too long is left out: cut, it would be another
-    place."""
+    """The locations of the datasets over time. One that is too long is left out: truncated, it
+    would be another location."""
     places = {_cut(one.name): place_of(one) for one in report.datasets[:_MOST_DATASETS]}
     return {name: place for name, place in places.items() if place and len(place) <= _LONGEST_PLACE}
 
 
 def partial_summary(report: GateReport) -> dict[str, Any] | None:
-    """What a partial run judged: None where no assertion was left out."""
+    """The selection of a partial run: None if no assertion was left out."""
     partial = report.partial
     if partial is None:
         return None
@@ -161,7 +161,7 @@ def partial_summary(report: GateReport) -> dict[str, Any] | None:
 
 
 def _contract(report: GateReport) -> dict[str, Any] | None:
-    """The contract that was enforced, with how many of its clauses were checked."""
+    """The enforced contract, with the number of its clauses that were checked."""
     contract = report.contract
     if contract is None:
         return None
@@ -189,7 +189,7 @@ def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
 
 
 def _cut_value(value: MetricValue) -> MetricValue:
-    """A value that JSON holds; of what a float would round, the exact text."""
+    """A JSON value; the exact text if a float would round it."""
     if isinstance(value, Fraction):
         near = nearest_float(value)
         is_told = math.isfinite(near) and (exact_as_written(near) == value or not is_decimal(value))

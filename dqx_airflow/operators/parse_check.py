@@ -1,9 +1,8 @@
-"""The check of a gate when its DAG is parsed, and the memory of those that were sound.
+"""The check of a gate when its DAG is parsed, and the notes on gates that were valid.
 
-A DAG file is parsed over and over, each time in a new process. So what was found sound is noted in
-a file of this user, by what the gate is given and by its sources with their size and time; then the
-next parse costs a look at the files. Nothing depends on the notes: the task checks everything
-again.
+A DAG file is parsed repeatedly, each time in a new process. So valid gates are noted in a file of
+this user, by their arguments and by their sources with size and time; the next parse then only
+costs a look at the files. Nothing depends on the notes: the task checks everything again.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ _REFUSED = "application_args"
 _WHERE_MAPPED = "give it in partial, or to each instance"
 
 _OF_THIS_PROCESS = re.compile(" at 0x[0-9a-f]+")
-"""How a callback, among others, is written by Python."""
+"""The address in Python's representation of callbacks and other objects."""
 
 _Seen = list[tuple[str, int, int]]
-"""Files with the time of their change and their size; -1 and -1 for one that is not there."""
+"""Files with their modification time and size; -1 and -1 for a missing one."""
 
 _notes: dict[Path, dict[str, _Seen]] = {}
 """What this process has read, by the file of the notes."""
 
 
 class _Later:
-    """What a mapped gate gets of an argument that is not given to all its instances."""
+    """A placeholder for an argument that not all instances of a mapped gate share."""
 
     def iter_references(self) -> Iterable[Any]:
         """Like the output of a task: it is known when the task runs."""
@@ -64,9 +63,9 @@ LATER = _Later()
 def require_sound(gate: Any) -> None:
     """Checks a gate of a DAG file that was parsed to find its DAGs.
 
-    :raises GateMisconfigured: there are mistakes; the message has those of all gates of the DAG.
+    :raises GateMisconfigured: there are mistakes; the message lists those of all gates of the DAG.
     """
-    # A task checks itself when it runs, and its process has no need to check its neighbours.
+    # A task checks itself when it runs, and its process need not check other tasks.
     if get_parsing_context().task_id is not None:
         return
     dag = gate.dag if gate.has_dag() else None
@@ -82,7 +81,7 @@ def require_sound(gate: Any) -> None:
 
 
 def require_sound_partial(kind: type[Any], given: Mapping[str, Any]) -> None:
-    """Checks what is given to all instances of a mapped gate.
+    """Checks the common arguments of all instances of a mapped gate.
 
     :raises GateMisconfigured: there are mistakes.
     """
@@ -99,11 +98,12 @@ def require_sound_instances(
     *,
     combined: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
-    """Checks what is written in the DAG for single instances of a mapped gate, the first of them.
+    """Checks the arguments of single instances of a mapped gate that are in the DAG, for the first
+    of them.
 
-    :param given: what all instances get.
-    :param instances: what each of them gets besides.
-    :param combined: the same, where `instances` has each value but not all that meet in one.
+    :param given: the common arguments of all instances.
+    :param instances: the additional arguments of each of them.
+    :param combined: the same, if `instances` has each value but not all combinations.
     :raises GateMisconfigured: there are mistakes.
     """
     if get_parsing_context().task_id is not None:
@@ -121,7 +121,7 @@ def require_sound_instances(
 
 
 def _unnamed(kind: type[Any], given: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """The arguments of an instance that are unknown, and those that are required and missing."""
+    """The unknown arguments of an instance, and the required ones that are missing."""
     named = {*given, *own, *_default_args(given)}
     parameters: dict[str, inspect.Parameter] = {}
     for one in kind.__mro__:
@@ -137,7 +137,7 @@ def _unnamed(kind: type[Any], given: Mapping[str, Any], own: Mapping[str, Any]) 
 
 
 def _default_args(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the DAG, the task group and the task itself give where an argument is left out."""
+    """The defaults of the DAG, the task group and the task itself for omitted arguments."""
     from airflow.sdk.definitions._internal.contextmanager import DagContext, TaskGroupContext
 
     dag = given.get("dag") or DagContext.get_current()
@@ -149,7 +149,7 @@ def _default_args(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, Any]]) -> None:
-    """Checks gates that are not there yet, by what each will be given."""
+    """Checks gates that do not exist yet, by their future arguments."""
     if get_parsing_context().task_id is not None:
         return
     from airflow.sdk.definitions._internal.contextmanager import DagContext
@@ -169,7 +169,7 @@ def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, A
 
 
 def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
-    """Checks the names of arguments that an operator refused.
+    """Checks the names of arguments that an operator rejected.
 
     :raises GateMisconfigured: some are unknown.
     """
@@ -195,13 +195,14 @@ def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
 
 
 def _parameters(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
-    # Each class of operators has a wrapped constructor of its own, or its parent's.
+    # Each class of operators has a wrapped constructor, its own or its parent's.
     made = vars(kind).get("__init__")
     return inspect.signature(made).parameters if made is not None else {}
 
 
 def _default(kind: type[Any], name: str) -> Any:
-    """The default of an argument, but of templates and required ones, which each instance gets."""
+    """The default of an argument, except for templates and required ones, which each instance
+    gets."""
     if name in kind.template_fields:
         return LATER
     for one in kind.__mro__:
@@ -212,13 +213,13 @@ def _default(kind: type[Any], name: str) -> Any:
 
 
 def _message(mistakes: Mapping[str, Sequence[str]]) -> str:
-    """The mistakes of some gates, by task: one line, or one line for each and one before them."""
+    """The mistakes in some gates, by task: one line, or one line for each and one before them."""
     lines = [f"gate {task}: {mistake}" for task, own in mistakes.items() for mistake in own]
     return lines[0] if len(lines) == 1 else "\n".join([f"{len(lines)} mistakes", *lines])
 
 
 def _examined(gate: Any, dag: Any) -> Examined | None:
-    """What is wrong with a gate; None if it was sound before, and nothing has changed since."""
+    """The mistakes in a gate; None if it was valid before, and nothing has changed since."""
     dag_file = getattr(dag, "fileloc", None)
     key = _key_of(gate, dag)
     notes = _notes_of(dag_file) if dag_file else None
@@ -234,7 +235,7 @@ def _examined(gate: Any, dag: Any) -> Examined | None:
 
 def _key_of(gate: Any, dag: Any) -> str:
     given = [type(gate).__qualname__, os.environ.get("DQL_PATH", "")]
-    # What templates may name.
+    # The names that templates may use.
     given += [*(getattr(dag, "user_defined_macros", None) or ()), ""]
     given += [*(getattr(dag, "user_defined_filters", None) or ()), ""]
     arguments = (attrgetter(*gate.checked_arguments)(gate), spark_values(gate))
@@ -243,7 +244,7 @@ def _key_of(gate: Any, dag: Any) -> str:
 
 
 def _notes_of(dag_file: str) -> Path | None:
-    """The file with the notes of a DAG file; None where this user has no folder of their own."""
+    """The file with the notes of a DAG file; None if this user has no private folder."""
     notes = _notes_file(tempfile.gettempdir(), dag_file)
     if notes not in _notes:
         folder = notes.parent
@@ -252,7 +253,7 @@ def _notes_of(dag_file: str) -> Path | None:
             status = folder.lstat()
         except OSError:
             return None
-        # Others could write there that a gate is sound.
+        # Others could write there that a gate is valid.
         if status.st_uid != os.getuid() or status.st_mode & 0o022:
             return None
     return notes
@@ -277,7 +278,7 @@ def _read(notes: Path) -> dict[str, _Seen]:
                 key, seen = json.loads(line)
                 known[key] = [(str(path), int(changed), int(size)) for path, changed, size in seen]
             except (ValueError, TypeError):
-                continue  # cut off, or of another process
+                continue  # truncated, or of another process
     return known
 
 

@@ -1,6 +1,6 @@
-"""The reports of a gate that judges several dates, or several suites, told as one.
+"""The reports of a gate that judges several dates, or several suites, combined into one.
 
-A gate with one date and one suite has one report, which is told as it is.
+A gate with one date and one suite has one report, which stays as it is.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
 
 
 def summaries_of_parts(reports: Sequence[GateReport]) -> dict[str, Any]:
-    """What the summary in XCom says of each report; nothing of a single one."""
+    """The part of the XCom summary about each report; empty for a single one."""
     if len(reports) == 1:
         return {}
     ranked = sorted(reports, key=lambda one: one.outcome in (Outcome.PASSED, Outcome.WARNED))
@@ -73,7 +73,7 @@ def summaries_of_parts(reports: Sequence[GateReport]) -> dict[str, Any]:
 
 
 def part_lines(reports: Sequence[GateReport]) -> list[str]:
-    """A line for the log on the reports of each outcome, the worst last; none for one report."""
+    """A log line about the reports with each outcome, the worst last; none for one report."""
     lines = []
     for outcome in Outcome:
         own = [report for report in reports if report.outcome is outcome]
@@ -91,7 +91,7 @@ def _named(verdict: Verdict, report: GateReport, *, has_dates: bool, has_suites:
 
 
 def _datasets(reports: Sequence[GateReport]) -> tuple[DatasetSnapshot, ...]:
-    """Each dataset once, with the rows of all dates; these were read in one version."""
+    """Each dataset once, with the rows of all dates, which were read in one version."""
     by_name: dict[str, dict[object, DatasetSnapshot]] = {}
     for report in reports:
         for item in report.datasets:

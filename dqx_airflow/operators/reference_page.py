@@ -1,4 +1,4 @@
-"""The pages of the operators as Markdown, written from their docstrings and signatures."""
+"""The pages of the operators as Markdown, generated from their docstrings and signatures."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ results are cached in a folder of the user that parses, below the temporary fold
 
 
 def reference_page(operator: type[GateOperator]) -> str:
-    """The page of an operator: its example, and every argument of its own and of all gates."""
+    """The page of an operator: its example, and its own and all common arguments."""
     own = _arguments(operator.__doc__)
     shared = _arguments(GateOperator.__doc__)
-    # Its own arguments stand first, and what it says itself counts.
+    # Its own arguments come first, and its own descriptions win.
     table = _table(own | shared | own, operator)
     sections = [
         f"# {operator.__name__}",
@@ -111,7 +111,7 @@ def _opening(operator: type[GateOperator]) -> str:
 
 
 def _arguments(docstring: str | None) -> dict[str, str]:
-    """What a docstring says about each argument, on one line."""
+    """The description of each argument in a docstring, on one line."""
     described = re.findall(r"^:param (\w+): (.*?)(?=^:|\Z)", cleandoc(docstring or ""), re.M | re.S)
     return {name: " ".join(text.split()) for name, text in described}
 

@@ -72,9 +72,9 @@ def results_place(root: str | None = None, conn_id: str | None = None) -> Result
 
 
 def require_place(root: str | None, conn_id: str | None) -> ResultsPlace:
-    """As `results_place`, of a gate, which cannot do without.
+    """As `results_place`, for a gate, which requires one.
 
-    :raises GateMisconfigured: nothing says where the results go.
+    :raises GateMisconfigured: the location of the results is not configured.
     """
     place = results_place(root, conn_id)
     if place is None:
@@ -87,9 +87,9 @@ def require_place(root: str | None, conn_id: str | None) -> ResultsPlace:
 
 
 def place_of(connection: Any, root: str | None = None) -> ResultsPlace:
-    """The place that a connection leads to; `root` counts for more than what it says.
+    """The location in a connection; `root` takes precedence over its host.
 
-    :raises GateMisconfigured: it is of another type, or says no place.
+    :raises GateMisconfigured: it is of another type, or has no location.
     """
     if connection.conn_type != CONNECTION_TYPE:
         raise GateMisconfigured(
@@ -113,7 +113,7 @@ def place_of(connection: Any, root: str | None = None) -> ResultsPlace:
 
 
 def _options_of_this_process() -> dict[str, str] | None:
-    """What a job would find here."""
+    """The options that a job would find here."""
     try:
         return storage_options_of(os.environ)
     except RequestError as error:

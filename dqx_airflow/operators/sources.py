@@ -1,4 +1,5 @@
-"""The source of a gate, a suite or a contract: found beside the DAG, with its mistakes reported."""
+"""The source of a gate, a suite or a contract: found next to the DAG, with its mistakes
+reported."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoundSource:
-    """A source; its file, None for one that stands in the DAG; and the folder of the DAG."""
+    """A source; its file, None for one in the DAG itself; and the folder of the DAG."""
 
     source: SourceFile
     place: Path | None
@@ -29,11 +30,11 @@ class FoundSource:
 
 
 def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> FoundSource:
-    """The source that an argument of an operator means: a path, or the text itself.
+    """The source of an operator's argument: a path, or the text itself.
 
     :param folder: that of the DAG's file.
     :param kind: "suite" or "contract", the argument and its word in messages.
-    :param signs: the characters that stand in every such text, and in no path.
+    :param signs: a substring of every such text, and of no path.
     :raises GateMisconfigured: there is no such file, or it cannot be read.
     """
     from dqx_airflow.dql.syntax.source_file import read_source
@@ -58,7 +59,7 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
 
 
 def _meant(places: Iterable[Path]) -> str:
-    """A question with the name of a file beside which one was looked for, if one is alike."""
+    """A question with the name of a similar file next to a missing one, if there is one."""
     from dqx_airflow.diagnostics.nearest import nearest
 
     for place in places:
@@ -70,7 +71,7 @@ def _meant(places: Iterable[Path]) -> str:
 
 
 def places_of(text: str, folder: Path | None) -> list[Path]:
-    """Where a path in a DAG may lead, in the order in which it is looked for."""
+    """The possible locations of a path in a DAG, in search order."""
     path = Path(os.path.expanduser(text))
     return [path] if path.is_absolute() or folder is None else [folder / path, path]
 
@@ -78,7 +79,7 @@ def places_of(text: str, folder: Path | None) -> list[Path]:
 def errors_in(
     diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], name: str
 ) -> list[str]:
-    """The errors of a source, drawn, as one mistake; none where it has none.
+    """The errors of a source, drawn, as one mistake; none if it has none.
 
     :param name: the source, as messages name it.
     """
@@ -97,9 +98,9 @@ def errors_in(
 def tell(
     diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], log: Logger, *, kind: str
 ) -> None:
-    """Logs all that there is to say about a source.
+    """Logs all diagnostics of a source.
 
-    :raises GateMisconfigured: it has errors; the message holds the first of them.
+    :raises GateMisconfigured: it has errors; the message contains the first of them.
     """
     from dqx_airflow.diagnostics.diagnostic import Level
     from dqx_airflow.diagnostics.text import draw, shown
@@ -125,7 +126,7 @@ def tell(
 def selected_suite(request: GateRequest, suite: nodes.Suite) -> nodes.Suite:
     """What the selection of a request leaves of its suite.
 
-    :raises GateMisconfigured: it leaves nothing, or names what is not there.
+    :raises GateMisconfigured: it leaves nothing, or names something that does not exist.
     """
     left, _ = selected_suites(request, [(suite, request.suite)])[0]
     assert left is not None
@@ -135,11 +136,11 @@ def selected_suite(request: GateRequest, suite: nodes.Suite) -> nodes.Suite:
 def selected_suites(
     request: GateRequest, suites: Sequence[tuple[nodes.Suite, SourceFile]]
 ) -> list[tuple[nodes.Suite | None, Selection | None]]:
-    """What the selection of a request leaves of each suite, with as much of it as that suite knows;
-    no suite where nothing is left.
+    """What the selection of a request leaves of each suite, with its words that match there; no
+    suite if nothing is left.
 
-    :raises GateMisconfigured: it leaves nothing of all, or names what is not there; or it leaves
-        out what is P0 or required, and promotes all the same.
+    :raises GateMisconfigured: it leaves nothing at all, or names something that does not exist; or
+        it excludes a P0 or required assertion from a gate that promotes.
     """
     if request.selection is None:
         return [(suite, None) for suite, _ in suites]

@@ -1,6 +1,6 @@
-"""What is wrong with the arguments of a gate that are those of `SparkSubmitOperator`.
+"""Mistakes in the arguments of a gate that belong to `SparkSubmitOperator`.
 
-Airflow takes any value there, and the task would fail when it submits its job.
+Airflow accepts any value there, and the task would fail when it submits its job.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ _ATTRIBUTES = tuple((name, f"_{name}") for name in SPARK_ARGUMENTS)
 
 
 def spark_values(gate: Any) -> list[Any]:
-    """What a gate is given of `SPARK_ARGUMENTS`, in their order; the provider keeps some of them as
+    """The values of `SPARK_ARGUMENTS` of a gate, in their order; the provider keeps some of them as
     private attributes."""
     own = gate.__dict__
     return [own.get(name, own.get(private)) for name, private in _ATTRIBUTES]
 
 
 def spark_mistakes(gate: Any) -> Iterator[str]:
-    """What is wrong with the arguments of a gate for the submission of its job, and with its
-    callbacks."""
+    """Mistakes in the arguments of a gate for the submission of its job, and in its callbacks."""
     from dqx_airflow.operators.mistakes import is_open, one_of
 
     given = {
@@ -62,7 +61,7 @@ def spark_mistakes(gate: Any) -> Iterator[str]:
 
 
 def callback_mistakes(name: str, given: Any) -> Iterator[str]:
-    """What is wrong with the callbacks of an argument, one or several."""
+    """Mistakes in the callbacks of an argument, one or several."""
     callbacks = [*given] if isinstance(given, list | tuple | set | frozenset) else [given]
     if given is not None and not all(map(callable, callbacks)):
         shown = as_written(callbacks) if isinstance(given, list) else given
@@ -70,7 +69,7 @@ def callback_mistakes(name: str, given: Any) -> Iterator[str]:
 
 
 def as_written(given: list[Any]) -> Any:
-    """A string that Airflow has made a list of its characters, and any other list as it is."""
+    """A string that Airflow has turned into a list of its characters; any other list unchanged."""
     is_split = len(given) > 1 and all(isinstance(one, str) and len(one) == 1 for one in given)
     return "".join(given) if is_split else given
 

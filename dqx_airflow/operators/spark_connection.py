@@ -1,4 +1,4 @@
-"""The Spark connection of a gate: looked up, with the place where its driver will run."""
+"""The Spark connection of a gate, and where its driver will run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _SPARK_EXAMPLE = "--conn-type spark --conn-host 'local[*]'` (or the master of yo
 def require_connection(
     conn_id: str, kind: str = "Spark connection", example: str = _SPARK_EXAMPLE
 ) -> Any:
-    """The connection. (SparkSubmitHook silently takes an unknown one for the master `yarn`.)
+    """The connection. (SparkSubmitHook silently replaces an unknown one by the master `yarn`.)
 
     :param kind: what it is, for messages, and `example` how one is added.
     :raises GateMisconfigured: there is none, it cannot be read, or it is empty.
-    :raises GateInfrastructureError: who knows it does not answer; the task is retried.
+    :raises GateInfrastructureError: the source of connections does not respond; the task is
+        retried.
     """
     try:
         return _filled(BaseHook.get_connection(conn_id), conn_id, kind)
@@ -43,8 +44,7 @@ def require_connection(
 
 def _filled(connection: Any, conn_id: str, kind: str) -> Any:
     """The connection, unless it is empty. (To Airflow, a URI `spark_connect://HOST` has no scheme:
-    it silently reads neither type nor host.)
-    """
+    it silently reads neither type nor host.)"""
     if connection.conn_type or connection.host:
         return connection
     raise GateMisconfigured(
@@ -60,11 +60,12 @@ def is_connect(connection: Any) -> bool:
 
 
 def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
-    """The `sc://` address, and the secrets in it, of the fields that SparkConnectHook reads.
+    """The `sc://` address, and the secrets in it, from the fields that SparkConnectHook reads.
 
-    (Not by the hook itself: a slash in a token makes an address of it that PySpark cannot read.)
+    (Not by the hook itself: for a token with a slash it builds an address that PySpark cannot
+    parse.)
 
-    :raises GateMisconfigured: the connection tells none.
+    :raises GateMisconfigured: the connection has none.
     """
     scheme, _, rest = str(connection.host or "").rpartition("://")
     host = rest.rstrip("/")
@@ -98,10 +99,10 @@ def master_of(connection: Any) -> str:
 
 
 def _failed_lookup(conn_id: str) -> str | None:
-    """Who failed to look a connection up. Airflow takes that for not knowing it."""
+    """Who failed to look a connection up. Airflow treats that like an unknown one."""
     try:
         from airflow.sdk.execution_time.supervisor import ensure_secrets_backend_loaded
-    except ImportError:  # no public interface: elsewhere it may have another place
+    except ImportError:  # no public interface: other versions may have it elsewhere
         return None
     for backend in ensure_secrets_backend_loaded():
         try:

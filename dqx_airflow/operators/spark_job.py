@@ -31,18 +31,18 @@ _OF_SUBMISSION = (
     *("num_executors", "keytab", "principal", "proxy_user", "properties_file", "yarn_queue"),
     *("post_submit_commands", "deploy_mode"),
 )
-"""The arguments that mean nothing where a server has its Spark already."""
+"""The arguments that mean nothing if a server already has its Spark."""
 
 
 class SparkJobOperator(SparkSubmitOperator):
-    """Runs a request where its Spark connection leads, and returns how it ended.
+    """Runs a request over its Spark connection, and returns how it ended.
 
-    `driver` is the one of a job that was submitted and goes on without this worker. With
-    `deferrable` the task does not wait for it.
+    `driver` is that of a submitted job that continues without this worker. With `deferrable` the
+    task does not wait for it.
     """
 
-    # Airflow wraps every __init__ and every setting of an attribute, which is felt where a DAG
-    # file has hundreds of gates: what is nothing at first is said here.
+    # Airflow wraps every __init__ and every assignment of an attribute, which is slow with hundreds
+    # of gates in a DAG file: initial empty values are class attributes.
     application: str | None
     name: str | None
     deferrable: bool
@@ -55,7 +55,7 @@ class SparkJobOperator(SparkSubmitOperator):
     _knows_resource_manager = False
 
     def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
-        """How the job ended; None where it is on its way, as `driver` in a cluster.
+        """How the job ended; None if it continues, as `driver` in a cluster.
 
         :raises GateMisconfigured: it cannot be run with these settings.
         """
@@ -79,7 +79,7 @@ class SparkJobOperator(SparkSubmitOperator):
         return ending if self.driver is None else None
 
     def _open_spark_log(self, context: Any) -> SparkLog:
-        """Where the output of Spark goes: with `verbose` into the log of the task."""
+        """The destination of Spark's output: with `verbose` the log of the task."""
         from dqx_airflow.operators.spark_log import SparkLog, spark_log_path
 
         path = None if self._verbose else spark_log_path(context["ti"])
@@ -94,7 +94,7 @@ class SparkJobOperator(SparkSubmitOperator):
         return spark_log
 
     def execute_resumable(self, context: Any) -> Any:
-        """Where the provider would submit and wait, a deferrable gate submits, and no more."""
+        """Where the provider would submit and wait, a deferrable gate only submits."""
         if not self.deferrable:
             return super().execute_resumable(context)
         from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
@@ -103,14 +103,14 @@ class SparkJobOperator(SparkSubmitOperator):
         try:
             self.driver = kind(str(self.submit_job(context)), self._conn_id)
         finally:
-            # Of Kubernetes the provider leaves them to its own waiting.
+            # For Kubernetes the provider leaves them to its own waiting.
             self._hook._run_post_submit_commands()
         return None
 
     def job_sends_events(self) -> bool:
-        """True where the job is known to send OpenLineage events of its own.
+        """True if the job is known to send OpenLineage events of its own.
 
-        Before the job runs, what the connection says of its driver is not known.
+        Before the job runs, the driver settings in the connection are unknown.
         """
         from dqx_airflow.operators.lineage import job_sends_events
 
@@ -124,8 +124,8 @@ class SparkJobOperator(SparkSubmitOperator):
         if self._connect_job is not None:
             self._connect_job.end()
         elif self._hook is not None:
-            # Not as the provider's operator does: on YARN it ends only what it tracks over REST.
-            # And a worker may have no program `yarn`, with which the hook would end the rest.
+            # Not like the provider's operator: on YARN it ends only what it tracks over REST. And a
+            # worker may lack the program `yarn`, with which the hook would end the rest.
             self._hook._yarn_track_via_rm_api = self._knows_resource_manager
             try:
                 self._hook.on_kill()
@@ -135,7 +135,7 @@ class SparkJobOperator(SparkSubmitOperator):
     def _run_over_connect(
         self, request: GateRequest, connection: Any, spark_log: SparkLog
     ) -> Ending:
-        """Runs the job in a process of its own here, its Spark on a server."""
+        """Runs the job in a separate process here, with its Spark on a server."""
         from dqx_airflow.operators.connect import ConnectJob
         from dqx_airflow.operators.job_outcome import ending_of_code
         from dqx_airflow.request_arguments import to_arguments
@@ -166,18 +166,18 @@ class SparkJobOperator(SparkSubmitOperator):
         self.application = self.application or str(shipped("spark_jobs/gate_job.py"))
         self.name = self.name or _NAME
         self.application_args = to_arguments(request)
-        # A listener that the cluster has would name the datasets once more, for a third job.
+        # A listener of the cluster would name the datasets again, for a third job.
         self.conf: dict[str, str] = {_LISTENER_DISABLED: "true", **(self.conf or {})}
         if self._is_driver_here(connection.extra_dejson):
             self.conf = local_driver_conf(self.conf, self.env_vars, self.log)
             self.env_vars = local_driver_env(self.env_vars)
         elif "yarn" in master_of(connection):
             self._knows_resource_manager = bool(connection.extra_dejson.get(_RM_ADDRESS))
-            # A driver that YARN starts again would be a try that Airflow knows nothing of.
+            # A driver that YARN restarts would be a try unknown to Airflow.
             self.conf.setdefault("spark.yarn.maxAppAttempts", "1")
         else:
             self._is_driver_a_pod = "k8s" in master_of(connection)
-        # `dag.test()` runs all tries on one operator, and a hook keeps the arguments it was given.
+        # `dag.test()` runs all tries on one operator, and a hook keeps its arguments.
         self._hook: Any = None
         error: Exception | None = None
         try:
@@ -185,14 +185,15 @@ class SparkJobOperator(SparkSubmitOperator):
         except (AirflowException, RuntimeError, OSError) as caught:
             error = caught
         except ValueError as unfit:
-            # What the hook says to settings that it cannot use, those of the connection among them.
+            # Errors of the hook about settings that it cannot use, including those of the
+            # connection.
             raise GateMisconfigured(f"the Spark job cannot be submitted: {unfit}") from None
         finally:
-            self.application_args = []  # they are of this try, not of the gate
+            self.application_args = []  # they belong to this try, not to the gate
         return ending_of_submission(self._hook, error, request.timeout_s)
 
     def _require_driver_to_follow(self, connection: Any) -> None:
-        """Sets up the submission of a driver that the triggerer can follow.
+        """Prepares the submission of a driver that the triggerer can follow.
 
         :raises GateMisconfigured: there is no such driver with these settings.
         """
@@ -224,19 +225,19 @@ class SparkJobOperator(SparkSubmitOperator):
     def _get_hook(self) -> Any:
         try:
             hook = super()._get_hook()
-        except (NameError, RuntimeError):  # so the provider misses what it imports where it can
+        except (NameError, RuntimeError):  # so the provider does not find what it imports if it can
             raise ValueError(
                 f"the Spark connection '{self._conn_id}' leads to Kubernetes, whose client is not "
                 "installed on this worker: pip install 'dqx-airflow[kubernetes]'"
             ) from None
         from dqx_airflow.operators.spark_log import SubmissionLog
 
-        # One byte of output that is not UTF-8 would end the task while its job runs on.
+        # One byte of output that is not UTF-8 would end the task while its job continues.
         hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
         if self._is_driver_a_pod:
             _name_driver_pod(hook)
         elif hook._is_kubernetes:
-            # The provider would have them in a pod, and this driver has none.
+            # The provider expects them in a pod, and this driver has none.
             hook._env, hook._env_vars = hook._env_vars, None
         log = SubmissionLog(hook.log, self._spark_log)
         hook._log = log
@@ -261,9 +262,9 @@ class SparkJobOperator(SparkSubmitOperator):
 
 
 def _name_driver_pod(hook: Any) -> None:
-    """Names the pod of the driver, as Spark would, so that the hook knows it whatever Spark logs.
+    """Names the pod of the driver, like Spark, so that the hook knows it whatever Spark logs.
 
-    (The provider finds the name in what Spark 4 logs for the namespace `spark` alone.)
+    (The provider finds the name in the log of Spark 4 only for the namespace `spark`.)
     """
     import secrets
 
@@ -283,9 +284,10 @@ def _without_request(command: str | list[str]) -> str | list[str]:
 
 
 def _noting_exit_code(hook: Any, lines: Iterator[Any]) -> Iterator[Any]:
-    """The output of `spark-submit`; the hook is told what YARN says there of the driver's end.
+    """The output of `spark-submit`; the hook receives what YARN reports there about the driver's
+    end.
 
-    (The provider looks for the exit code of a driver on Kubernetes alone.)
+    (The provider only looks for the exit code of a driver on Kubernetes.)
     """
     from dqx_airflow.operators.drivers import yarn_exit_code
 

@@ -1,4 +1,4 @@
-"""What Spark prints while a gate runs: kept in a file below the logs of Airflow; its last error.
+"""The output of Spark while a gate runs: kept in a file below Airflow's logs; its last error.
 
 The log of the task is for the verdict of the gate. With `verbose` it gets every line instead.
 """
@@ -19,12 +19,12 @@ from airflow.providers.common.compat.sdk import redact
 from dqx_airflow.redact import redact_urls
 
 SHOWN_LINES = 10
-"""How many lines of Spark the log of a task shows where there is no report."""
+"""The number of Spark's lines in the log of a task without a report."""
 
 _LONGEST_CAUSE = 300
 _MOST_NOTES = 6
 _NOTE = re.compile(r"(?:dqx[\w.]*|warning): .+")
-"""What the job itself has to say, such as where it wrote rows."""
+"""Messages of the job itself, such as where it wrote rows."""
 _OF_THE_JOB = re.compile(r"error(?:\[\w+\])?: (?P<cause>.+)")
 _HELP = re.compile(r"  help: (?P<help>.+)")
 _OF_JAVA = re.compile(
@@ -34,9 +34,9 @@ _OF_SUBMIT = re.compile(r"(?:Error: |\S+ \S+ ERROR |.* ERROR \S+: )(?P<cause>.+)
 
 
 class SparkLog:
-    """Takes the output of a job, line by line; the job's own notes also go to `tell`.
+    """Collects the output of a job, line by line; the job's own messages also go to `tell`.
 
-    :param path: the file that keeps it; None to hand it on to `tell`.
+    :param path: the file for the output; None to pass it on to `tell`.
     :param tell: writes a line into the log of the task.
     """
 
@@ -51,7 +51,7 @@ class SparkLog:
 
     @property
     def is_file(self) -> bool:
-        """True where lines go into a file, and not into the log of the task."""
+        """True if lines go into a file, and not into the log of the task."""
         return self._file is not None
 
     @property
@@ -61,8 +61,8 @@ class SparkLog:
 
     @property
     def cause(self) -> str:
-        """The last error in the output: that of the job itself, else of Java or Python, else of
-        spark-submit; empty if there is none."""
+        """The last error in the output: that of the job itself, or else of Java or Python, or else
+        of spark-submit; empty if there is none."""
         if not self._causes:
             return ""
         cause = self._causes[min(self._causes)]
@@ -78,12 +78,12 @@ class SparkLog:
             self._file = self.path.open("w", encoding="utf-8", errors="replace", buffering=1)
 
     def close(self) -> None:
-        """Closes the file; what comes later is dropped."""
+        """Closes the file; later lines are dropped."""
         if self._file is not None:
             self._file.close()
 
     def add(self, line: str) -> None:
-        """Takes a line, without secrets that Airflow knows."""
+        """Adds a line, without secrets that Airflow knows."""
         line = str(redact(line.rstrip("\r\n")))
         if line.strip():
             self._tail.append(line)
@@ -110,7 +110,7 @@ class SparkLog:
 
 
 class SubmissionLog:
-    """The log of a hook that submits, without the lines of Spark and without repetitions."""
+    """The log of a submitting hook, without the lines of Spark and without repetitions."""
 
     def __init__(self, log: Any, spark: SparkLog) -> None:
         self._log = log
@@ -122,7 +122,7 @@ class SubmissionLog:
         return getattr(self._log, name)
 
     def info(self, message: object, *values: object) -> None:
-        """Logs what the hook itself says: of a state that it asks for again, each change."""
+        """Logs the hook's own messages: for a state that it polls, each change."""
         if not values and message == self._line:
             return
         if (message, *values) != self._last:
@@ -130,7 +130,7 @@ class SubmissionLog:
             self._log.info(message, *values)
 
     def reading(self, lines: Iterator[Any]) -> Iterator[Any]:
-        """The lines of Spark, each of which is kept before the hook reads it."""
+        """The lines of Spark, each of which is stored before the hook reads it."""
         for line in lines:
             self._spark.add(str(line))
             self._line = str(line).strip()
@@ -138,7 +138,7 @@ class SubmissionLog:
 
 
 def spark_log_path(task: Any) -> Path:
-    """The file for the output of a task instance: below the logs of Airflow, by the same names."""
+    """The file for the output of a task instance: below Airflow's logs, with the same names."""
     folder = airflow_conf.get("dqx", "spark_log_folder", fallback=None)
     if not folder:
         logs = airflow_conf.get("logging", "base_log_folder", fallback=None) or "~/airflow/logs"

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """What the attempt before this one left: its outcome, the worst of its reports, and these."""
+    """What the previous attempt left: its outcome, the worst of its reports, and these."""
 
     outcome: Outcome
     run_ids: tuple[str, ...]
@@ -93,7 +93,7 @@ def _own_runs(report: Mapping[str, Any]) -> set[str]:
 
 
 def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The runs of the gate up to this one, the newest first; of several suites those of each."""
+    """The runs of the gate up to this one, newest first; for several suites those of each."""
     from dqx_airflow.results.query import PARTIAL, text_literal
     from dqx_airflow.results.run_lines import instance_condition
     from dqx_airflow.results.schema import RUNS
@@ -120,7 +120,7 @@ def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Map
 def _attempt_before(
     runs: Sequence[Mapping[str, Any]], report: Mapping[str, Any]
 ) -> _Earlier | None:
-    """The newest attempt that is another one, a partial one that passed left out."""
+    """The newest other attempt, ignoring a partial one that passed."""
     from dqx_airflow.results.query import PARTIAL
 
     own = {run["attempt_id"] for run in runs if str(run["run_id"]) in _own_runs(report)}

@@ -1,4 +1,4 @@
-"""Which fields of a gate Airflow renders."""
+"""The fields of a gate that Airflow renders."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, cast
 
 
 def given_fields(*names: str) -> Sequence[str]:
-    """`template_fields` for a class of operators: of an operator, those fields that are not None.
+    """`template_fields` for a class of operators: for an operator, those fields that are not None.
 
-    Airflow looks at each template field of each operator several times when it parses a DAG file,
-    stores the names of all of them, and shows each in the UI.
+    Airflow inspects each template field of each operator several times when it parses a DAG file,
+    stores the names of all of them, and displays each in the UI.
     """
     return cast("Sequence[str]", _GivenFields(names))
 

@@ -1,4 +1,4 @@
-"""What is wrong with the templates of a gate, as far as it is known before they are rendered."""
+"""Mistakes in the templates of a gate, as far as they are known before they are rendered."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dqx_airflow.diagnostics.nearest import slip_of
 
 _IN_SINGLE_BRACES = re.compile(r"(?<!\{)\{\s*(\w+)\s*\}(?!\})")
 _LEFT_TO_THE_RUN = re.compile(r"\b(default|defined|undefined|set|for|macro|import|include)\b")
-"""What may give a name its value, or ask for it without one."""
+"""What may give a name its value, or test it without one."""
 
 
 def template_mistakes(gate: Any, dag: Any) -> Iterator[str]:
-    """What is wrong with the templates among the checked arguments of a gate.
+    """Mistakes in the templates among the checked arguments of a gate.
 
-    :param dag: its DAG, which may have filters and names of its own; None where it is not known.
+    :param dag: its DAG, which may define filters and names; None if it is unknown.
     """
     environment = None
-    # An operator of somebody else may render with more names than Airflow has.
+    # A user's operator may render with more names than Airflow's.
     is_own = type(gate).__module__.startswith("dqx_airflow.")
     for name in gate.template_fields:
         if name not in gate.checked_arguments:
@@ -37,7 +37,7 @@ def template_mistakes(gate: Any, dag: Any) -> Iterator[str]:
 
 
 def _strings(given: Any) -> Iterator[str]:
-    """The strings in a value, those of a suite that is written in the DAG left out."""
+    """The strings in a value, without those of a suite that is written in the DAG."""
     if isinstance(given, str):
         if "\n" not in given and not given.lstrip().startswith("suite "):
             yield given

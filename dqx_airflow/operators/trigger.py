@@ -24,18 +24,18 @@ _MOST_SILENCES = 10
 
 
 class GateTrigger(BaseTrigger):
-    """Asks the cluster for the driver of a gate until that has ended, at growing intervals.
+    """Polls the cluster for the driver of a gate until that has ended, at growing intervals.
 
-    Where the cluster does not answer, the results store is asked for the report; after ten times
+    If the cluster does not respond, the report is searched in the results store; after ten attempts
     without either, the driver is given up.
 
     :param kind: that of the driver, a key of `DRIVERS`.
     :param driver_id: the driver.
     :param conn_id: the Spark connection with which it was submitted.
-    :param request: as JSON, with what the report is found by; handed back with the event.
+    :param request: as JSON, to find the report; returned with the event.
     :param results_conn_id: the connection to the results store, if it has one.
-    :param deadline: the moment, in seconds of the epoch, at which the driver is cancelled.
-    :param longest_wait_s: the interval to which the waits grow.
+    :param deadline: the time, in seconds of the epoch, at which the driver is cancelled.
+    :param longest_wait_s: the maximum interval.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class GateTrigger(BaseTrigger):
         self._driver = DRIVERS[kind](driver_id, conn_id)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The class and its arguments: Airflow makes the trigger again in another process."""
+        """The class and its arguments: Airflow creates the trigger again in another process."""
         return f"{__name__}.{type(self).__name__}", {
             "kind": self.kind,
             "driver_id": self.driver_id,
@@ -74,7 +74,7 @@ class GateTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event: the driver ended, or its time is over.
 
-        The driver is asked for at growing intervals, up to `longest_wait_s` seconds.
+        The driver is polled at growing intervals, up to `longest_wait_s` seconds.
         """
         wait_s, silences = min(_FIRST_WAIT_S, self.longest_wait_s), 0
         while True:
@@ -101,7 +101,7 @@ class GateTrigger(BaseTrigger):
             wait_s = min(2 * wait_s, self.longest_wait_s)
 
     async def on_kill(self) -> None:
-        """Cancels the driver. Airflow calls this since 3.3, where somebody ends the task."""
+        """Cancels the driver. Airflow calls this since 3.3, if a user ends the task."""
         try:
             await asyncio.to_thread(self._driver.cancel)
         except Exception as error:
@@ -130,12 +130,12 @@ class GateTrigger(BaseTrigger):
 
 
 def trigger_of(gate: GateOperator, request: GateRequest, started: float) -> GateTrigger:
-    """What waits for the driver of a gate.
+    """The trigger that waits for the driver of a gate.
 
     :param started: when its task started, in seconds of the epoch.
     """
     assert gate.driver is not None
-    # What the triggerer keeps goes into Airflow's database: no sources, which may be long.
+    # The triggerer's arguments go into Airflow's database: no sources, which may be long.
     bare = replace(request.suite, text="")
     more = tuple(GatePart(key) for key in request.run_keys[1:])
     slim = replace(request, suite=bare, imports=(), contract=None, shadow=None, more=more)
