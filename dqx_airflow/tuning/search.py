@@ -29,8 +29,13 @@ _MOST_JOINT = 3
 _DECIDED = (Status.PASSED, Status.FAILED)
 _WORST_SHARE = 10
 """The tail is learned from the worst tenth of the days."""
-_RETURN_DAYS = 2000
-"""A limit is to let pass what is as rare as a day in so many."""
+_DAYS_OF_A_MISS = 20_000
+"""A limit is to let pass what is so rare that its false alarms cost, in so many days, what a missed
+issue costs: where that is ten times a false alarm, what comes once in 2,000 days."""
+_RETURN_DAYS = (50, 10_000_000)
+"""How rare that is at least and at most, whatever the costs."""
+_USUAL_COSTS = 10
+"""How many false alarms a missed issue costs where a limit goes halfway to a known one."""
 _FEWEST_WORST, _FEWEST_FINE = 3, 12
 _NO_COST = 1e-9
 _STEPS_OF_MARGIN = {number: math.exp(-abs(number)) for number in range(-3, 4)}
@@ -44,13 +49,14 @@ class _Tail:
     :param usual: the median of all days.
     :param scale: by how much days beyond the worst tenth are worse, on average, if the distances
         fall off exponentially: from their median, so that a few incidents do not stretch it.
-    :param furthest: what one day in `_RETURN_DAYS` is beyond.
+    :param furthest: what one day in `return_days` is beyond.
     :param days: those that are not.
     """
 
     usual: float
     scale: float
     furthest: float
+    return_days: int
     days: tuple[int, ...]
 
     def reach(self, worst: float) -> float:
@@ -136,14 +142,17 @@ class Search:
         return sum(counted, Counts())
 
     def fine_days(self, place: int, days: Sequence[int]) -> dict[str, float] | None:
-        """Where fine days are, in values of a tunable: the usual one, and what one in many reaches;
-        None where too few days tell."""
+        """Where fine days are, in values of a tunable: the usual one, and what one in `return_days`
+        reaches; and at most how much of the way to a known issue a limit goes. None where too few
+        days tell."""
         tail, sign = self._tail(place, days), self._signs[place]
         if tail is None:
             return None
         return {
             "usual": float(f"{-sign * tail.usual:.6g}"),
-            f"one_in_{_RETURN_DAYS}_days": float(f"{-sign * tail.furthest:.6g}"),
+            "return_days": tail.return_days,
+            "reach": float(f"{-sign * tail.furthest:.6g}"),
+            "share_of_way_to_issue": round(self._share_of_way(place), 6),
         }
 
     def statuses(self, values: tuple[float, ...]) -> tuple[tuple[Status | None, ...], ...]:
@@ -238,7 +247,7 @@ class Search:
         price: Callable[[tuple[float, ...]], float],
     ) -> tuple[float, ...]:
         """The values with one of them moved to where it costs the same, but is away from the worst
-        fine day: as far as fine days may reach, and at most half the way to an issue."""
+        fine day: as far as fine days may reach, and at most a share of the way to an issue."""
         options, sign = self.candidates[place], self._signs[place]
         if tail is None or not sign:
             return values
@@ -259,7 +268,7 @@ class Search:
         goal = tail.reach(-sign * worst)
         if last + 1 < len(options) and cost < price(moved(loosest_last[last + 1])) < math.inf:
             goal = max(goal, -sign * worst + (-sign * worst - tail.usual) / 2)
-            goal = min(goal, -sign * _middle(worst, furthest))
+            goal = min(goal, -sign * _between(worst, furthest, self._share_of_way(place)))
         nearest = min(loosest_last[first : last + 1], key=lambda one: abs(-sign * one - goal))
         return moved(nearest)
 
@@ -281,11 +290,15 @@ class Search:
         count = max(_FEWEST_WORST, len(values) // _WORST_SHARE)
         start = values[-count - 1]
         scale = (median(values[-count:]) - start) / math.log(2)
-        furthest = start + scale * math.log(_RETURN_DAYS / _WORST_SHARE)
+        least, most = _RETURN_DAYS
+        miss = self._price_of_a_miss(place)
+        return_days = most if miss == 0 else round(min(max(_DAYS_OF_A_MISS / miss, least), most))
+        furthest = start + scale * math.log(return_days / _WORST_SHARE)
         return _Tail(
             median(values),
             scale,
             furthest,
+            return_days,
             tuple(index for value, index in needed if value <= furthest),
         )
 
@@ -311,6 +324,26 @@ class Search:
                     needed += [(value, index) for index in _indexes(passing)]
             self._needed[place] = tuple(needed)
         return self._needed[place]
+
+    def _share_of_way(self, place: int) -> float:
+        """How much of the way from the worst fine day to a known issue a limit goes at most."""
+        return _USUAL_COSTS / (_USUAL_COSTS + self._price_of_a_miss(place))
+
+    def _price_of_a_miss(self, place: int) -> float:
+        """How many false alarms a missed issue costs: the most of the assertions that a tunable
+        reaches."""
+        costs = [
+            self._backtest.assertions[row].cost
+            for row in self.rows
+            if self.tunables[place].name in self._backtest.assertions[row].tunables
+        ]
+        return max(
+            (
+                one.false_negative / one.false_positive if one.false_positive else math.inf
+                for one in costs
+            ),
+            default=_USUAL_COSTS,
+        )
 
     def _sign(self, place: int) -> int:
         """1 where larger values are stricter, -1 where smaller ones are, 0 where it makes no
@@ -351,10 +384,12 @@ def groups_of(backtest: Backtest) -> tuple[tuple[TunableNumber, ...], ...]:
     return tuple(tuple(one for one in backtest.tunables if one.name in group) for group in by_first)
 
 
-def _middle(one: float, other: float) -> float:
-    """The value between two: of positive ones the geometric mean, so that a far issue does not pull
-    a limit towards itself."""
-    return math.sqrt(one * other) if one > 0 and other > 0 else (one + other) / 2
+def _between(one: float, other: float, share: float) -> float:
+    """The value at a share of the way from one to the other: of positive ones by their logarithms,
+    so that a far issue does not pull a limit towards itself."""
+    if one > 0 and other > 0:
+        return one * math.exp(math.log(other / one) * share)
+    return one + (other - one) * share
 
 
 def _indexes(bits: int) -> Iterator[int]:

@@ -24,6 +24,8 @@ from dqx_airflow.plan.measured import Measurements
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, calendars
+from dqx_airflow.tuning.costs import Counts
+from dqx_airflow.tuning.folds import Fold, Trial, wins
 from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.tuning.protection import judge_change, judge_values
 from dqx_airflow.tuning.suite_text import SuiteText, with_edits
@@ -94,13 +96,43 @@ def test_a_limit_lies_between_false_alarms_and_a_known_issue() -> None:
     assert evidence["held_out"]["after"]["missed"] == 0
     assert evidence["held_out"]["gain"] > evidence["held_out"]["noise"]
     assert len(evidence["changes"]) == 13
-    assert evidence["curves"][0]["fine_days"] == {"usual": 600, "one_in_2000_days": 414}
+    assert evidence["curves"][0]["fine_days"] == {
+        "usual": 600,
+        "return_days": 2000,
+        "reach": 414,
+        "share_of_way_to_issue": 0.5,
+    }
     assert all(one["label"] is False for one in evidence["changes"])
     again = tuned(text_of(), days_of(values, real))[0].proposal
     assert again is not None
     assert (again.changes, again.evidence) == (found.proposal.changes, evidence), "deterministic"
     folds = evidence["folds"]
     assert all(one["to"] < two["from"] for one, two in itertools.pairwise(folds))
+
+
+@pytest.mark.parametrize(
+    ("false_alarm", "miss", "least"),
+    [(1, 10, 353), (1, 100, 404), (100, 1, 325)],
+    ids=["as usual", "an expensive miss", "a cheap miss"],
+)
+def test_declared_costs_move_a_limit_between_fine_days_and_an_issue(
+    false_alarm: int, miss: int, least: int
+) -> None:
+    cost = f"@cost(false_positive={false_alarm}, false_negative={miss})"
+    real = {**FALSE, 39: True}
+    (found,) = tuned(text_of(annotation=cost), days_of([*NOISY[:39], 300], real), max_move=1.0)
+    assert found.proposal is not None
+    assert found.proposal.values["LEAST"] == pytest.approx(least, abs=8)
+
+
+def test_a_gain_of_one_fold_counts_where_no_other_loses() -> None:
+    fold = Fold((0,), (1,))
+    neutral = Trial(fold, Counts(cost=1.0), Counts(cost=1.0))
+    gains = Trial(fold, Counts(cost=1.0), Counts())
+    loses = Trial(fold, Counts(cost=1.0), Counts(cost=1.1))
+    assert wins([neutral, gains, neutral])
+    assert not wins([neutral, gains, loses])
+    assert not wins([neutral, neutral])
 
 
 def test_missed_issues_make_a_limit_stricter() -> None:
