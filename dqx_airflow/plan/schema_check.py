@@ -165,6 +165,7 @@ def objection_to(
     for lookup in lookups_of(request):
         if lookup in unusable:
             return unusable[lookup]
+    first = next(iter(request.definition.arguments), None)
     try:
         for predicate in request.predicates:
             RowTypes(schema.type_of).check(predicate.node)
@@ -172,8 +173,8 @@ def objection_to(
             if argument.kind in _COLUMNS and given is not None:
                 for column in (given,) if isinstance(given, str) else given:
                     _check_family(request.metric, argument, column, schema)
-            elif argument is request.definition.arguments[0]:
-                continue  # literals that are no values of a column
+            elif argument is first:
+                continue  # literals that are not values of a column
             elif argument.kind is ArgumentKind.LITERALS:
                 _check_literals(request.arguments[0], listed_values(given), schema)
             elif argument.kind is ArgumentKind.SHARES:

@@ -87,8 +87,8 @@ NULL THEN `country in c.code` IS NOT NULL END))) THEN 1 END)
         max(price)
     with country looked up in c.code
 one pass over orders: 2024-11-29
-    why: keys need all their rows in one place: one pass for all keys by their hashes, and an \
-exact count only where a hash occurs twice
+    why: keys need a shuffle: one pass counts the hashes of all keys, and repeated hashes are \
+counted exactly
     after an append: all files
     columns: id, line
         count(DISTINCT struct(`id`, `line`))
