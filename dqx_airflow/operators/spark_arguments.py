@@ -98,6 +98,7 @@ def _variable_mistakes(given: Any) -> Iterator[str]:
         yield f"env_vars={given!r}: write a mapping, such as {{'TZ': 'UTC'}}"
         return
     for name, value in given.items():
-        if not isinstance(name, str) or not (isinstance(value, str) or is_open(value)):
+        is_value = isinstance(value, (str, os.PathLike)) or is_open(value)
+        if not isinstance(name, str) or not is_value:
             meant = "" if value is None else f", {str(value)!r}"
             yield f"env_vars has {value!r} for {name!r}: write a string{meant}"

@@ -114,7 +114,7 @@ def test_so_is_a_name_that_does_not_say_it_in_any_encoding(
     (tmp_path / "a.csv").write_text("id\n1\n")
     (tmp_path / name).write_bytes(data(b"id\n1\n"))
     problem = refusal(tmp_path, ("encoding", "ISO-8859-1"))
-    assert f"{name} holds {kind} data, but its name does not have that suffix" in problem
+    assert f"{name} contains {kind} data, but its name does not have that suffix" in problem
 
 
 def test_a_place_that_cannot_be_listed_is_known_by_its_name() -> None:
@@ -137,7 +137,7 @@ def test_a_csv_file_with_nothing_in_it_has_no_header(tmp_path: Path, data: bytes
 def test_a_damaged_file_does_not_hide_another(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(b"not gzip")
     (tmp_path / "b.csv").write_bytes(zipped(b"id\n1\n"))
-    assert "b.csv holds zip data" in refusal(tmp_path)
+    assert "b.csv contains zip data" in refusal(tmp_path)
 
 
 @pytest.mark.spark

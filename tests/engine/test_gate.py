@@ -210,7 +210,7 @@ def test_one_guilty_assertion_is_an_error_and_the_others_get_their_verdict(
     assert "average needs a boolean or number column" in reasons["wrong type"]
     assert "no column 'statuss': did you mean 'status'?" in reasons["missing in predicate"]
     assert statuses(report)["cast"] == "error"
-    assert "no values in common" in reasons["types of lookup"]
+    assert "cannot have values in common" in reasons["types of lookup"]
     assert "did you mean 'code'?" in reasons["missing in lookup"]
     assert report.outcome is Outcome.BLOCKED
 

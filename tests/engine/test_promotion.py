@@ -198,9 +198,9 @@ def test_what_was_not_let_through_cannot_be_read(spark: Any, run: Run, gate: Gat
 
     blocked = run(suite(gate, BLOCKS))
     assert blocked.validated == {}
-    with pytest.raises(RequestError, match="the gate is blocked: no data was released"):
+    with pytest.raises(RequestError, match="the gate is blocked, so no data was released"):
         read_validated(spark, blocked, "orders")
-    with pytest.raises(RequestError, match="no version of dataset 'order' is known"):
+    with pytest.raises(RequestError, match="the gate knows no version of dataset 'order'"):
         read_validated(spark, {"outcome": "passed", "validated": {}}, "order")
     for odd in ("{", "[]", {"validated": {"orders": 5}}, {}):
         with pytest.raises(RequestError, match=r"summary of (a|the) gate"):

@@ -52,6 +52,6 @@ def test_a_file_in_another_encoding_is_an_error(spark: Any, tmp_path: Path, name
 
 def test_utf_16_says_so_in_its_first_bytes(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TEXT, encoding="utf-16")
-    with pytest.raises(DatasetError, match="is UTF-16, as its first bytes say") as refused:
+    with pytest.raises(DatasetError, match="starts with a UTF-16 byte order mark") as refused:
         cities(spark, tmp_path)
     assert 'encoding="UTF-16" and multiLine="true"' in refused.value.hint

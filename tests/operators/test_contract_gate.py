@@ -141,7 +141,7 @@ def test_the_verdict_is_told_by_the_clause(
 MISTAKES = [
     ({"contract": "nowhere.yaml"}, "contract nowhere.yaml not found: searched "),
     ({"contract": ""}, "contract='': give the path of a file, or a contract"),
-    ({"contract": "id: 1\nname: x\n"}, "contract of no dialect"),
+    ({"contract": "id: 1\nname: x\n"}, "unknown contract dialect"),
     ({"contract": CONTRACT.replace("minimum: 0", "minimum: many")}, "line 24"),
     ({"contract": CONTRACT.replace("type: number", "type: nummer")}, "line 23"),
     ({"expect_version": "3"}, "has version 2.3.0, but version 3 is pinned"),

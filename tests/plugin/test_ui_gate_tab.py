@@ -214,7 +214,7 @@ def test_earlier_attempts_can_be_looked_at(tab: Get, scene: Scene) -> None:
     assert "Attempts: 1 blocked · 2 passed" in page.text
     then = Html(tab(attempt=earlier).text)
     assert "✕ blocked lake.gate" in then.text
-    assert "This report is of an earlier attempt." in then.text
+    assert "This report is from an earlier attempt." in then.text
     assert "✓ passed lake.gate" in Html(tab(attempt="of another task").text).text
 
 

@@ -141,7 +141,7 @@ def test_what_is_decided_stays_so(get: Get, post: Get, scene: Scene, made: Propo
     decide(str(scene.root), made, ProposalStage.REJECTED, "grace", "no")
     answer = post("review", **form, decision="approve")
     assert answer.status_code == 409
-    assert "grace has decided already" in answer.text
+    assert "grace has already decided" in answer.text
     assert stored(scene).stage is ProposalStage.REJECTED
 
 
