@@ -1,4 +1,4 @@
-"""Thresholds that get better under human control: tunables, their history, what protects a suite.
+"""Improves thresholds under human control: tunables, their history, and the protection of suites.
 
-Pure Python over the language and the plan; where results are stored, it does not know.
+Pure Python over the language and the plan; independent of how results are stored.
 """

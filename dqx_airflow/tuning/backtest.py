@@ -1,10 +1,10 @@
 """Judges past days again, with other values of the tunables: nothing is measured.
 
 Stored metric values go through the same plan and the same evaluation as in a gate: profiles, None,
-availability, tolerance. A day of which a needed value is not known is unknown, never guessed.
+availability, tolerance. A day without a required value is unknown, never guessed.
 
-It is made to be asked thousands of times: what no tunable reaches is judged once, and a limit that
-moves costs one comparison a day.
+It is made for thousands of queries: what no tunable affects is judged once, and moving a limit
+costs one comparison per day.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _MOST_REMEMBERED = 200_000
 
 @dataclass(frozen=True, slots=True)
 class _Profiled:
-    """The days on which the same profiles are active, and the plan for one of them, which does for
-    all: a request tells days before the date of the data, whatever that is."""
+    """The days on which the same profiles are active, and the plan for one of them, which is valid
+    for all: a request counts days before the date of the data."""
 
     on: date
     days: tuple[int, ...]
@@ -65,7 +65,8 @@ class _Profiled:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The keys of the requests of an assertion, and those of all that its verdict depends on."""
+    """The keys of the requests of an assertion, and those of everything that its verdict depends
+    on."""
 
     planned: PlannedAssertion
     needed: tuple[str, ...]
@@ -75,7 +76,7 @@ class _Keys:
 class Backtest:
     """The past days of a suite, to be judged with any values of its tunables.
 
-    :param suite: one without errors, its macros expanded; its own values are those of `judge()`.
+    :param suite: without errors, its macros expanded; `judge()` uses its values by default.
     :param days: one for each date.
     """
 
@@ -83,7 +84,7 @@ class Backtest:
         self.suite = suite
         self.days = tuple(sorted(days, key=lambda day: day.date))
         self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
-        # How a dataset was read on the last of the days is how it is read now.
+        # A dataset is read now as it was on the last of the days.
         self._reads = {name: how for day in self.days for name, how in day.measured.reads.items()}
         self._refs = refs_of(suite, self.days)
         self._known_keys: dict[int, _Keys] = {}
@@ -122,7 +123,7 @@ class Backtest:
         self.labels = tuple(
             tuple(day.labels.get(one.key) for day in self.days) for one in self.assertions
         )
-        """For each assertion and day whether there was a real issue; None where nobody said."""
+        """For each assertion and day whether there was a real issue; None without a label."""
         self._written = written
         self._slim: dict[frozenset[str], tuple[tuple[int, ...], nodes.Suite]] = {}
         self._numbers: list[list[MetricValue]] = [[None] * len(self.days) for _ in reached]
@@ -134,12 +135,12 @@ class Backtest:
 
     @property
     def values(self) -> dict[str, float]:
-        """The values of the tunables as the suite has them."""
+        """The values of the tunables in the suite."""
         return {tunable.name: tunable.value for tunable in self.tunables}
 
     @property
     def profiles(self) -> tuple[tuple[str, ...], ...]:
-        """The names of the profiles that are active on each day."""
+        """The names of the active profiles of each day."""
         return tuple(
             tuple(one.name.value for one in active_profiles(self.suite, day.date))
             for day in self.days
@@ -158,9 +159,9 @@ class Backtest:
         )
 
     def judge(self, values: Mapping[str, float] | None = None) -> JudgedDays:
-        """The verdicts with these values of tunables; the others have those of the suite.
+        """The verdicts with these values of tunables; the others keep those of the suite.
 
-        Bounds are not looked at: what may be set is for `tuning.protection` to say.
+        Bounds are not checked: `tuning.protection` decides what may be set.
         """
         own = self.values
         wanted = {**own, **(values or {})}
@@ -181,8 +182,8 @@ class Backtest:
     def verdict(
         self, row: int, index: int, values: Mapping[str, float] | None = None
     ) -> Verdict | None:
-        """The verdict of one assertion on one day with its value and reason; None where it is not
-        known. It plans the suite for that day: this is for what is shown."""
+        """The verdict on one assertion on one day with its value and reason; None if unknown. It
+        plans the suite for that day: use it only for display."""
         day = self.days[index]
         plan = self._plan(with_values(self.suite, values or {}), day.date)
         planned = plan.assertions[row]
@@ -191,10 +192,9 @@ class Backtest:
         return self._judged(row, planned, plan, day)
 
     def distances(self, row: int, values: Mapping[str, float]) -> list[float | None]:
-        """How far what is compared is from the nearest limit on each day; None where that is not
-        known.
+        """The distance of the compared value from the nearest limit on each day; None if unknown.
 
-        :param values: of tunables; the others have those of the suite.
+        :param values: of tunables; the others keep those of the suite.
         """
         distances: list[float | None] = [None] * len(self.days)
         suite = with_values(self.suite, {**self.values, **values})
@@ -211,12 +211,12 @@ class Backtest:
         return distances
 
     def compared(self, row: int) -> tuple[MetricValue, ...]:
-        """What was compared on each day, scaled by the profiles, with the suite's own values; None
-        where that is not known, and where it has no value."""
+        """The compared value on each day, scaled by the profiles, with the suite's own values; None
+        if it is unknown, or has no value."""
         return tuple(self._numbers[row])
 
     def why_unknown(self, row: int, index: int) -> str | None:
-        """Why a verdict is not known; None where it is."""
+        """Why a verdict is unknown; None if it is known."""
         day = self.days[index]
         plan = self._plan(self.suite, day.date)
         return self._why_unknown(row, plan.assertions[row], plan, day)
@@ -248,7 +248,7 @@ class Backtest:
         return [frozenset(own) for own in names]
 
     def _reached_by(self, changed: frozenset[str]) -> tuple[tuple[int, ...], nodes.Suite]:
-        """The assertions that depend on some tunables, and the suite with them alone."""
+        """The assertions that depend on some tunables, and the suite reduced to them."""
         if changed not in self._slim:
             rows = [row for row, one in enumerate(self.assertions) if one.tunables & changed]
             only = with_assertions(self.suite, {id(self._written[row]) for row in rows})
@@ -279,7 +279,7 @@ class Backtest:
     def _statuses(
         self, row: int, number: int, planned: PlannedAssertion
     ) -> tuple[Status | None, ...]:
-        """The statuses of a group of days, remembered by what the assertion became."""
+        """The statuses of a group of days, cached by the planned assertion."""
         group = self._groups[number]
         key = row, number, planned.term, planned.condition, planned.multiplier
         statuses = self._cache.get(key)
@@ -315,7 +315,7 @@ class Backtest:
     def _limits_of(
         self, number: int, planned: PlannedAssertion, bound: Term
     ) -> Sequence[ComparedNumber | None]:
-        """A limit on each day of a group; None where it has no value."""
+        """A limit on each day of a group; None if it has no value."""
         days = self._groups[number].days
         value = number_of(bound)
         if isinstance(value, NUMBERS):
@@ -327,7 +327,7 @@ class Backtest:
         ]
 
     def _series_of(self, number: int, term: Term, keys: _Keys) -> Sequence[MetricValue]:
-        """The values of a term on the days of a group. What no constant is in is remembered."""
+        """The values of a term on the days of a group, cached if it contains no constant."""
         days = self._groups[number].days
         match term:
             case ConstantTerm(value=value):
@@ -417,8 +417,8 @@ class Backtest:
         return found
 
     def turning_points(self, row: int, name: str) -> list[float]:
-        """The values of a tunable at which an assertion changes sides, of each day on which that is
-        known: what is compared, or its share of what the limit is a multiple of."""
+        """The values of a tunable at which an assertion changes sides, on each day on which that is
+        known: the compared value, or its ratio to what the limit is a multiple of."""
         tunable = next(one for one in self.tunables if one.name == name)
         low, high = (float(end) for end in tunable.bounds)
         tuned, slim = self._reached_by(frozenset({name}))
@@ -444,8 +444,8 @@ class Backtest:
         return points
 
     def _subjects_of(self, row: int, number: int) -> tuple[Status | ComparedNumber | None, ...]:
-        """What is compared on each day of a group, whatever the limit; a status, or None for an
-        unknown one, where no limit changes it."""
+        """The compared value on each day of a group, whatever the limit; a status, or None for an
+        unknown one, where no limit matters."""
         key = row, number
         if key not in self._subjects:
             group = self._groups[number]
@@ -468,7 +468,7 @@ class Backtest:
     def _why_unknown(
         self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
     ) -> str | None:
-        """Why what is stored does not do for an assertion; None where it does."""
+        """Why the stored data is insufficient for an assertion; None if it is sufficient."""
         if planned.disabled_by is not None:
             return None
         known = day.measured
@@ -485,8 +485,8 @@ class Backtest:
         return None
 
     def _is_judged_by_value(self, row: int, planned: PlannedAssertion, day: PastDay) -> bool:
-        """True where the value of the assertion does, which is all that older versions stored: it
-        measures the same, by no constant, and is compared with numbers."""
+        """True if the value of the assertion is sufficient, which is all that older versions
+        stored: it measures the same, without constants, and is compared with numbers."""
         stored = day.verdicts.get((planned.check, planned.name))
         return (
             stored is not None

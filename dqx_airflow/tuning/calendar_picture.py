@@ -1,6 +1,6 @@
-"""A calendar of days by assertion as SVG: what a gate says today, and what it would say.
+"""A calendar of days by assertion as SVG: the current and the proposed verdicts.
 
-Where the two differ, a cell is split: today above, the proposed values below. A dot is a label.
+If the two differ, a cell is split: current above, proposed below. A dot is a label.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def calendar_svg(comparison: BacktestComparison) -> str:
 
 
 def calendar_html(comparison: BacktestComparison) -> str:
-    """The picture on a page of its own, with the numbers above it. It loads nothing."""
+    """The picture on a separate page, with the numbers above it. It loads nothing."""
     values = [
         (name, format(value, "g"), format(comparison.values_after.get(name, value), "g"))
         for name, value in comparison.values_before.items()

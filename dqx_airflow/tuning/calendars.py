@@ -1,4 +1,4 @@
-"""Days that come again, as profiles write them: weekdays, month ends, nth weekdays, holidays."""
+"""Recurring days, as profiles write them: weekdays, month ends, nth weekdays, holidays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_END = 3
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A stretch of days in the words of a profile: `from` and `to`."""
+    """A range of days in the syntax of a profile: `from` and `to`."""
 
     title: str
     start: str
@@ -26,7 +26,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Days that come again. `text` names them in a sentence; `holds` says which they are."""
+    """Recurring days. `text` names them in a sentence; `holds` decides which they are."""
 
     name: str
     text: str
@@ -35,7 +35,7 @@ class Calendar:
 
 
 def calendars(holidays: Mapping[date, str] | None = None) -> tuple[Calendar, ...]:
-    """All days that come again among which false alarms are looked for, plain ones first."""
+    """All recurring days among which false alarms are searched, simple ones first."""
     return (
         *_weekdays(),
         *_months_turns(),
@@ -54,7 +54,7 @@ def is_weekly(profile: nodes.Profile) -> bool:
 
 def holidays_of(country: str, first: date, last: date) -> dict[date, str]:
     """The public holidays of a country, such as US or DE-BY, in the years of some days and in the
-    year after, by the package `holidays`.
+    following year, from the package `holidays`.
 
     :raises RequestError: the package is not installed, or does not know the country.
     """
@@ -129,7 +129,7 @@ def _nth(on: date) -> int:
 
 
 def _both(on: date, n: int) -> tuple[int, ...]:
-    """The number of a weekday in its month that is meant: of -1 that of the last one."""
+    """The number of a weekday in its month; for -1 that of the last one."""
     if n > 0:
         return (n,)
     return (_nth(on),) if on.day > calendar.monthrange(on.year, on.month)[1] - 7 else ()
@@ -147,7 +147,7 @@ def _holidays(holidays: Mapping[date, str]) -> Calendar:
 
 
 def _expressions(days: list[date]) -> list[str]:
-    """What a profile writes for the days of a holiday: a rule where one holds in all years."""
+    """The date expressions for a holiday: a rule if one holds in all years."""
     if len(days) > 1:
         if len({(on.month, on.day) for on in days}) == 1:
             return [f"{_MONTH_NAMES[days[0].month - 1]}({days[0].day})"]

@@ -1,7 +1,7 @@
 """Proposes profiles where false alarms cluster on the calendar, with the evidence.
 
-A profile scales the value to what it is on other days; it never disables anything. It is tried on
-later days than it was learned from, as thresholds are.
+A profile scales the value to what it is on other days; it never disables anything. It is tested on
+later days than it was learned from, like thresholds.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from dqx_airflow.tuning.tuner import (
 from dqx_airflow.values import Status
 
 FEWEST_IN_CLUSTER = 2
-"""How many of its alarms people have to have called false."""
+"""The minimum number of alarms labelled as false."""
 CHANCE = 0.01
-"""How probable a cluster may be by chance, over all calendars that are tried."""
+"""The maximum probability of a cluster by chance, over all calendars that are tried."""
 
 _MOST_CLUSTERS = 4
 _FURTHEST_FACTOR = 4.0
 _SAME = 0.05
-"""Factors that differ by less from 1 make no difference."""
+"""Factors that differ from 1 by less are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """Alarms of an assertion on days of a calendar, without those that are known to be real."""
+    """Alarms of an assertion on days of a calendar, without those known to be real."""
 
     calendar: Calendar
     days: frozenset[int]
@@ -61,9 +61,9 @@ class _Cluster:
     labels: int
     chance: float
     factor: float | None
-    """What its days are to be scaled by; None where that is no other share."""
+    """The factor by which to scale its days; None if it is not different."""
     spread: float
-    """How far the values of all days, scaled by it, are from the usual one: a share of that."""
+    """The spread of all values, after scaling, around the usual one: relative to that."""
 
 
 def tuned_profiles(
@@ -73,8 +73,8 @@ def tuned_profiles(
     text: SuiteText,
     gate: str | None = None,
 ) -> tuple[dict[int, Tuned], dict[int, frozenset[int]]]:
-    """By the row of an assertion: what becomes of it, where its false alarms cluster, and the days
-    for which a profile is proposed.
+    """By the row of an assertion: the tuned assertion if its false alarms cluster, and the days for
+    which a profile is proposed.
 
     :param text: that of the suite.
     """
@@ -87,7 +87,8 @@ def tuned_profiles(
     for row, one in enumerate(past.backtest.assertions):
         if one.is_required:
             continue
-        # Days of profiles as well: what alarms there although it is scaled may need one more.
+        # Also days of profiles: an assertion that alarms there in spite of scaling may need another
+        # one.
         days = range(len(past.backtest.days))
         failed: list[Tuned] = []
         new = [made for made in tried if not named & set(_profile_names(one.name, made))]
@@ -105,7 +106,7 @@ def tuned_profiles(
 
 
 def _existing(profile: nodes.Profile) -> Calendar:
-    """The days of a profile that the suite has: another scale may do better there."""
+    """The days of an existing profile: another factor may be better there."""
     start, end, name = profile.start, profile.end, profile.name.value
     assert start is not None
     assert end is not None
@@ -121,10 +122,10 @@ def _clusters(
     past: KnownPast, row: int, days: Sequence[int], tried: Sequence[Calendar]
 ) -> list[_Cluster]:
     """The calendars on which the alarms of an assertion cluster: first those whose factor explains
-    the values best, as that of Sundays does where Saturdays are nearly as usual.
+    the values best, such as that of Sundays if Saturdays are almost usual.
 
-    Alarms without a label count, too, but people have to have said of some there that they were
-    false. Real issues do not count.
+    Alarms without a label also count, but some of them must be labelled as false. Real issues do
+    not count.
     """
     dates, statuses = past.backtest.dates, past.backtest.judge().statuses[row]
     known = [n for n in days if statuses[n] is not None]
@@ -267,8 +268,8 @@ def _why(cluster: _Cluster, name: str) -> str:
 def _factor(
     past: KnownPast, row: int, inside: frozenset[int], days: Sequence[int]
 ) -> tuple[float | None, float]:
-    """By what the values on some days are to be scaled to be as on the others, and how far all are
-    from the usual one then.
+    """The factor by which values on some days have to be scaled to be like the others, and the
+    resulting spread around the usual one.
 
     It is the quotient of the medians, to two digits, and at most fourfold. Days with a real issue
     do not count.

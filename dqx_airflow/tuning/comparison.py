@@ -1,4 +1,4 @@
-"""What other values of tunables, or another suite, would have changed on past days."""
+"""The effect of other values of tunables, or of another suite, on past days."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class ComparedDay:
-    """One assertion on one day: what a gate says today, what it would say, what a person said.
+    """One assertion on one day: the current verdict, the proposed verdict, and the label.
 
-    A status is None where it is not known, and `unknown` says why. `value` is what was compared.
+    A status is None if it is unknown, and `unknown` says why. `value` is the compared value.
     """
 
     date: date
@@ -29,7 +29,7 @@ class ComparedDay:
 
     @property
     def changes_side(self) -> bool:
-        """True where one of the two alarms and the other one does not."""
+        """True if only one of the two alarms."""
         return (self.before is Status.FAILED) != (self.after is Status.FAILED)
 
 
@@ -47,8 +47,8 @@ class ComparedAssertion:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many verdicts there are of each kind. `false_alarms` are failures that people called
-    wrong, `missed` passes on days with a real issue."""
+    """The number of verdicts of each kind. `false_alarms` are failures labelled as wrong, `missed`
+    passes on days with a real issue."""
 
     passed: int
     failed: int
@@ -61,7 +61,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class BacktestComparison:
-    """The days of a suite as they are judged today, and as they would be."""
+    """The days of a suite with their current and their proposed verdicts."""
 
     suite: str
     values_before: Mapping[str, float]
@@ -107,8 +107,8 @@ class BacktestComparison:
 def compare_judged(
     today: Backtest, judged: JudgedDays, proposed: Backtest, would_be: JudgedDays
 ) -> BacktestComparison:
-    """The comparison of two backtests over the same days; assertions as the proposed suite has
-    them, then those that only today's suite has."""
+    """The comparison of two backtests over the same days; first the assertions of the proposed
+    suite, then those that only the current suite has."""
     rows_before = {one.key: row for row, one in enumerate(today.assertions)}
     rows_after = {one.key: row for row, one in enumerate(proposed.assertions)}
     keys = [*rows_after, *(key for key in rows_before if key not in rows_after)]

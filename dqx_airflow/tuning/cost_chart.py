@@ -1,4 +1,4 @@
-"""A chart of what each value of a tunable would have cost on past days, as SVG."""
+"""A chart of the cost of each value of a tunable on past days, as SVG."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What verdicts cost: false alarms and missed issues, by what people said of past days.
+"""The costs of verdicts: false alarms and missed issues, according to labels of past days.
 
-A day without a label is judged by what the gate said: a failure was a real issue, a pass was fine.
-That is a weaker word than a person's, and weighs less.
+A day without a label is judged by the verdict of the gate: a failure was a real issue, a pass was
+fine. That is weaker evidence than a label, and weighs less.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.values import Status
 
 FAILURE_WEIGHT = 0.01
-"""How much an unlabelled failure counts as a real issue at most; a label counts 1."""
+"""The maximum weight of an unlabelled failure as a real issue; a label has 1."""
 
 FAILURES_SHARE = 0.25
-"""What the unlabelled failures of an assertion count together at most: a share of what its labelled
-false alarms cost, so that many failures that nobody looked at do not outvote the labels."""
+"""The maximum total weight of the unlabelled failures of an assertion: a share of the cost of its
+labelled false alarms, so that many unlabelled failures do not outvote the labels."""
 
 PASS_WEIGHT = 0.5
-"""How much an unlabelled pass counts as fine: nobody complained."""
+"""The weight of an unlabelled pass as fine: nobody complained."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTruth:
-    """What is known of one assertion on one day. `weight` is 1 where a person said it."""
+    """The truth about one assertion on one day. `weight` is 1 for a label."""
 
     is_issue: bool
     weight: float = 1.0
@@ -95,7 +95,7 @@ class PricedDays:
 
 
 def truths(backtest: Backtest) -> tuple[tuple[KnownTruth | None, ...], ...]:
-    """For each assertion and day what is known; None where neither a person nor a gate said it."""
+    """For each assertion and day the truth; None without a label and a verdict."""
     statuses, labels = backtest.judge().statuses, backtest.labels
     known = []
     for row, one in enumerate(backtest.assertions):
@@ -125,7 +125,7 @@ def counts(
     cost: Cost,
     days: Iterable[int],
 ) -> Counts:
-    """What the verdicts of one assertion on some days come to."""
+    """The counts and costs of the verdicts of one assertion on some days."""
     false_alarms = missed = 0
     total = 0.0
     for index in days:
@@ -144,7 +144,7 @@ def counts(
 def labelled_days(
     known: Iterable[Sequence[KnownTruth | None]], days: Collection[int]
 ) -> tuple[int, ...]:
-    """The days on which a person said something of one of the assertions, once for each label."""
+    """The days with labels of one of the assertions, once for each label."""
     rows = list(known)
     return tuple(
         index for index in days for row in rows if (truth := row[index]) and truth.is_label

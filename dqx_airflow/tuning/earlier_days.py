@@ -1,4 +1,4 @@
-"""What was measured on earlier days, as the lagged values of later ones.
+"""The measurements of earlier days, as the lagged values of later ones.
 
 A gate that asks for the value of a week ago, and did not in the past, finds it on the day on which
 it was measured, if the dataset was read in the same way. What no gate measured stays unknown.
@@ -25,7 +25,7 @@ class _Lagged:
 
 
 def with_earlier_values(days: Sequence[PastDay], keys: Iterable[str]) -> tuple[PastDay, ...]:
-    """The days with the values of earlier days that they lack.
+    """The days, completed by the values of earlier days that they lack.
 
     :param keys: those of requests (`plan.measured.request_key`).
     """

@@ -1,9 +1,9 @@
-"""The days on which an assertion fails, for any values of the tunables that its limits are, or are
-multiples of. Days are the bits of a whole number, so that thousands of values are tried quickly.
+"""The days on which an assertion fails, for any values of the tunables in its limits.
 
-What is compared and what is usual do not move with a tunable. So each day has a turning point, the
-value at which its verdict changes; sorted, they tell the failing days of a value by bisection. Days
-whose turning point is as good as the value are compared as a gate does it.
+Days are the bits of an integer, so that thousands of values are tried quickly. The compared value and
+what is usual do not depend on a tunable. So each day has a turning point, the value at which its
+verdict changes; in sorted turning points, bisection finds the failing days of a value. Days whose
+turning point is close to the value are compared as in a gate.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dqx_airflow.plan.number_comparison import Side, compare
 from dqx_airflow.tuning.tunables import written_number
 
 _FAR = 1e-6
-"""Numbers with a larger difference, relative to both, are not taken for equal by any rule."""
+"""Numbers that differ by more, relative to both, are never treated as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedNumber:
-    """A number that is compared, and the float by which most comparisons are decided."""
+    """A compared number, and the float that decides most comparisons."""
 
     side: Side
     near: float
@@ -35,7 +35,7 @@ class ComparedNumber:
         return cls(side, nearest_float(side.value))
 
     def holds(self, op: str, limit: ComparedNumber) -> bool:
-        """Whether the condition holds: as `compare` says where the two are close."""
+        """Whether the condition holds; `compare` decides if the two are close."""
         difference = self.near - limit.near
         if abs(difference) > _FAR * (abs(self.near) + abs(limit.near)):
             return (op[0] == ">") == (difference > 0) if op[0] in "<>" else op == "!="

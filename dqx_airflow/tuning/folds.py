@@ -1,4 +1,4 @@
-"""Folds cut in time: what is learned on earlier days is tried on later ones."""
+"""Folds in temporal order: what is learned on earlier days is tested on later ones."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dqx_airflow.tuning.costs import Counts
 
 MOST_FOLDS = 4
 FEWEST_LABELLED_DAYS = 4
-"""Two days to learn from, and two folds to try it on."""
+"""Two days to learn from, and two folds for testing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Days to learn from, and later days to try it on."""
+    """Days to learn from, and later days for testing."""
 
     learned: tuple[int, ...]
     held_out: tuple[int, ...]
@@ -24,7 +24,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What the days of a fold that was held out came to, before and after."""
+    """The results of the held-out days of a fold, before and after."""
 
     fold: Fold
     before: Counts
@@ -38,7 +38,8 @@ class Trial:
 def folds_of(days: Sequence[int], labelled: Sequence[int]) -> tuple[Fold, ...]:
     """The folds over some days, oldest first, each with about as many labelled days.
 
-    The first stretch of days is only learned from. There are none where labels are on too few days.
+    The first part of the days is only learned from. There are no folds if labels are on too few
+    days.
 
     :param days: ascending.
     :param labelled: those of them that have labels.

@@ -1,5 +1,5 @@
-"""Where the text of a suite changes when an assertion gets another form: its claim, the constants
-that this needs, and profiles that are of no use any more. Every other byte stays."""
+"""The edits of a suite's text for another form of an assertion: its claim, the constants that it
+needs, and unnecessary profiles. Every other byte stays."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def form_edits(text: str, suite: nodes.Suite, form: ProposedForm) -> list[tuple[Span, str]]:
-    """Other words for stretches of the text.
+    """Replacements for ranges of the text.
 
-    :raises RequestError: the suite has no assertion as the form knows it.
+    :raises RequestError: the suite does not have the assertion of the form.
     """
     lines = _LINE_END.split(text)
     end_of_line = ending[0] if (ending := _LINE_END.search(text)) else "\n"
@@ -44,8 +44,8 @@ def form_edits(text: str, suite: nodes.Suite, form: ProposedForm) -> list[tuple[
 
 
 def assertion_of(suite: nodes.Suite, check: str, name: str) -> nodes.Assertion | None:
-    """The assertion that the file of the suite has under a name; None where a macro makes it, and
-    where there is none."""
+    """The assertion with a name in the file of the suite; None if a macro makes it, or if there is
+    none."""
     matching = [
         node
         for owner in suite.checks
@@ -59,7 +59,7 @@ def assertion_of(suite: nodes.Suite, check: str, name: str) -> nodes.Assertion |
 
 
 def claim_text(text: str, node: nodes.Assertion) -> str:
-    """A claim as the text has it, in one line."""
+    """A claim as in the text, in one line."""
     span, lines = node.claim.span, _LINE_END.split(text)
     taken = lines[span.line - 1 : span.end_line]
     taken[-1] = taken[-1][: span.end_column - 1]
@@ -68,14 +68,14 @@ def claim_text(text: str, node: nodes.Assertion) -> str:
 
 
 def _before(suite: nodes.Suite, constants: dict[str, nodes.Constant]) -> Span:
-    """The place before the first constant; before the first check where there is none."""
+    """The position before the first constant; before the first check if there is none."""
     first = next(iter(constants.values()), suite.checks[0]).span
     return Span(first.file, first.line, first.column, first.line, first.column)
 
 
 def _whole_lines(span: Span, lines: list[str], *, with_comment: bool = False) -> Span:
-    """The lines of a stretch, with the comment right above it; the stretch alone where it shares
-    its lines."""
+    """The lines of a range, with the comment directly above it; only the range if it shares its
+    lines."""
     before, after = lines[span.line - 1][: span.column - 1], lines[span.end_line - 1]
     if before.strip() or after[span.end_column - 1 :].strip() or span.end_line >= len(lines):
         return span

@@ -1,9 +1,9 @@
-"""Proposes another form of an assertion, with the evidence: a limit that follows what is usual.
+"""Proposes another form of an assertion, with the evidence: a limit relative to what is usual.
 
 A fixed limit has to let the lowest weekday of the slowest month pass. A multiple of what is usual,
-on the same weekday or over the last weeks, can be close on every day. What is usual is a median of
-earlier days, so that one incident does not move it. A form is learned on earlier days and tried on
-later ones, beside the best that fixed limits come to on the same days.
+on the same weekday or over the last weeks, can be tight on every day. What is usual is a median of
+earlier days, so that one incident does not move it. A form is learned on earlier days and tested on
+later ones, against the best fixed limits on the same days.
 """
 
 from __future__ import annotations
@@ -46,17 +46,18 @@ from dqx_airflow.tuning.tuner import (
 from dqx_airflow.values import Status
 
 FEWEST_DAYS = 28
-"""On so many days it has to be known what would be usual, before any that are held out."""
+"""The minimum number of days with a known usual value, before any held-out days."""
 
 FEWEST_FOLDS = 2
 
 _WINDOWS = ("n 4, step 7", "n 28")
 _SHARPER = 0.8
-"""How much closer to the values a limit has to be to be better than another that costs the same."""
+"""The maximum ratio of distances between limit and values for a form to count as better at equal
+cost."""
 _DECIDED = (Status.PASSED, Status.FAILED)
 _LOWER, _UPPER, _APART = (0.5, (0.05, 0.99)), (2.0, (1.01, 10.0)), (0.5, (0.02, 2.0))
-"""A tunable to start with: its value, and its bounds. Of the lowest share of what is usual, of the
-largest multiple, and of the largest distance."""
+"""A tunable to start with: its value, and its bounds. For the lowest share of what is usual, the
+largest multiple, and the largest distance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,9 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """A form with the values that do best in it. `candidate` is None for today's form with other
-    values. `fit` is what labels on all days cost with them, `nearness` how far the limit is from
-    what is compared on fine days, in the middle, `false_alarm` what one costs."""
+    """A form with its best values. `candidate` is None for the current form with other values.
+    `fit` is the cost of labels on all days with them, `nearness` the median distance of the limit
+    from the compared value on fine days, `false_alarm` the cost of one."""
 
     candidate: _Candidate | None
     search: Search
@@ -88,8 +89,8 @@ class _Tried:
         return sum((trial.after for trial in self.trials), Counts())
 
     def is_cheaper(self, other: _Tried) -> bool:
-        """True where its folds cost less: by more than their noise, and by a false alarm at least,
-        which failures without a label do not come to."""
+        """True if its folds cost less: by more than their noise, and by at least one false alarm,
+        which unlabelled failures do not reach."""
         pairs = zip(self.trials, other.trials, strict=True)
         saved = [theirs.after.cost - own.after.cost for own, theirs in pairs]
         noise = stdev(saved) / math.sqrt(len(saved))
@@ -105,8 +106,8 @@ def tuned_forms(
 ) -> dict[int, Tuned]:
     """The assertions for which another form is proposed, by their row.
 
-    :param profiles: those that are proposed, by the row of the assertion that they scale: another
-        form has to do better than fixed limits with the profile.
+    :param profiles: the proposed ones, by the row of the assertion that they scale: another form
+        has to be better than fixed limits with the profile.
     """
     rows = range(len(past.backtest.assertions))
     tried = ((row, _tuned(past, row, rules, text, profiles.get(row), gate)) for row in rows)
@@ -149,8 +150,8 @@ def _tuned(
 
 
 def _best(tried: Sequence[_Tried]) -> _Tried:
-    """The form that costs least on held-out days; of those that cost about the same, the one whose
-    limit fits the labels best, and is nearest to the values."""
+    """The form with the lowest cost on held-out days; at about equal cost, the one whose limit fits
+    the labels best, and is nearest to the values."""
     cheapest = min(tried, key=lambda one: one.after.cost)
     as_good = [one for one in tried if not cheapest.is_cheaper(one)]
     return min(as_good, key=lambda one: (one.fit, one.nearness))
@@ -173,9 +174,9 @@ def _try(
     tried: KnownPast,
     candidate: _Candidate | None = None,
 ) -> _Tried:
-    """What a form comes to on held-out days, and its values.
+    """The result of a form on held-out days, and its values.
 
-    :param past: the assertion as it is now, alone, as in `tried`.
+    :param past: the assertion in its current form, alone, as in `tried`.
     """
     backtest, known, cost = tried.backtest, tried.known[0], past.backtest.assertions[0].cost
     (tunables,) = (
@@ -288,7 +289,7 @@ def _proposed(
 
 
 def _candidates(past: KnownPast, row: int, text: SuiteText) -> Iterator[_Candidate]:
-    """The forms that an assertion could have, each with the past judged by it."""
+    """The possible forms of an assertion, each with the past judged by it."""
     one, suite = past.backtest.assertions[row], past.backtest.suite
     node = assertion_of(suite, one.check, one.name)
     if node is None or node.tolerance is not None:
@@ -357,7 +358,7 @@ def _limits(
 
 
 def _may_follow(measured: nodes.Expression) -> bool:
-    """True where an expression measures the day itself, by metrics that other days have as well."""
+    """True if an expression measures the day itself, by metrics that other days have as well."""
     calls = [part for part in parts_of(measured) if isinstance(part, nodes.Call)]
     return (
         bool(calls)
@@ -379,7 +380,7 @@ def _factor(measured: nodes.Expression) -> str:
 def _needed_here_alone(
     suite: nodes.Suite, node: nodes.Assertion, limits: Sequence[tuple[str, nodes.Expression]]
 ) -> tuple[str, ...]:
-    """The names of constants that nothing but the limits of an assertion needs."""
+    """The names of constants that only the limits of an assertion need."""
     own = {limit.text for _, limit in limits if isinstance(limit, nodes.Name)}
     others = [
         part
@@ -398,7 +399,7 @@ def _needed_here_alone(
 
 
 def _names(suite: nodes.Suite, limits: Sequence[tuple[str, nodes.Expression]]) -> list[str]:
-    """Names for new constants, by those of the limits."""
+    """Names for new constants, derived from those of the limits."""
     taken = {one.name.text for one in suite.constants}
     names: list[str] = []
     for op, limit in limits:
@@ -414,8 +415,8 @@ def _constant(name: str, value: float, bounds: tuple[float, float]) -> str:
 
 
 def _weekly_profiles(suite: nodes.Suite, check: str, name: str) -> tuple[str, ...]:
-    """The names of profiles that do nothing but scale an assertion on days of the week: what is
-    usual on a weekday needs none."""
+    """The names of profiles that only scale an assertion on weekdays: what is usual on a weekday
+    needs none."""
     return tuple(
         one.name.value
         for one in suite.profiles

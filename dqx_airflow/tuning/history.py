@@ -1,8 +1,8 @@
-"""The history of a suite: JSON Lines beside its file, which are appended and never changed.
+"""The history of a suite: JSON Lines next to its file, append-only.
 
-Several processes may write at once. Each entry is one line that is written in one go, under a lock
-of the file. A line that a crash left unfinished is closed by the next writer, and skipped by all
-readers.
+Several processes may write concurrently. Each entry is one line that is written at once, under a
+lock of the file. The next writer closes a line that a crash left incomplete, and all readers skip
+it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Entry: TypeAlias = dict[str, Any]
 Append: TypeAlias = Callable[[Iterable[Mapping[str, Any]]], None]
 
 ENDING = ".history"
-"""What follows the name of a suite's file in that of its history."""
+"""The suffix of the history's file name."""
 
 _log = logging.getLogger("dqx.history")
 
@@ -38,8 +38,8 @@ _log = logging.getLogger("dqx.history")
 class TunableChange:
     """A change of a tunable: its values before and after, who made it, why, and how.
 
-    `action` is `set_param`, `rollback` or another one that changes values; `entry` is the number
-    of its line in the history, None where it is not written yet.
+    `action` is `set_param`, `rollback` or another one that changes values; `entry` is the number of
+    its line in the history, None if it is not written yet.
     """
 
     timestamp: datetime
@@ -64,7 +64,7 @@ class History:
         return cls(os.fspath(suite) + ENDING)
 
     def log(self, entry: Mapping[str, Any]) -> None:
-        """Appends an entry, with the time where it has none. It outlives this process.
+        """Appends an entry, with the current time if it has none. It survives this process.
 
         :raises RequestError: it cannot be written as JSON, or not to that file.
         """
@@ -72,7 +72,7 @@ class History:
             append([entry])
 
     def flush(self) -> None:
-        """Returns when all that was logged is on disk: it outlives a loss of power."""
+        """Returns when all logged entries are on disk: they survive a power failure."""
         try:
             file = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -84,14 +84,14 @@ class History:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, in the order in which they were written; damaged lines are left out."""
+        """All entries, in the order in which they were written, without damaged lines."""
         entries, damaged = self.read()
         for item in damaged:
             _log.warning("%s:%d: %s", item.span.file, item.span.line, item.message)
         return tuple(entry for _, entry in entries)
 
     def read(self) -> tuple[tuple[tuple[int, Entry], ...], tuple[Diagnostic, ...]]:
-        """All entries with the numbers of their lines, and what is damaged.
+        """All entries with the numbers of their lines, and the damaged lines.
 
         :raises RequestError: the file cannot be read.
         """
@@ -122,7 +122,7 @@ class History:
 
     @contextmanager
     def locked(self) -> Iterator[Append]:
-        """Gives a function that appends entries, while no other process can.
+        """Returns a function that appends entries, while no other process can.
 
         :raises RequestError: the file cannot be written.
         """
@@ -144,7 +144,7 @@ def _append(file: int, entries: Iterable[Mapping[str, Any]], path: Path) -> None
     lines = "".join(f"{_line(entry)}\n" for entry in entries).encode()
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
-        lines = b"\n" + lines  # closes a line that a crash left unfinished
+        lines = b"\n" + lines  # closes a line that a crash left incomplete
     try:
         written = os.write(file, lines)
         if written < len(lines):
@@ -164,7 +164,7 @@ def _line(entry: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON holds for a value that it does not know: numbers of numpy, fractions, dates."""
+    """The JSON form of unsupported values: numbers of numpy, fractions, dates."""
     if isinstance(value, Fraction):
         return nearest_float(value)
     if isinstance(value, datetime):
@@ -177,17 +177,17 @@ def _plain(value: Any) -> Any:
 
 
 def new_id() -> str:
-    """An identifier of a proposal or a decision, short enough to be typed."""
+    """An identifier of a proposal or a decision, short enough to type."""
     return uuid.uuid4().hex[:12]
 
 
 def timestamp_text(timestamp: datetime) -> str:
-    """A moment as entries have it: `2024-12-01T10:00:00Z`."""
+    """A timestamp in the format of entries: `2024-12-01T10:00:00Z`."""
     return f"{timestamp.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def timestamp_of(text: object) -> datetime | None:
-    """The moment of an entry; None where it tells none."""
+    """The timestamp of an entry; None if it has none."""
     try:
         timestamp = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:
@@ -204,7 +204,7 @@ def _parsed(line: bytes) -> Entry | None:
 
 
 def _change(number: int, entry: Entry) -> TunableChange | None:
-    """The change that an entry tells; None for one of another kind, such as a proposal."""
+    """The change in an entry; None for another kind, such as a proposal."""
     param, action = entry.get("param"), str(entry.get("action"))
     if not isinstance(param, str) or action not in CHANGING or "new" not in entry:
         return None
@@ -221,4 +221,4 @@ def _change(number: int, entry: Entry) -> TunableChange | None:
 
 
 CHANGING = frozenset({"set_param", "rollback", "promote"})
-"""The actions whose entries tell a new value of a tunable."""
+"""The actions whose entries have a new value of a tunable."""

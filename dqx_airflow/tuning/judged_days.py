@@ -32,8 +32,8 @@ class TunedAssertion:
 class JudgedDays:
     """The verdicts of all days for some values of the tunables.
 
-    `statuses` has a row for each assertion of the backtest, and in it one status for each day; None
-    where it is not known.
+    `statuses` has a row for each assertion of the backtest, with one status for each day; None if
+    it is unknown.
     """
 
     values: Mapping[str, float]

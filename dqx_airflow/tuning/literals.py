@@ -1,4 +1,4 @@
-"""Values of tunables as people type them: `3%`, `1_200`, `2 hours`."""
+"""Values of tunables as users type them: `3%`, `1_200`, `2 hours`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dqx_airflow.values import SourceFile
 def typed_values(typed: Iterable[str]) -> dict[str, float]:
     """The values of arguments such as `MAX_NULLS=3%`.
 
-    :raises RequestError: one is no such argument.
+    :raises RequestError: one is not such an argument.
     """
     values = {}
     for text in typed:

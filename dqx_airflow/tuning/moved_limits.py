@@ -1,4 +1,4 @@
-"""Whether assertions differ in nothing but the numbers that they compare with."""
+"""Whether assertions differ only in the numbers that they compare with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = frozenset({"<", "<=", ">", ">=", "==", "!=", "between"})
 
 
 def only_limits_differ(one: PlannedAssertion, other: PlannedAssertion) -> bool:
-    """True where the same is measured and compared, with other numbers."""
+    """True if the same is measured and compared, with other numbers."""
     return (
         has_limits(one)
         and has_limits(other)
@@ -31,7 +31,7 @@ def only_limits_differ(one: PlannedAssertion, other: PlannedAssertion) -> bool:
 
 
 def has_limits(planned: PlannedAssertion) -> bool:
-    """True where one number is compared with numbers: with fixed ones, or such of the data."""
+    """True if one number is compared with numbers: with fixed ones, or ones from the data."""
     condition = planned.condition
     return (
         condition.kind in _KINDS
@@ -67,7 +67,7 @@ def _has_constant(term: Term) -> bool:
 
 
 def number_of(term: Term) -> MetricValue:
-    """The value of a term without metrics; None where it has none, or has metrics."""
+    """The value of a term without metrics; None if it has none, or contains metrics."""
     match term:
         case ConstantTerm(value=value):
             return plain(value)

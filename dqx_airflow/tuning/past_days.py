@@ -1,4 +1,4 @@
-"""What is known of past days: metric values, verdicts, labels."""
+"""The facts about past days: metric values, verdicts, labels."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dqx_airflow.values import MetricValue, Status
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """What a gate said of an assertion on a day. `expression` is what it measured, and `value` what
-    it found, before profiles."""
+    """A gate's verdict on an assertion on a day. `expression` is what it measured, and `value` the
+    result, before profiles."""
 
     status: Status
     expression: str
@@ -22,8 +22,8 @@ class StoredVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PastDay:
-    """What is known of one day. `now` is when the gate ran. Verdicts and labels go by check and
-    name; a label is True where there was a real issue."""
+    """The facts about one day. `now` is when the gate ran. Verdicts and labels are by check and
+    name; a label is True if there was a real issue."""
 
     date: date
     measured: Measurements

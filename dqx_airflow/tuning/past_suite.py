@@ -1,4 +1,4 @@
-"""A suite as past days are judged with it: some of its assertions, its datasets, its questions."""
+"""A suite for judging past days: some of its assertions, its datasets, its requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def asks_for_now(term: Term) -> bool:
 
 
 def with_assertions(suite: nodes.Suite, wanted: Collection[int]) -> nodes.Suite:
-    """The suite with the assertions of these ids alone."""
+    """The suite with only the assertions of these ids."""
     checks = (
         replace(check, body=tuple(one for one in check.assertions if id(one) in wanted))
         for check in suite.checks
@@ -45,7 +45,7 @@ def alone(suite: nodes.Suite, row: int) -> nodes.Suite:
 
 
 def is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
-    """True where no constant is in what is measured, and no filter is around it."""
+    """True if what is measured contains no constant, and has no filter around it."""
     claim = node.claim
     if not isinstance(claim, nodes.Measure) or node.where is not None:
         return False
@@ -63,7 +63,7 @@ def refs_of(suite: nodes.Suite, days: Sequence[PastDay]) -> tuple[DatasetRef, ..
 
 
 def _undated(key: str) -> Iterator[str]:
-    """The dataset of a key, where it was read without dates."""
+    """The dataset of a key, if it was read without dates."""
     dataset, metric, _, lag = json.loads(key)
     if lag is None and metric in METRICS and METRICS[metric].scan.has_dates:
         yield dataset

@@ -1,4 +1,4 @@
-"""Changes of a suite that wait for a person: what is proposed, by whom, and on what evidence."""
+"""Proposed changes of a suite that await review: what, by whom, and on what evidence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ProposedForm:
 
     `before` is the claim when the change was proposed. `constants` are the tunables that the new
     one needs, `replaces` the names of the constants that only the old one needed, `drops` those of
-    profiles that are of no use any more.
+    profiles that become unnecessary.
     """
 
     check: str
@@ -43,7 +43,7 @@ class ProposedForm:
 
     @property
     def text(self) -> str:
-        """What is taken out of the suite, and what is put in."""
+        """What is removed from the suite, and what is added."""
         gone = (*self.replaces, *(f'profile "{name}"' for name in self.drops))
         lines = [f"- {self.before}", *(f"- {one}" for one in gone)]
         return "\n".join([*lines, *(f"+ {one}" for one in (*self.constants, self.claim))])
@@ -51,10 +51,10 @@ class ProposedForm:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change of a suite, which is known by its name.
+    """A change of a suite, which is identified by its name.
 
     `profile` is the text of a profile to be added, in DQL; `form` another claim for an assertion.
-    `evidence` is what the agent found, as JSON has it; `gate` the one whose results it went by.
+    `evidence` is what the agent found, as JSON; `gate` the one whose results it used.
     """
 
     suite: str
@@ -78,9 +78,9 @@ class Proposal:
 
 
 def proposal_from_json(text: str) -> Proposal:
-    """The proposal of its JSON form.
+    """The proposal from its JSON form.
 
-    :raises RequestError: it is none.
+    :raises RequestError: it is not valid.
     """
     try:
         fields = json.loads(text)
@@ -126,7 +126,7 @@ def _form(fields: Mapping[str, Any]) -> ProposedForm:
 
 
 def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
-    """The proposal that an entry of a history makes; None for another entry.
+    """The proposal in an entry of a history; None for another entry.
 
     :param suite: the name of the suite.
     """

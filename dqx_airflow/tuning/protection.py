@@ -1,8 +1,8 @@
-"""What an algorithm may change of a suite: the one judgement that every writer asks for.
+"""The changes that an algorithm may make to a suite: one judgement, for every writer.
 
-Whoever is not `human` is an algorithm. It moves tunables within their bounds, and nothing else.
-What is required (`@required`, or P0 and not `@experimental`) it can only make stricter. Stricter
-means that it can be shown, whatever the data is: the same metric against a tighter limit.
+Every agent but `human` is an algorithm. It moves tunables within their bounds, and nothing else.
+Required assertions (`@required`, or P0 and not `@experimental`) it can only make stricter. Stricter
+means provably stricter for any data: the same metric against a tighter limit.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from dqx_airflow.tuning.tunables import tunables_of, with_values
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Span
 
 HUMAN = "human"
-"""The agent of a change that a person made."""
+"""The agent of a change by a person."""
 
 DEFAULT_AGENT = "python"
-"""Who sets a tunable in Python without giving a name: an algorithm, since people edit files."""
+"""The agent that sets a tunable in Python by default: an algorithm, since people edit files."""
 
 _SOME_DAY = date(2000, 1, 1)
 
@@ -43,9 +43,9 @@ _SOME_DAY = date(2000, 1, 1)
 class Judgement:
     """Whether a change may be made.
 
-    `refusals` are why not. Without any, it waits for a person where `needs_review`; where
-    `is_low_risk`, every assertion that it touches is marked `@auto_approve`. `touched` are the
-    names of those assertions, or what they claim.
+    `refusals` are the reasons against it. Without any, it awaits review if `needs_review`; if
+    `is_low_risk`, every assertion that it affects is marked `@auto_approve`. `touched` are the
+    names of those assertions, or their claims.
     """
 
     refusals: tuple[Diagnostic, ...]
@@ -61,13 +61,13 @@ def is_algorithm(agent: str) -> bool:
 def judge_change(
     before: nodes.Suite, after: nodes.Suite, agent: str, *, form: ProposedForm | None = None
 ) -> Judgement:
-    """What is to become of a change of a suite without errors.
+    """The judgement on a change of a suite without errors.
 
-    What an algorithm adds besides, profiles, is not for it to make: a person has to look at it. So
-    has one at another form of an assertion, which is refused where it is required.
+    Profiles added by an algorithm need a review. So does another form of an assertion, which is
+    refused if the assertion is required.
 
-    :param agent: who makes it; whoever is not `human` is an algorithm.
-    :param form: the other form of an assertion that the later suite has.
+    :param agent: who makes it; every agent but `human` is an algorithm.
+    :param form: the other form of an assertion in the later suite.
     """
     pairs = _in_pairs(before, after)
     touched = [pair for pair in pairs if pair.is_changed]
@@ -93,13 +93,13 @@ def judge_change(
 
 
 def weakened(before: nodes.Suite, after: nodes.Suite, agent: str) -> tuple[Diagnostic, ...]:
-    """The required assertions that an algorithm would make weaker."""
+    """The required assertions that an algorithm would weaken."""
     pairs = [pair for pair in _in_pairs(before, after) if pair.is_changed]
     return tuple(_weakened(pairs, agent)) if is_algorithm(agent) else ()
 
 
 def changed_since(suite: nodes.Suite, expected: Mapping[str, float]) -> tuple[Diagnostic, ...]:
-    """The tunables that have other values by now than a change goes by."""
+    """The tunables whose values have changed since a change was proposed."""
     now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
     constants = {constant.name.text: constant for constant in suite.constants}
     return tuple(
@@ -115,7 +115,7 @@ def changed_since(suite: nodes.Suite, expected: Mapping[str, float]) -> tuple[Di
 
 
 def judge_values(suite: nodes.Suite, values: Mapping[str, float], agent: str) -> Judgement:
-    """What is to become of other values of tunables, see `judge_change`."""
+    """The judgement on other values of tunables, see `judge_change`."""
     tunables = tunables_of(suite)
     refusals = [_not_tunable(suite, name) for name in values if name not in tunables]
     if refusals:
@@ -132,8 +132,8 @@ _Planned: TypeAlias = tuple[nodes.Assertion, PlannedAssertion, tuple[Adjustment,
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """An assertion before and after a change, with what each profile makes of it. `new` is None
-    where it is gone. What is added has no pair: it weakens nothing."""
+    """An assertion before and after a change, with the effect of each profile on it. `new` is None
+    if it is removed. An added assertion has no pair: it weakens nothing."""
 
     check: str
     node: nodes.Assertion
@@ -166,7 +166,7 @@ def _in_pairs(before: nodes.Suite, after: nodes.Suite) -> tuple[_Pair, ...]:
 
 
 def _planned(suite: nodes.Suite) -> Iterator[tuple[_Key, _Planned]]:
-    """Each assertion, with the key by which it is known in another version of the suite."""
+    """Each assertion, with the key by which it is identified in another version of the suite."""
     quiet = replace(suite, profiles=())
     refs = [DatasetRef(name, table=name, date_column="?") for name in datasets_of(suite.checks)]
     plan = resolve(quiet, SourceFile("", ""), refs, _SOME_DAY, allow_empty=True)
@@ -210,7 +210,7 @@ def _weakened(pairs: Iterable[_Pair], agent: str) -> Iterator[Diagnostic]:
 
 
 def _weakness(pair: _Pair) -> str | None:
-    """Why the later assertion may pass where the earlier one failed; None where it cannot."""
+    """Why the later assertion may pass where the earlier one failed; None if it cannot."""
     old, new, node = pair.old, pair.new, pair.new_node
     if new is None or node is None:
         return "it would be removed"
@@ -238,14 +238,14 @@ def _weakness(pair: _Pair) -> str | None:
 
 
 def _orders(kind: str, limits: int) -> tuple[str, ...]:
-    """For each limit, in which direction it becomes stricter: below, above, or in none."""
+    """For each limit, in which direction it becomes stricter: below, above, or none."""
     if kind == "between":
         return ">", "<"
     return (kind[0] if kind in ("<", "<=", ">", ">=") else "=",) * limits
 
 
 def _number(term: Term) -> MetricValue:
-    """The value of a term without metrics; None where it has none."""
+    """The value of a term without metrics; None if it has none."""
     match term:
         case ConstantTerm(value=value):
             return plain(value)
@@ -279,13 +279,13 @@ def _out_of_bounds(suite: nodes.Suite) -> Iterator[Diagnostic]:
 
 
 def _but_for_tunables(suite: nodes.Suite) -> nodes.Suite:
-    """The suite with nothing for the values that algorithms may choose."""
+    """The suite without the values that algorithms may choose."""
     values = {tunable.name: tunable.min_bound for tunable in tunables_of(suite)}
     return with_values(suite, values)
 
 
 def _beyond_tunables(before: nodes.Suite, after: nodes.Suite, agent: str) -> Iterator[Diagnostic]:
-    """The first part of the suite that an algorithm would change and may not."""
+    """The first part of the suite that an algorithm would change without being allowed to."""
     old, new = _but_for_tunables(before), _but_for_tunables(after)
     if old == new:
         return
@@ -301,7 +301,7 @@ def _beyond_tunables(before: nodes.Suite, after: nodes.Suite, agent: str) -> Ite
 
 
 def _beyond_form(pairs: Iterable[_Pair], form: ProposedForm, agent: str) -> Iterator[Diagnostic]:
-    """The first assertion that another form of one would change besides."""
+    """The first other assertion that a new form of one would change."""
     for pair in pairs:
         node, new = pair.node, pair.new_node
         if pair.check == form.check and node.name and node.name.value == form.assertion:
@@ -316,8 +316,8 @@ def _beyond_form(pairs: Iterable[_Pair], form: ProposedForm, agent: str) -> Iter
 def _without_form(
     before: nodes.Suite, after: nodes.Suite, form: ProposedForm
 ) -> tuple[nodes.Suite, nodes.Suite]:
-    """Two versions of a suite, without what another form of an assertion may change: its claim, the
-    constants of that, and profiles. That these reach nothing else is for `_beyond_form` to say."""
+    """Two versions of a suite, without what another form of an assertion may change: its claim, its
+    constants, and profiles. `_beyond_form` checks that these affect nothing else."""
     old = {constant.name.text: constant for constant in before.constants}
     kept = {constant.name.text for constant in after.constants}
     claims = {
@@ -368,7 +368,7 @@ def _beyond(agent: str, place: Span) -> Diagnostic:
 
 
 def _not_tunable(suite: nodes.Suite, name: str) -> Diagnostic:
-    """Why a value cannot be set: there is no such constant, or it is not one to tune."""
+    """Why a value cannot be set: there is no such constant, or it is not tunable."""
     known = next((one for one in suite.constants if one.name.text == name), None)
     if known is None:
         hint = did_you_mean(name, [one.name for one in tunables_of(suite)])

@@ -1,4 +1,4 @@
-"""Writes what a person approved into the file of a suite: proposals, and promotions."""
+"""Writes approved changes into the file of a suite: proposals, and promotions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def require_allowed(file: SuiteFile, proposal: Proposal) -> None:
-    """Returns where a proposal can be made, or applied, as the file is now.
+    """Returns if a proposal can be made, or applied, to the current file.
 
-    :raises ChangeRefusedError: it goes by values that have changed, or is not the agent's to make.
+    :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
     :raises SourceError: the file, or the file with the proposal, has errors.
     """
     _require_allowed(file.read(), file, proposal)
@@ -44,16 +44,16 @@ def require_allowed(file: SuiteFile, proposal: Proposal) -> None:
 def apply_proposal(
     file: SuiteFile, proposal: Proposal, author: str, reason: str | None = None
 ) -> None:
-    """Writes an approved proposal into the file, and approval and changes into its history.
+    """Writes an approved proposal into the file, and the approval and changes into its history.
 
-    It may be called again where nobody knows whether it was finished.
+    It may be repeated if it is unknown whether it was finished.
 
     :param author: who approved it.
-    :raises ChangeRefusedError: it goes by values that have changed, or is not the agent's to make.
+    :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
     :raises SourceError: the file, or the file with the proposal, has errors.
     :raises RequestError: the file or its history cannot be written.
     """
-    file.read()  # no history is begun of a suite that is none
+    file.read()  # a file that is not a suite gets no history
     with file.history.locked() as append:
         checked = file.read()
         _require_allowed(checked, file, proposal)
@@ -86,7 +86,7 @@ def apply_proposal(
 
 
 def reject_in_history(file: SuiteFile, proposal: Proposal, author: str, reason: str) -> None:
-    """Takes a proposal out of the queue that the history keeps.
+    """Removes a proposal from the queue in the history.
 
     :raises RequestError: the history cannot be written.
     """
@@ -97,7 +97,8 @@ def reject_in_history(file: SuiteFile, proposal: Proposal, author: str, reason: 
 def promote(
     file: SuiteFile, assertion: str, author: str, *, check: str | None = None
 ) -> tuple[str, str]:
-    """Drops `@experimental` from an assertion: from now on it can block. Its check and name.
+    """Drops `@experimental` from an assertion: from now on it can block. Returns its check and
+    name.
 
     :raises RequestError: there is no such assertion, or it is not experimental, or another file or
         a macro has it.
@@ -126,7 +127,7 @@ def promote(
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """Values that were taken over, and the names of other assertions that they change."""
+    """The values taken over from a shadow, and the names of other assertions that they change."""
 
     values: tuple[ProposedValue, ...]
     also: tuple[str, ...]
@@ -194,14 +195,14 @@ def _require_allowed(checked: Checked, file: SuiteFile, proposal: Proposal) -> N
 
 
 def _has_profile(checked: Checked, proposal: Proposal) -> bool:
-    """True where the text of the suite has the proposed profile already."""
+    """True if the text of the suite already has the proposed profile."""
     text = checked.sources[checked.suite.span.file] if checked.suite else ""
     wanted = " ".join((proposal.profile or "").split())
     return bool(wanted) and wanted in " ".join(text.split())
 
 
 def _has_form(checked: Checked, proposal: Proposal) -> bool:
-    """True where the assertion has the proposed form already."""
+    """True if the assertion already has the proposed form."""
     form, suite = proposal.form, _suite(checked)
     node = assertion_of(suite, form.check, form.assertion) if form else None
     if form is None or node is None:
@@ -218,9 +219,9 @@ def _suite(checked: Checked) -> nodes.Suite:
 def _experimental(
     checked: Checked, assertion: str, check: str | None
 ) -> tuple[str, nodes.Assertion]:
-    """The check and the node of an experimental assertion of the suite's own text.
+    """The check and the node of an experimental assertion in the suite's own text.
 
-    :raises RequestError: there is none of that name.
+    :raises RequestError: there is none with that name.
     """
     suite = checked.suite
     assert suite is not None
@@ -257,7 +258,7 @@ def _experimental(
 
 
 def _without_empty_lines(text: str, edits: list[tuple[Span, str]]) -> str:
-    """The text without some stretches, and without the lines in which nothing is left of them."""
+    """The text without some ranges, and without the lines that become empty."""
     touched = {span.line for span, _ in edits}
     changed = replaced(text, edits)
     starts = [0, *(match.end() for match in _LINE_END.finditer(changed)), len(changed)]

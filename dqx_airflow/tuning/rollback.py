@@ -1,4 +1,4 @@
-"""The values that the tunables of a suite had, as its history tells."""
+"""The past values of the tunables of a suite, from its history."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.history import History, TunableChange, timestamp_of
 
 Cut: TypeAlias = datetime | int
-"""A time, or the number of an entry: what came later is to be undone."""
+"""A time, or the number of an entry: later changes are undone."""
 
 
 def cut_of(text: str, history: History) -> Cut:
-    """What `--to` means: the end of a day in UTC, a time, or the entry with a number or an id.
+    """The meaning of `--to`: the end of a day in UTC, a time, or the entry with a number or an id.
 
     :raises RequestError: it is none of these.
     """
@@ -38,7 +38,7 @@ def cut_of(text: str, history: History) -> Cut:
 
 
 def values_at(changes: Iterable[TunableChange], cut: Cut) -> dict[str, float]:
-    """The values of all tunables that were ever changed, right after an entry or at a time."""
+    """The values of all tunables that were ever changed, directly after an entry or at a time."""
     kept: dict[str, float] = {}
     undone: dict[str, float] = {}
     in_order = list(changes)

@@ -1,9 +1,8 @@
-"""Searches the values of tunables that cost least on some days: the same for equal input.
+"""Searches the values of tunables with the lowest cost on some days; deterministic.
 
-Tunables that reach the same assertion are searched together. A value must also do well a little
-further on: the worst fine day of some past days is rarely the worst that there will be. How far is
-learned from how far the worst fine days lie apart. Of values that cost the same, the stricter one
-is taken.
+Tunables that affect the same assertion are searched together. A limit keeps a distance from the
+worst known fine day, since there will be worse ones: the distance is learned from the tail of the
+fine days. Among values with equal cost, the strictest one is taken.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ _DECIDED = (Status.PASSED, Status.FAILED)
 _WORST_SHARE = 10
 """The tail is learned from the worst tenth of the days."""
 _DAYS_OF_A_MISS = 20_000
-"""A limit is to let pass what is so rare that its false alarms cost, in so many days, what a missed
-issue costs: where that is ten times a false alarm, what comes once in 2,000 days."""
+"""The limit passes what is so rare that its false alarms cost as much, in this many days, as one
+missed issue: at ten times the cost of a false alarm, an event of once in 2,000 days."""
 _RETURN_DAYS = (50, 10_000_000)
-"""How rare that is at least and at most, whatever the costs."""
+"""The minimum and maximum return period of that event, in days."""
 _USUAL_COSTS = 10
-"""How many false alarms a missed issue costs where a limit goes halfway to a known one."""
+"""The cost of a missed issue, in false alarms, at which a limit goes halfway to a known issue."""
 _FEWEST_WORST, _FEWEST_FINE = 3, 12
 _NO_COST = 1e-9
 _STEPS_OF_MARGIN = {number: math.exp(-abs(number)) for number in range(-3, 4)}
@@ -44,13 +43,13 @@ _STEPS_OF_MARGIN = {number: math.exp(-abs(number)) for number in range(-3, 4)}
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """How far fine days reach, in values of a tunable that grow as it gets looser.
+    """The distribution of fine days, in values of a tunable that grow as it gets looser.
 
     :param usual: the median of all days.
-    :param scale: by how much days beyond the worst tenth are worse, on average, if the distances
-        fall off exponentially: from their median, so that a few incidents do not stretch it.
-    :param furthest: what one day in `return_days` is beyond.
-    :param days: those that are not.
+    :param scale: the mean excess beyond the worst tenth of the days, for an exponential tail: from
+        its median, so that a few incidents do not stretch it.
+    :param furthest: the value that one day in `return_days` exceeds.
+    :param days: the days that do not.
     """
 
     usual: float
@@ -60,12 +59,12 @@ class _Tail:
     days: tuple[int, ...]
 
     def reach(self, worst: float) -> float:
-        """How far further fine days may be from the usual one than the worst one that is known."""
+        """How far beyond the worst known fine day others may be."""
         return max(self.furthest, worst + (worst - self.furthest) / 2)
 
 
 class Search:
-    """The values of some tunables, and what the assertions that they reach come to with them.
+    """The values of some tunables, and their effect on the assertions that they affect.
 
     :param max_move: how far a value may move, as a share of the range between its bounds.
     :param is_allowed: which values may be proposed at all.
@@ -104,7 +103,8 @@ class Search:
         self._signs = tuple(self._sign(place) for place in range(len(self.tunables)))
 
     def best(self, days: Sequence[int]) -> tuple[float, ...]:
-        """The values that cost least on these days, away from both fine days and issues."""
+        """The values with the lowest cost on these days, at a distance from both fine days and
+        issues."""
         among = bits_of(days)
         tails = [self._tail(place, days) for place in range(len(self.tunables))]
         as_usual = bits_of(index for tail in tails if tail for index in tail.days)
@@ -142,9 +142,9 @@ class Search:
         return sum(counted, Counts())
 
     def fine_days(self, place: int, days: Sequence[int]) -> dict[str, float] | None:
-        """Where fine days are, in values of a tunable: the usual one, and what one in `return_days`
-        reaches; and at most how much of the way to a known issue a limit goes. None where too few
-        days tell."""
+        """The fine days in values of a tunable: the usual one, the one that occurs once in
+        `return_days`, and the maximum share of the way to a known issue that a limit goes. None if
+        too few days are known."""
         tail, sign = self._tail(place, days), self._signs[place]
         if tail is None:
             return None
@@ -156,12 +156,12 @@ class Search:
         }
 
     def statuses(self, values: tuple[float, ...]) -> tuple[tuple[Status | None, ...], ...]:
-        """The verdicts of all days: a row for each assertion that is reached."""
+        """The verdicts of all days: a row for each affected assertion."""
         judged = self._backtest.judge(self.named(values)).statuses
         return tuple(judged[row] for row in self.rows)
 
     def named(self, values: tuple[float, ...]) -> dict[str, float]:
-        """What differs from today, by name."""
+        """The values that differ from the current ones, by name."""
         return {
             one.name: value
             for one, value in zip(self.tunables, values, strict=True)
@@ -169,7 +169,7 @@ class Search:
         }
 
     def _failing_days(self, values: tuple[float, ...]) -> tuple[int, ...] | None:
-        """The days on which each assertion fails, as bits; None where values may not be."""
+        """The days on which each assertion fails, as bits; None if the values are not allowed."""
         if values not in self._failing:
             named = self.named(values)
             is_allowed = not named or self._is_allowed(named)
@@ -191,7 +191,8 @@ class Search:
     def price(
         self, values: tuple[float, ...], among: int, priced: Sequence[PricedDays] = ()
     ) -> float:
-        """What values cost on some days, the bits of a number; infinity where they may not be."""
+        """The cost of values on some days, given as the bits of a number; infinite if they are not
+        allowed."""
         failing = self._failing_days(values)
         if failing is None:
             return math.inf
@@ -246,8 +247,8 @@ class Search:
         tail: _Tail | None,
         price: Callable[[tuple[float, ...]], float],
     ) -> tuple[float, ...]:
-        """The values with one of them moved to where it costs the same, but is away from the worst
-        fine day: as far as fine days may reach, and at most a share of the way to an issue."""
+        """The values with one of them moved, at equal cost, away from the worst fine day: as far as
+        fine days may reach, and at most a share of the way to an issue."""
         options, sign = self.candidates[place], self._signs[place]
         if tail is None or not sign:
             return values
@@ -278,8 +279,8 @@ class Search:
         return min(options[max(0, at - 1) : at + 1], key=lambda one: abs(one - value))
 
     def _tail(self, place: int, days: Sequence[int]) -> _Tail | None:
-        """How far the values of days reach to the loose side, without those of known issues; None
-        where too few days tell."""
+        """The loose tail of the values of days, without known issues; None if too few days are
+        known."""
         among, sign = frozenset(days), self._signs[place]
         needed = sorted(
             (-sign * value, index) for value, index in self._needed_values(place) if index in among
@@ -303,8 +304,8 @@ class Search:
         )
 
     def _needed_values(self, place: int) -> tuple[tuple[float, int], ...]:
-        """The strictest values of a tunable with which assertions pass, and the days; those of
-        known issues, and those on which none does, are left out."""
+        """The strictest values of a tunable with which assertions pass, and their days; without
+        known issues, and days on which no value passes."""
         if place not in self._needed:
             left = [
                 bits_of(
@@ -326,12 +327,13 @@ class Search:
         return self._needed[place]
 
     def _share_of_way(self, place: int) -> float:
-        """How much of the way from the worst fine day to a known issue a limit goes at most."""
+        """The maximum share of the way from the worst fine day to a known issue that a limit
+        goes."""
         return _USUAL_COSTS / (_USUAL_COSTS + self._price_of_a_miss(place))
 
     def _price_of_a_miss(self, place: int) -> float:
-        """How many false alarms a missed issue costs: the most of the assertions that a tunable
-        reaches."""
+        """The cost of a missed issue in false alarms: the maximum of the assertions that a tunable
+        affects."""
         costs = [
             self._backtest.assertions[row].cost
             for row in self.rows
@@ -346,8 +348,8 @@ class Search:
         )
 
     def _sign(self, place: int) -> int:
-        """1 where larger values are stricter, -1 where smaller ones are, 0 where it makes no
-        difference on any of the days."""
+        """1 if larger values are stricter, -1 if smaller ones are, 0 if it makes no difference on
+        any of the days."""
         low, high = (
             sum(
                 bits.bit_count()
@@ -369,7 +371,7 @@ class Search:
 
 
 def groups_of(backtest: Backtest) -> tuple[tuple[TunableNumber, ...], ...]:
-    """The tunables, those together that reach the same assertion, in the order of the suite."""
+    """The tunables in groups that affect the same assertion, in the order of the suite."""
     groups: list[set[str]] = []
     for tunable in backtest.tunables:
         together = {tunable.name}
@@ -385,8 +387,8 @@ def groups_of(backtest: Backtest) -> tuple[tuple[TunableNumber, ...], ...]:
 
 
 def _between(one: float, other: float, share: float) -> float:
-    """The value at a share of the way from one to the other: of positive ones by their logarithms,
-    so that a far issue does not pull a limit towards itself."""
+    """The value at a share of the way from one to the other; by logarithms if both are positive, so
+    that a distant issue does not pull a limit towards itself."""
     if one > 0 and other > 0:
         return one * math.exp(math.log(other / one) * share)
     return one + (other - one) * share

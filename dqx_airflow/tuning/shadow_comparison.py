@@ -13,7 +13,7 @@ _Key: TypeAlias = tuple[str, str]
 
 
 class ShadowedDay(Protocol):
-    """A day with the verdicts of both, by check and name, and what people said of it."""
+    """A day with the verdicts of both, by check and name, and its labels."""
 
     @property
     def date(self) -> date: ...
@@ -27,7 +27,7 @@ class ShadowedDay(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Alarms:
-    """The alarms of one suite: how many, how many of them false, and how many issues it missed, by
+    """The alarms of one suite: their number, the false ones, and the missed issues, according to
     labels. `days` are those on which it passed or failed."""
 
     days: int
@@ -38,8 +38,8 @@ class Alarms:
 
 @dataclass(frozen=True, slots=True)
 class ShadowedAssertion:
-    """An assertion in the gate and in its shadow; an alarm of one alone is on the other's side no
-    alarm, whether that passed, was skipped, or lacks the assertion."""
+    """An assertion in the gate and in its shadow; if only one alarms, the other one does not,
+    whether it passed, was skipped, or lacks the assertion."""
 
     check: str
     name: str
@@ -50,7 +50,7 @@ class ShadowedAssertion:
 
 
 def compare_alarms(days: Sequence[ShadowedDay]) -> tuple[ShadowedAssertion, ...]:
-    """A comparison of each assertion of the gate or the shadow, in the order of the gate."""
+    """A comparison for each assertion of the gate or the shadow, in the order of the gate."""
     keys = dict.fromkeys(
         key for side in ("own", "other") for day in days for key in getattr(day, side)
     )

@@ -1,7 +1,8 @@
-"""A draft suite from what datasets hold: each assertion with its evidence, none of which blocks.
+"""A draft suite from the contents of datasets: each assertion with its evidence, none of which
+blocks.
 
-What was there is not what is promised: every assertion is `@experimental`, and what may be tuned is
-bounded by what was seen.
+An observation is not a promise: every assertion is `@experimental`, and tunables are bounded by
+what was observed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import SourceFile
 
 _OLDEST = timedelta(days=7)
-"""Older data tells nothing of how fresh it is to be."""
+"""Older data does not show how fresh it should be."""
 
 _FEWEST_DAYS = 14
 _FEWEST_OF_A_WEEKDAY = 2
@@ -32,7 +33,7 @@ _FURTHEST = 20
 
 @dataclass(frozen=True, slots=True)
 class SeenDays:
-    """What the days of a dataset hold, by its date column: rows, and NULL values by column."""
+    """The days of a dataset, by its date column: rows, and NULL values by column."""
 
     column: str
     rows: Mapping[date, int]
@@ -85,7 +86,7 @@ class _SuiteParts:
 
 
 def suggested_suite(name: str, seen: Sequence[Seen], now: datetime) -> str:
-    """The text of the draft, formatted. All that was seen passes it, if no other rows come.
+    """The text of the draft, formatted. The observed data satisfies it.
 
     :param now: when the datasets were read.
     """
@@ -122,7 +123,7 @@ def _comments(seen: Sequence[Seen], now: datetime) -> Iterator[str]:
 
 
 class _Suggestions:
-    """What is suggested for one dataset."""
+    """The suggestions for one dataset."""
 
     def __init__(self, seen: Seen, draft: _SuiteParts, *, is_alone: bool, now: datetime) -> None:
         self._seen, self._draft, self._now = seen, draft, now
@@ -205,7 +206,7 @@ class _Suggestions:
             )
 
     def _has_values_every_day(self, column: ObservedColumn) -> bool:
-        """Whether an extreme has a value on each day: it has none where all is NULL."""
+        """Whether an extreme has a value on each day: it has none if all values are NULL."""
         return self._seen.days is None or max(self._seen.days.shares(column.name), default=1) < 1
 
     def _range(self, column: ObservedColumn, shown: str) -> Iterator[str]:
@@ -285,7 +286,7 @@ class _Suggestions:
 
 
 def _weekday_factors(rows: Mapping[date, int]) -> dict[int, Fraction]:
-    """By what the rows of a weekday are to be scaled to be as usual, where they are not."""
+    """The factors by which the rows of a weekday differ from the usual number, if they do."""
     if len(rows) < _FEWEST_DAYS:
         return {}
     by_weekday: dict[int, list[int]] = {}
@@ -299,7 +300,7 @@ def _weekday_factors(rows: Mapping[date, int]) -> dict[int, Fraction]:
             continue
         factor = Fraction(f"{usual / here:.2g}")
         is_other = max(factor, 1 / factor) > 1 + _SAME if factor else False
-        # Only where all of these days are on the same side: else it is no pattern.
+        # Only if all of these days deviate in the same direction: otherwise it is no pattern.
         is_apart = max(counts) < usual or min(counts) > usual
         if is_other and is_apart and 1 / Fraction(_FURTHEST) <= factor <= _FURTHEST:
             factors[weekday] = factor
@@ -307,13 +308,13 @@ def _weekday_factors(rows: Mapping[date, int]) -> dict[int, Fraction]:
 
 
 def _percent(share: Fraction, *, up: bool = False) -> str:
-    """A share in percent, with two digits after the point."""
+    """A share in percent, with two decimal places."""
     hundredths = math.ceil(share * 10000) if up else math.floor(share * 10000)
     return f"{hundredths / 100:g}"
 
 
 def _outward(low: float, value: float, high: float, *, is_whole: bool) -> tuple[str, str]:
-    """Short bounds around a value, as text: never tighter than it."""
+    """Short bounds around a value, as text: never tighter than the value."""
     if is_whole:
         return str(math.floor(low)), str(math.ceil(high))
     least, most = float(f"{low:.6g}"), float(f"{high:.6g}")

@@ -1,7 +1,7 @@
 """Writes values of tunables into the file of a suite, and nothing else: every other byte stays.
 
-The file is read anew, under the lock of its history, so that what others changed meanwhile is kept,
-and judged as it is now.
+The file is read again, under the lock of its history, so that concurrent changes are kept, and
+judged in its current state.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class ParamChange:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The names of the tunables whose values were written, and of those that wait for a person."""
+    """The names of the tunables whose values were written, and of those that await review."""
 
     written: tuple[str, ...] = ()
     proposed: tuple[str, ...] = ()
 
 
 def read_suite(path: Path, name: str, read: Reader) -> Checked:
-    """The suite of a file.
+    """The suite in a file.
 
     :raises SourceError: there is no such file, or the suite has errors.
     """
@@ -77,13 +77,13 @@ def save_params(
 ) -> Saved:
     """Writes new values into the file, and their entries into its history.
 
-    What an algorithm changes of an assertion marked `@human_review` is not written: the history
-    gets it as a proposal, once.
+    An algorithm's change of an assertion marked `@human_review` is not written: it goes into the
+    history as a proposal, once.
 
-    :param name: what diagnostics call the file.
+    :param name: the name of the file in diagnostics.
     :param also: more entries, such as the approval that this follows.
-    :param logged_since: a line of the history: what is told of these changes below it is not
-        repeated, since whoever called has logged it.
+    :param logged_since: a line of the history: changes that the caller has logged after it are not
+        repeated.
     :raises ChangeRefusedError: a change is not allowed, or it breaks the suite.
     :raises SourceError: the suite has errors as it is.
     :raises RequestError: the file or its history cannot be written.
@@ -121,7 +121,7 @@ def save_params(
 
 
 def pending_in(history: History) -> tuple[Entry, ...]:
-    """The proposals of a history about which nobody has decided, oldest first."""
+    """The undecided proposals of a history, oldest first."""
     pending: dict[str, Entry] = {}
     for entry in history.entries:
         if entry.get("action") == "propose":
@@ -132,7 +132,7 @@ def pending_in(history: History) -> tuple[Entry, ...]:
 
 
 def refuse(refusals: Sequence[Diagnostic], sources: Mapping[str, str]) -> None:
-    """Raises where there are refusals; the message is their drawing.
+    """Raises if there are refusals; the message is their drawing.
 
     :raises ChangeRefusedError: there is one.
     """
@@ -143,9 +143,9 @@ def refuse(refusals: Sequence[Diagnostic], sources: Mapping[str, str]) -> None:
 def _sorted_out(
     checked: Checked, suite: nodes.Suite, wanted: Sequence[ParamChange]
 ) -> tuple[list[ParamChange], list[ParamChange]]:
-    """The changes to write, and those that a person has to look at.
+    """The changes to write, and those that need a review.
 
-    Each agent is held against what people set, and against what the agents before it did.
+    Each agent is checked against the values of people, and against those of earlier agents.
     """
     written, proposed = [], []
     for agent in dict.fromkeys(one.agent for one in sorted(wanted, key=_people_first)):
@@ -191,11 +191,11 @@ def edited(
     profile: str | None = None,
     form: ProposedForm | None = None,
 ) -> bytes:
-    """The bytes of the file with other values, one more profile, or another form of an assertion,
-    and nothing else changed.
+    """The bytes of the file with other values, an additional profile, or another form of an
+    assertion, and nothing else changed.
 
     :raises ChangeRefusedError: the suite would have errors.
-    :raises RequestError: the file has no assertion as the form knows it.
+    :raises RequestError: the file does not have the assertion of the form.
     """
     suite = checked.suite
     assert suite is not None
@@ -217,7 +217,7 @@ def edited(
 
 @contextmanager
 def replacing(path: Path, content: bytes) -> Iterator[None]:
-    """Replaces a file in one step, after what is done meanwhile: readers see the old or the new.
+    """Replaces a file atomically at the end of the block: readers see the old or the new file.
 
     :raises RequestError: the file cannot be written; then nothing was done.
     """
@@ -244,9 +244,9 @@ def replacing(path: Path, content: bytes) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SuiteFile:
-    """The file of a suite, its name as it was given, and the history beside it.
+    """The file of a suite, its name as given, and the history next to it.
 
-    What it imports is looked for beside it, and in the folders.
+    Its imports are searched next to it, and in the folders.
     """
 
     path: Path
@@ -273,16 +273,17 @@ class SuiteFile:
     def changed(
         self, checked: Checked, profile: str | None = None, form: ProposedForm | None = None
     ) -> Checked:
-        """The suite with one more profile, or another form of an assertion; the file stays.
+        """The suite with an additional profile, or another form of an assertion; the file is not
+        changed.
 
-        :raises SourceError: the suite has errors then.
-        :raises RequestError: the file has no assertion as the form knows it.
+        :raises SourceError: the resulting suite has errors.
+        :raises RequestError: the file does not have the assertion of the form.
         """
         text = self.text(checked)
         return self._read_as(with_edits(text.text, text.suite, {}, profile, form))
 
     def text(self, checked: Checked) -> SuiteText:
-        """The text of the suite, with what it would be with changes."""
+        """The text of the suite, and its text after changes."""
         assert checked.suite is not None
 
         def read(text: str) -> nodes.Suite:

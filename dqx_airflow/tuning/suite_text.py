@@ -1,4 +1,4 @@
-"""The text of a suite, and what it would be with changes: every other byte stays."""
+"""The text of a suite, and its text after changes: every other byte stays."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True)
 class SuiteText:
-    """`read` makes a suite of a text, and raises SourceError where that has errors."""
+    """`read` parses a text to a suite, and raises SourceError if it has errors."""
 
     text: str
     suite: nodes.Suite
     read: Callable[[str], nodes.Suite]
 
     def changed(self, profile: str | None = None, form: ProposedForm | None = None) -> nodes.Suite:
-        """The suite with one more profile, or with another form of an assertion.
+        """The suite with an additional profile, or with another form of an assertion.
 
-        :raises SourceError: the suite has errors then.
-        :raises RequestError: it has no assertion as the form knows it.
+        :raises SourceError: the resulting suite has errors.
+        :raises RequestError: it does not have the assertion of the form.
         """
         return self.read(with_edits(self.text, self.suite, {}, profile, form))
 
@@ -42,10 +42,10 @@ def with_edits(
     profile: str | None = None,
     form: ProposedForm | None = None,
 ) -> str:
-    """The text of a suite with other values of its tunables, one more profile, and another form of
-    an assertion.
+    """The text of a suite with other values of its tunables, an additional profile, and another
+    form of an assertion.
 
-    :raises RequestError: the suite has no assertion as the form knows it.
+    :raises RequestError: the suite does not have the assertion of the form.
     """
     settled = settle(suite.constants)
     edits = [
@@ -64,7 +64,7 @@ def with_edits(
 
 
 def replaced(text: str, edits: Iterable[tuple[Span, str]]) -> str:
-    """The text with other words in the place of some stretches."""
+    """The text with replacements for some ranges."""
     starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
     for span, literal in sorted(edits, key=lambda edit: (edit[0].line, edit[0].column))[::-1]:
         start = starts[span.line - 1] + span.column - 1

@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
 
 
 class Tunable(ABC, Generic[T]):
-    """A named value that can be set to what its kind and its bounds allow, and to nothing else."""
+    """A named value that can only be set to what its kind and its bounds allow."""
 
     type: str
 
@@ -49,23 +49,24 @@ class Tunable(ABC, Generic[T]):
     @property
     @abstractmethod
     def normalized_value(self) -> float:
-        """Where the value lies: 0 at the first or smallest that is allowed, 1 at the last."""
+        """The position of the value: 0 at the first or smallest one that is allowed, 1 at the
+        last."""
 
     @abstractmethod
     def _checked(self, value: T) -> T:
-        """The value as it is kept.
+        """The value in its stored form.
 
         :raises RequestError: it is not allowed.
         """
 
     @abstractmethod
     def constant(self, span: Span) -> nodes.Constant:
-        """The constant of the language that this is."""
+        """This as a constant of the language."""
 
     def __getitem__(self, fact: str) -> Any:
-        """A fact by its name, as in `tunable["bounds"]`.
+        """A property by its name, as in `tunable["bounds"]`.
 
-        :raises KeyError: a tunable has no such fact.
+        :raises KeyError: a tunable has no such property.
         """
         if fact.startswith("_") or not hasattr(self, fact):
             raise KeyError(fact)
@@ -76,7 +77,7 @@ class Tunable(ABC, Generic[T]):
 
 
 class _Bounded(Tunable[N]):
-    """A number between two bounds, both of them allowed."""
+    """A number between two bounds, inclusive."""
 
     unit = nodes.Unit.PLAIN
 
@@ -110,7 +111,7 @@ class _Bounded(Tunable[N]):
     def number(self, value: float) -> N:
         """The value as a number of this kind, within the bounds or not.
 
-        :raises RequestError: it is none.
+        :raises RequestError: it is not one.
         """
         known: Any = value
         return self._number(self.name, known)
@@ -128,12 +129,12 @@ class _Bounded(Tunable[N]):
     def _number(self, name: str, value: N) -> N:
         """The value as a number of this kind.
 
-        :raises RequestError: it is none.
+        :raises RequestError: it is not one.
         """
 
 
 def written_number(number: float) -> int | Fraction:
-    """The number as the parser would make it of the digits that Python shows."""
+    """The number that the parser would read from the digits that Python prints."""
     return number if isinstance(number, int) else Fraction(exact_as_written(number))
 
 
@@ -160,7 +161,7 @@ class TunablePercent(TunableFloat):
 
 
 class TunableInt(_Bounded[int]):
-    """A whole number: `TunableInt("MIN_ORDERS", value=1000, bounds=(100, 10_000))`."""
+    """An integer: `TunableInt("MIN_ORDERS", value=1000, bounds=(100, 10_000))`."""
 
     type = "int"
 
@@ -175,7 +176,7 @@ class TunableInt(_Bounded[int]):
 
 
 class TunableChoice(Tunable[str]):
-    """One of several texts: `TunableChoice("METHOD", value="mean", choices=("mean", "max"))`."""
+    """One of several strings: `TunableChoice("METHOD", value="mean", choices=("mean", "max"))`."""
 
     type = "choice"
 
@@ -221,7 +222,7 @@ class Tunables(Generic[K]):
         return name in self._by_name
 
     def copies(self) -> tuple[K, ...]:
-        """Each tunable as it is now: what is done to a copy changes nothing here."""
+        """Copies of all tunables: changing a copy changes nothing here."""
         return tuple(map(copy, self))
 
 
@@ -229,7 +230,7 @@ TunableNumber: TypeAlias = TunableFloat | TunableInt
 
 
 def tunables_of(suite: nodes.Suite) -> Tunables[TunableNumber]:
-    """The tunable constants of the suite's own file: those of others are not its to tune."""
+    """The tunable constants of the suite's own file: it cannot tune those of others."""
     constants = settle(suite.constants)
     return Tunables(
         _tunable(constant, constants)
@@ -239,16 +240,16 @@ def tunables_of(suite: nodes.Suite) -> Tunables[TunableNumber]:
 
 
 def literal_of(constant: nodes.Constant, value: float) -> nodes.Number:
-    """A value as the constant would have it written: a share as a percentage, an age with a unit.
+    """A value as written in the constant: a share as a percentage, a duration with a unit.
 
-    :param constant: a settled one.
+    :param constant: an evaluated one.
     """
     unit = constant.value.unit if isinstance(constant.value, nodes.Number) else nodes.Unit.PLAIN
     return nodes.Number(written_number(value), unit, constant.value.span)
 
 
 def with_values(suite: nodes.Suite, values: Mapping[str, float]) -> nodes.Suite:
-    """The suite with other values of its tunables; constants computed from them follow."""
+    """The suite with other values of its tunables, and of the constants computed from them."""
     settled = settle(suite.constants)
     return replace(
         suite,

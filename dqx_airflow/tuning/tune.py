@@ -1,4 +1,4 @@
-"""Everything that a tuner proposes for a suite: other forms first, then profiles, then values."""
+"""All proposals of a tuner for a suite: first other forms, then profiles, then values."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def tune(
     holidays: Mapping[date, str] | None = None,
     gate: str | None = None,
 ) -> tuple[Tuned, ...]:
-    """What becomes of the tunables, of false alarms that cluster on the calendar, and of the forms
-    of assertions.
+    """The results for the tunables, for false alarms that cluster on the calendar, and for the
+    forms of assertions.
 
-    An assertion for which another form is proposed gets nothing else. Days for which a profile is
-    proposed do not count for the values that the same assertion depends on: loosening a limit for
+    An assertion with a proposal of another form gets no other proposals. Days with a proposed
+    profile do not count for the values that the same assertion depends on: loosening a limit for
     Sundays would loosen it for all days.
 
-    :param holidays: names of public holidays by date; without them they are not looked at.
+    :param holidays: names of public holidays by date; by default they are not considered.
     """
     rules = rules or Rules()
     past = KnownPast.of(Backtest(text.suite, days))

@@ -1,7 +1,7 @@
 """Proposes values of tunables that would have cost less on past days, with the evidence.
 
-Values are searched on earlier days and tried on later ones. A proposal is made where it wins on
-these by more than their noise, and where the protection of the suite lets an algorithm make it.
+Values are searched on earlier days and tested on later ones. A proposal is made if it wins on these
+by more than their noise, and if the protection of the suite lets an algorithm make it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ MAX_MOVE = 0.25
 
 
 class ProfileDays(str, Enum):
-    """What to make of days on which a profile has a rule for an assertion.
+    """The treatment of days on which a profile has a rule for an assertion.
 
     `EXCLUDE` learns from the other days only, so that thresholds are for normal periods; `INCLUDE`
-    learns from all days, with values as the profiles scale them, and looks for profiles that the
-    existing ones should be scaled by.
+    learns from all days, with values as the profiles scale them, and searches profiles by which the
+    existing ones should be scaled.
     """
 
     EXCLUDE = "exclude"
@@ -51,10 +51,10 @@ class ProfileDays(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a proposal has to keep to.
+    """The limits of a proposal.
 
     :param max_move: how far a value may move, as a share of the range between its bounds.
-    :param fewest_labels: without as many on the days that count, nothing is proposed.
+    :param fewest_labels: with fewer labels on the days that count, nothing is proposed.
     """
 
     max_move: float = MAX_MOVE
@@ -64,9 +64,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What became of some tunables, or of an assertion: a proposal, or why there is none.
+    """The result for some tunables, or for an assertion: a proposal, or why there is none.
 
-    `lacking` is how many labels are missing, where that is why.
+    `lacking` is the number of missing labels, if that is the reason.
     """
 
     about: tuple[str, ...]
@@ -78,7 +78,7 @@ class Tuned:
 
 @dataclass(frozen=True, slots=True)
 class KnownPast:
-    """What tuners look at: the days, and what is known of them."""
+    """The input of tuners: the days, and the truth about them."""
 
     backtest: Backtest
     known: tuple[tuple[KnownTruth | None, ...], ...]
@@ -93,7 +93,7 @@ class KnownPast:
         return KnownPast(Backtest(only, self.backtest.days), (self.known[row],))
 
     def without(self, left_out: Mapping[int, Collection[int]]) -> KnownPast:
-        """The same without what is known of some assertions, by row, on some days."""
+        """The same without the truth about some assertions, by row, on some days."""
         known = [list(row) for row in self.known]
         for row, days in left_out.items():
             for index in days:
@@ -101,7 +101,7 @@ class KnownPast:
         return KnownPast(self.backtest, tuple(map(tuple, known)))
 
     def label(self, row: int, index: int) -> bool | None:
-        """Whether a person said that there was an issue; None where nobody said anything."""
+        """Whether a label says that there was an issue; None without a label."""
         truth = self.known[row][index]
         return truth.is_issue if truth and truth.is_label else None
 
@@ -130,9 +130,9 @@ class KnownPast:
 def tuned_values(
     past: KnownPast, rules: Rules, gate: str | None = None, *, without: Collection[str] = ()
 ) -> tuple[Tuned, ...]:
-    """What becomes of each tunable; those that share assertions together.
+    """The result for each tunable; tunables that share assertions are tuned together.
 
-    :param without: the names of tunables to leave as they are, with those that share theirs.
+    :param without: the names of tunables to keep, with those that share their assertions.
     """
     groups = groups_of(past.backtest)
     return tuple(
@@ -145,7 +145,7 @@ def tuned_values(
 def thin_evidence(
     about: tuple[str, ...], labelled: Sequence[int], rules: Rules, days: str
 ) -> Tuned | None:
-    """Why there are too few labels to learn from; None where there are enough.
+    """Why there are too few labels to learn from; None if there are enough.
 
     :param labelled: a day for each label.
     """
@@ -231,7 +231,7 @@ def no_win(trials: Sequence[Trial]) -> str:
 def evidence_of(
     backtest: Backtest, trials: Sequence[Trial], labels: int, days: int
 ) -> dict[str, Any]:
-    """What the folds say, as JSON has it."""
+    """The evidence from the folds, as JSON."""
     dates = backtest.dates
     before = sum((trial.before for trial in trials), Counts())
     after = sum((trial.after for trial in trials), Counts())
@@ -315,7 +315,7 @@ def _changes(
 def curve_of(
     search: Search, values: tuple[float, ...], place: int, days: Sequence[int]
 ) -> dict[str, Any]:
-    """What each value of a tunable costs on all days, with the others as they are proposed."""
+    """The cost of each value of a tunable on all days, with the others as proposed."""
     tunable = search.tunables[place]
     points, among = [], bits_of(days)
     for value in search.candidates[place]:
