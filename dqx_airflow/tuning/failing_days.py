@@ -1,8 +1,8 @@
 """The days on which an assertion fails, for any values of the tunables in its limits.
 
-Days are the bits of an integer, so that thousands of values are tried quickly. The compared value and
-what is usual do not depend on a tunable. So each day has a turning point, the value at which its
-verdict changes; in sorted turning points, bisection finds the failing days of a value. Days whose
+Days are the bits of an integer, so that thousands of values are tried quickly. The compared value
+and what is usual do not depend on a tunable. So each day has a turning point, the value at which
+its verdict changes; in sorted turning points, bisection finds the failing days of a value. Days whose
 turning point is close to the value are compared as in a gate.
 """
 
