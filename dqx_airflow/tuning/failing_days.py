@@ -2,8 +2,8 @@
 
 Days are the bits of an integer, so that thousands of values are tried quickly. The compared value
 and what is usual do not depend on a tunable. So each day has a turning point, the value at which
-its verdict changes; in sorted turning points, bisection finds the failing days of a value. Days whose
-turning point is close to the value are compared as in a gate.
+its verdict changes; in sorted turning points, bisection finds the failing days of a value. Days
+whose turning point is close to the value are compared as in a gate.
 """
 
 from __future__ import annotations
