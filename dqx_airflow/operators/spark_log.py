@@ -23,8 +23,8 @@ SHOWN_LINES = 10
 
 _LONGEST_CAUSE = 300
 _MOST_NOTES = 6
-_NOTE = re.compile(r"(?:dqx[\w.]*|warning): .+")
-"""Messages of the job itself, such as where it wrote rows."""
+_NOTE = re.compile(r"(?:dqx[\w.]*|warning): (?!assertion (?:failed|could)).+")
+"""Messages of the job itself, such as where it wrote rows, but not its report."""
 _OF_THE_JOB = re.compile(r"error(?:\[\w+\])?: (?P<cause>.+)")
 _HELP = re.compile(r"  help: (?P<help>.+)")
 _OF_JAVA = re.compile(

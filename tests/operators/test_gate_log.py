@@ -212,8 +212,9 @@ def test_the_log_of_a_real_gate_fits_a_screen(
     with pytest.raises(operators.GateBlocked) as raised:
         made.execute(context)
     text = log.text
-    assert text.count("\n") + printed_lines(raised.value) < 40, text
+    assert text.count("\n") + printed_lines(raised.value) <= 40, text
     assert text.count("assertion failed: orders.id") == 1
+    assert text.count("orders.rows") == 1
     assert "assert null_count(id) == 0 name" in text
     assert "\n  |                ^^^^^^^^^^^^^^" in text
     printed = spark_log_of(log).read_text()
