@@ -1,7 +1,7 @@
-"""Which of many groups pass beyond doubt, found without a full judgement of each.
+"""Finds the groups that clearly pass, without judging each of them in full.
 
-A metric compared with a constant passes so where exact numbers say it, or where the two are too far
-apart for any rounding to matter. All else, and every group that does not pass, is judged in full.
+A metric compared with a constant clearly passes if both are exact, or if they are too far apart for
+rounding to matter. Every other group, and every one that does not pass, is judged in full.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from dqx_airflow.values import MetricValue, Status
 
 def clear_passes(
     assertion: PlannedAssertion,
-    found: Scanned,
+    scanned: Scanned,
     groups: Iterable[Group],
     on: date,
     skip_dates: Collection[date],
 ) -> dict[Group, Judged]:
-    """The judgement of the groups that pass beyond doubt, which is that of a full one.
+    """The judgements of the groups that clearly pass, equal to full ones.
 
-    :param on: the date of the plan. Of other dates it takes more to know whether there is data.
+    :param on: the date of the plan. For other dates it is not enough to compare values, because
+        they may have no data.
     """
     bounds = tuple(number for one in assertion.condition.bounds for number in _number(one))
     if len(bounds) < len(assertion.condition.bounds) or not _is_plain(assertion, on, skip_dates):
@@ -42,7 +43,7 @@ def clear_passes(
     (request,) = assertion.requests
     ops = (">=", "<=") if assertion.condition.kind == "between" else (assertion.condition.kind,)
     tests = [_passes(op, bound) for op, bound in zip(ops, bounds, strict=True)]
-    values, empty = found.groups.get(request, GroupValues()).values, request.definition.empty
+    values, empty = scanned.groups.get(request, GroupValues()).values, request.definition.empty
     judged: dict[Group, Judged] = {}
     # Groups with the same value, such as no NULL, share their judgement.
     by_value: dict[tuple[type, MetricValue], Judged | None] = {}
@@ -58,14 +59,14 @@ def clear_passes(
 
 
 def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date]) -> bool:
-    """True for one metric of the date that is compared with something."""
+    """True for a single metric on the date, compared without a tolerance and without a profile."""
     condition, requests = assertion.condition, assertion.requests
     return (
         isinstance(assertion.term, Measured)
         and len(requests) == 1
         and requests[0].date in (None, on)
         and requests[0].date not in skip_dates
-        # A filter that no row meets is worth a note.
+        # A filter that no row satisfies gets a note.
         and (requests[0].where is None or requests[0].metric != "num_rows")
         and assertion.multiplier == 1
         and condition.tolerance is None
@@ -74,7 +75,7 @@ def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date
 
 
 def _number(term: Term) -> Iterator[Number]:
-    """The number that a term stands for, if it is a constant one."""
+    """The number of a constant term."""
     if isinstance(term, ConstantTerm):
         value = plain(term.value)
         if isinstance(value, NUMBERS):
@@ -82,7 +83,7 @@ def _number(term: Term) -> Iterator[Number]:
 
 
 def _passes(op: str, bound: Number) -> Callable[[Number], bool]:
-    """Whether `number op bound` holds beyond doubt."""
+    """Whether `number op bound` clearly holds."""
     holds, near = ORDERS[op], nearest_float(bound)
     is_exact, size = not isinstance(bound, float), abs(near)
 
