@@ -327,7 +327,7 @@ class GateOperator(SparkJobOperator):
         try:
             return self._execute(context)
         except _FAILURES as error:
-            raise self._told(error, context) from error.__cause__
+            raise self._without_frames(error, context) from error.__cause__
 
     def _execute(self, context: Any) -> str:
         from dqx_airflow.operators.gate_reports import require_reports, stored_reports
@@ -355,7 +355,7 @@ class GateOperator(SparkJobOperator):
         try:
             return self._execute_complete(event, context)
         except _FAILURES as error:
-            raise self._told(error, context) from error.__cause__
+            raise self._without_frames(error, context) from error.__cause__
 
     def _execute_complete(self, event: dict[str, Any], context: Any) -> str:
         from dqx_airflow.operators.gate_reports import require_reports
@@ -395,9 +395,11 @@ class GateOperator(SparkJobOperator):
         """The datasets and their settings in the DAG."""
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
 
-    def _told(self, error: Exception, context: Any) -> Exception:
-        """The error without the frames of the gate, which Airflow would print: its message says
-        all. Leaves in XCom why there is no report, for notices, the UI and downstream tasks."""
+    def _without_frames(self, error: Exception, context: Any) -> Exception:
+        """The error without our frames, which Airflow would print although its message is complete.
+
+        Stores in XCom why there is no report, for notices, the UI and downstream tasks.
+        """
         if isinstance(error, GateMisconfigured | GateInfrastructureError):
             from dqx_airflow.operators.outcome import XCOM_KEY, failure_summary
 
