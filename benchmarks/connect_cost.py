@@ -1,12 +1,12 @@
 """What a gate over a warm Spark Connect server costs, beside a client written by hand.
 
-The server runs on this machine, is started here, and is ended by its process id. By hand it is one
-query with the same six aggregates, in a fresh process that imports nothing but the client. Ours are
-fresh processes of `dql run`, once with all queries and a new results store, once with the states
-of an earlier run; and gates: the time of the operator alone, in a process that has imported
-Airflow before, as a task has. Each round runs all, one after the other, in changing order. What
-counts are the ratios and differences within a round, of which the median is told; processor time
-is that of the client, and says more on a machine that is busy.
+The benchmark starts a server on this machine and stops it by its process id. The client by hand
+runs one query with the same six aggregates, in a fresh process that imports the client only.
+Compared with it are `dql run` in fresh processes, once with all queries and a new results store and
+once with stored states, and gates: the time of the operator alone, in a process that has imported
+Airflow already, as a task has. Each round runs all of them in turn, in changing order; the figures
+are medians of the ratios and differences within a round. On a busy machine, rely on the processor
+time, which is that of the client.
 
     python benchmarks/connect_cost.py [--rows 125000] [--rounds 7] [--ways WAY ...]
 """
@@ -106,7 +106,7 @@ HAND, RUN, STORED, GATED, GATED_STORED = WAYS = (
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds: of the clock, and of processors in the client's processes."""
+    """Seconds of wall time, and of processor time in the processes of the client."""
 
     wall_s: float
     cpu_s: float
@@ -114,7 +114,7 @@ class Cost:
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """The address of a Spark Connect server of its own."""
+    """Starts a Spark Connect server and gives its address."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -151,14 +151,14 @@ def _listens(port: int) -> bool:
 
 
 def cost(command: Sequence[str], env: Mapping[str, str]) -> Cost:
-    """What a process with its children takes."""
+    """The cost of a process and its children."""
     used, started = _cpu_of_children(), time.perf_counter()
     _done(command, env)
     return Cost(time.perf_counter() - started, _cpu_of_children() - used)
 
 
 def cost_told(command: Sequence[str], env: Mapping[str, str]) -> Cost:
-    """What a process says in its last line that its work took."""
+    """The cost that a process prints in its last line."""
     return Cost(*json.loads(_done(command, env).splitlines()[-1]))
 
 
@@ -187,7 +187,7 @@ def main() -> None:
         host, port = address.removeprefix("sc://").split(":")
         connection = {"conn_type": "spark_connect", "host": host, "port": int(port)}
         env = {
-            # Bytecode is kept, as of packages that were installed.
+            # Keep bytecode, as an installation does.
             **{key: value for key, value in os.environ.items() if key != NO_BYTECODE},
             "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
             "AIRFLOW_HOME": str(folder / "airflow"),

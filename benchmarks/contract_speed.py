@@ -1,7 +1,7 @@
-"""What a contract costs without Spark: read, compiled to a suite, and the suite checked.
+"""What a contract costs without Spark: reading it, compiling it to a suite, checking the suite.
 
-A contract of 100 fields is due within a second. The first line is a process that has loaded nothing
-before, the others are about one that is running. All is time of the processor.
+The goal for a contract of 100 fields is one second. The first line is a fresh process; the others
+are a process that is warm. All figures are processor time.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ FIELDS = (
 
 
 def contract(size: int) -> str:
-    """A contract with this many fields of all kinds."""
+    """A contract with this number of fields of all kinds."""
     fields = (FIELDS[n % len(FIELDS)].format(n=n) for n in range(size))
     return HEAD + "".join(f"      {field}\n" for field in fields)
 
 
 def whole(text: str) -> tuple[float, float, float, int]:
-    """The seconds of reading, compiling and checking, and how many assertions there are."""
-    clock: Callable[[], float] = time.process_time  # the machine has other things to do
+    """The seconds of reading, compiling and checking, and the number of assertions."""
+    clock: Callable[[], float] = time.process_time  # other processes lengthen the wall time
     started = clock()
     read = read_contract(SourceFile("contract.yaml", text))
     assert read.contract is not None

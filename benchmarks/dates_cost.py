@@ -1,9 +1,9 @@
 """What a range of dates costs in one call, beside a single scan of the same bytes.
 
-A suite over a table that is partitioned by date: all dates of the range in one call, with
-`day_over_day`; the same assertions once over all rows, as a table without dates; and the dates one
-by one, as many runs would do it, of which only the first few are run and the rest is reckoned. All
-ways run one after the other in each round; the median of the ratios within a round is told.
+The table is partitioned by date. Measured are all dates of the range in one call, with
+`day_over_day`; the same assertions once over all rows, as a table without dates; and the dates in
+separate runs, of which the first few are run and the others estimated from them. Each round runs
+all of them in turn; the figures are medians of the ratios within a round.
 
     python benchmarks/dates_cost.py [--rows 9000000] [--dates 90] [--rounds 5]
 """
@@ -43,7 +43,7 @@ CHANGE = '        assert day_over_day(sum(amount)) < 50% name "change"\n'
 
 
 def write_sales(spark: Any, path: str, rows: int, dates: int) -> None:
-    """Writes this many rows for each date of the range and for the day before it."""
+    """Writes this number of rows for each date of the range, and for the day before it."""
     on = f"date_add(DATE'{FIRST}', CAST(id % {dates + 1} AS INT) - 1)"
     columns = (
         "id, rand(1) * 1000 AS price, CAST(rand(2) * 1000 AS INT) AS amount, "

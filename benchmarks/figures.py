@@ -1,4 +1,4 @@
-"""Figures from stored runs: what counts of several runs, and how two engines compare."""
+"""Figures from stored runs: the cost of several runs, and the ratio of two engines."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Costs = Sequence["Json | None"]
 
 
 def title(found: Json, name: str) -> str:
-    """The engine with its version."""
+    """The name of the engine with its version."""
     engine = found["engines"][name]
     return f"{engine['title']} {engine['version']}".strip()
 
 
 def costs_of(runs: Sequence[Json], kind: str) -> Costs:
-    """Of several warm runs of a round the middle one."""
+    """The costs of an engine, one per round: of several warm runs of a round, the median."""
     return [None if "error" in run else middle(run[kind]) for run in runs]
 
 
 def middle(cost: Json | Sequence[Json]) -> Json:
-    """Of several runs of one round."""
+    """The median of several runs of one round."""
     if isinstance(cost, Mapping):
         return cost
     by_wall = sorted(cost, key=lambda one: one["wall_s"])

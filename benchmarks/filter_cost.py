@@ -1,9 +1,9 @@
-"""What filters cost: the twenty checks of the workload, each with a `where` of its own, to the same
-checks without.
+"""What filters cost: the twenty checks, each with its own `where`, against the same checks
+without.
 
-Every filter lets most rows through, so that nothing gets cheaper by it. Both suites run one after
-the other in each round, in changing order; the ratio within a round is what counts. `flat` are the
-checks that need no grouping of rows, eighteen of the twenty.
+Every filter keeps most rows, so that none makes a check cheaper. Each round runs both suites in
+turn, in changing order; the figures are ratios within a round. `flat` are the eighteen checks that
+need no grouping.
 
     python benchmarks/filter_cost.py [--rows ROWS] [--rounds 5]
 """
@@ -32,7 +32,7 @@ def suite(checks: Mapping[str, str], filters: Iterable[str]) -> str:
 
 
 def filters_of(checks: Mapping[str, str]) -> list[str]:
-    """A filter for each check: a comparison of a number, a string or several, all different."""
+    """A different filter for each check: comparisons of numbers, strings or both."""
     forms = (
         " where casino_id >= -{n}",
         ' where game_type != "game {n}"',

@@ -1,4 +1,4 @@
-"""What one gate costs Spark: jobs, stages, tasks and bytes read, from the event log."""
+"""What one gate costs in Spark: jobs, stages, tasks and bytes read, from the event log."""
 
 from __future__ import annotations
 

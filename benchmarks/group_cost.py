@@ -1,8 +1,8 @@
-"""What assertions that are judged for each group cost, beside an aggregate written by hand.
+"""What assertions `for each` group cost, beside an aggregate written by hand.
 
-Twenty assertions `for each country` over five columns: one grouped pass, and the judgement of
-each group. By hand it is one `groupBy` with the same aggregates, collected. Both run one after the
-other in each round; the ratio within a round is what counts, and the median of all rounds is told.
+Twenty assertions `for each country` over five columns take one grouped pass and a verdict per
+group. By hand it is one `groupBy` with the same aggregates, collected. Each round runs both in
+turn; the figures are medians of the ratios within a round.
 
     python benchmarks/group_cost.py [--rows 5000000] [--groups 200] [--rounds 7]
 """

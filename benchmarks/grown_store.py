@@ -1,7 +1,7 @@
-"""A results store that gates have filled for a year: old months as upkeep leaves them, in bulk.
+"""A results store that gates have filled for a year: old months in bulk, as upkeep leaves them.
 
-The last runs are for the caller to write, one by one, as gates do. Also a store as the versions
-before the partitions left it: a file in each table for every run.
+The caller writes the last runs one by one, as gates do. A store in the format before the partitions
+can be made as well, with one file per run in each table.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def attempt_id(self) -> str:
-        """As Airflow makes them: they begin with the time."""
+        """An id like those of Airflow, which begin with the time."""
         low = random.Random(-self.number).getrandbits(76)
         return str(uuid.UUID(int=(int(self.finished.timestamp() * 1000) << 80) | low))
 
@@ -79,7 +79,7 @@ def runs_of(many: int, until: datetime, gates: Sequence[str] = GATES, days: int 
 
 
 def report_of(run: Run, assertions: int = 20) -> GateReport:
-    """The report of a run: the last of its assertions failed."""
+    """The report of a run, in which the last assertion failed."""
     passed = Verdict(
         name="orders.amount.present",
         check="Completeness",
@@ -121,7 +121,7 @@ def report_of(run: Run, assertions: int = 20) -> GateReport:
 
 
 def fill(root: str, runs: Sequence[Run], assertions: int = 20) -> None:
-    """Stores runs in bulk, in files of a month as `dql results optimize` leaves them."""
+    """Stores runs in bulk, in files of one month, as `dql results optimize` leaves them."""
     location = locate(root)
     report = report_of(runs[0], assertions)
     templates = {
@@ -140,7 +140,7 @@ def fill(root: str, runs: Sequence[Run], assertions: int = 20) -> None:
 
 
 def fill_as_before(root: str, runs: Sequence[Run], assertions: int = 20) -> None:
-    """Appends runs one by one, as the versions before the partitions did."""
+    """Appends runs one by one, in the format before the partitions."""
     for run in runs:
         report = report_of(run, assertions)
         tables = {RESULTS: results_rows(report), RUNS: [run_row(report)]}
@@ -163,7 +163,7 @@ def _portions(runs: Sequence[Run], most: int) -> Iterator[list[Run]]:
 
 
 def _repeated(template: pa.Table, runs: Sequence[Run]) -> pa.Table:
-    """The rows of the template for each of the runs, with values of their own."""
+    """The rows of the template, repeated for each run with its own ids and dates."""
     each = pa.array(np.repeat(np.arange(len(runs)), len(template)))
     table = template.take(pa.array(np.tile(np.arange(len(template)), len(runs))))
     moments = [run.finished for run in runs]

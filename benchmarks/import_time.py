@@ -1,4 +1,4 @@
-"""What it costs to import the operator, against importing SparkSubmitOperator alone."""
+"""What importing the operator costs, against importing SparkSubmitOperator alone."""
 
 from __future__ import annotations
 

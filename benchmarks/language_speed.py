@@ -1,4 +1,4 @@
-"""What the language costs: a start of `dql check`, and a check against lark's parsing alone."""
+"""What the language costs: starting `dql check`, and a check against lark's parsing alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ASSERTIONS = (
 
 
 def suite(size: int) -> str:
-    """A suite with this many assertions of all kinds, fifty in each check."""
+    """A suite with this number of assertions of all kinds, fifty per check."""
     lines = [ASSERTIONS[n % len(ASSERTIONS)].replace("{n}", str(n)) for n in range(size)]
     checks = (
         f'check "Check {start}" on orders {{\n' + "\n".join(lines[start : start + 50]) + "\n}\n"
@@ -69,7 +69,7 @@ def median_seconds(
 
 
 def starts(small: Path) -> None:
-    """`dql check` of a small suite as a process, beside a process that imports lark alone."""
+    """`dql check` of a small suite in a process, against a process that only imports lark."""
     dql = str(Path(sys.executable).parent / "dql")
     commands = {"dql check": [dql, "check", str(small)]}
     commands["import lark"] = [sys.executable, "-c", "import lark"]
@@ -83,7 +83,7 @@ def starts(small: Path) -> None:
 
 
 def checking() -> None:
-    """Parsing and checking a suite, beside what lark alone needs to parse it."""
+    """Parsing and checking a suite, against the time that lark alone takes to parse it."""
     print(f"\n{'assertions':>10} {'lark':>9} {'check':>9} {'ratio':>6} {'each':>8}")
     for size, times in SIZES.items():
         source = SourceFile("orders.dql", suite(size))

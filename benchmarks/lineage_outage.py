@@ -1,4 +1,4 @@
-"""How long a gate waits for lineage, from its first event to the last, at each hostile endpoint."""
+"""How long a gate waits for lineage, from its first event to its last, per broken endpoint."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def nobody() -> Iterator[int]:
 
 
 def measure(scheme: str, place: AbstractContextManager[int], parts: int = 1) -> tuple[float, int]:
-    """Seconds for both events of a gate, and how many of them are in the spool afterwards."""
+    """The seconds for both events of a gate, and the number of events in the spool afterwards."""
     with place as port, tempfile.TemporaryDirectory() as folder:
         transport = {"type": "http", "url": f"{scheme}://127.0.0.1:{port}", "timeout": 60}
         asked = {"type": "composite", "transports": {f"p{n}": transport for n in range(parts)}}

@@ -1,13 +1,13 @@
 """What `rows of silver match bronze` costs beside a full outer join on hashes written by hand.
 
-Both datasets are parquet files with a key, a decimal, a status and a note, in another order on each
-side. Compared are the decimal and the status:
+Both datasets are parquet files with a key, a decimal, a status and a note, ordered differently on
+the two sides. The decimal and the status are compared:
 
-- by hand, the hash of the key joined with that of the key, and the hashes of the values compared:
-  wrong where a hash collides, where a key occurs twice and where it is NULL
-- ours, from the opened session to the verdict: it counts the rows of both datasets, too
+- by hand, with a join on the hash of the key and a comparison of the hashes of the values, which is
+  wrong where a hash collides, a key occurs twice or a key is NULL
+- with us, from the open session to the verdict, which includes counting the rows of both datasets
 
-Each round runs both, in turn. The ratio within a round is what counts, of which the median is told.
+Each round runs both in turn; the figures are medians of the ratios within a round.
 
     python benchmarks/matching_cost.py [--rows ROWS] [--rounds 5]
 """

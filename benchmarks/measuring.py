@@ -1,6 +1,6 @@
-"""Runs of some work on Spark: what they took, in seconds, in jobs and in bytes.
+"""The cost of work on Spark: seconds, jobs and bytes read.
 
-Relies on nothing but pyspark: it also runs in the environments of the peers.
+Imports nothing but pyspark: it also runs in the environments of the other tools.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ JVM = {
     "spark.master": "local[2]",
     "spark.driver.memory": "3g",
     "spark.log.level": "ERROR",
-    # Spark does not count what parquet reads by its vectored calls from a local disk.
+    # Spark does not count the bytes that parquet reads from a local disk with vectored calls.
     "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
 }
 """What everybody's session is started with."""
@@ -29,7 +29,7 @@ JVM = {
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took. `cpu_s` is that of the JVM, 0 where the system does not tell it."""
+    """The cost of one run. `cpu_s` is that of the JVM, 0 where the system does not report it."""
 
     wall_s: float
     cpu_s: float
@@ -38,13 +38,13 @@ class Run:
 
 
 def submit_with(settings: Mapping[str, str]) -> None:
-    """Lets the next session of this process start with these."""
+    """Sets the options with which the next session of this process starts."""
     told = (f"--conf {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
     os.environ["PYSPARK_SUBMIT_ARGS"] = " ".join([*told, "pyspark-shell"])
 
 
 def run_of(spark: Any, work: Callable[[], T]) -> tuple[Run, T]:
-    """What the work took, and its result."""
+    """The cost of the work, and its result."""
     jobs, read = _done_so_far(spark)
     cpu, started = _cpu(spark), time.perf_counter()
     result = work()
@@ -54,7 +54,7 @@ def run_of(spark: Any, work: Callable[[], T]) -> tuple[Run, T]:
 
 
 def _done_so_far(spark: Any) -> tuple[int, int]:
-    """The jobs, and the bytes that their stages have read, of all threads and groups."""
+    """The number of jobs, and the bytes that their stages read, in all threads and groups."""
     context = spark.sparkContext._jsc.sc()
     context.listenerBus().waitUntilEmpty()
     store = context.statusStore()
@@ -76,7 +76,7 @@ def _cpu(spark: Any) -> float:
 def rounds(
     spark: Any, ways: Mapping[str, Callable[[], object]], count: int
 ) -> dict[str, list[Run]]:
-    """The runs of each way, in changing order. One round more goes first, to warm up."""
+    """The runs of each way in changing order, after one warm-up round."""
     found: dict[str, list[Run]] = {name: [] for name in ways}
     for number in range(count + 1):
         for name in list(ways)[:: -1 if number % 2 else 1]:
@@ -91,7 +91,7 @@ def java_version(spark: Any) -> str:
 
 
 def conditions(spark: Any) -> dict[str, Any]:
-    """When and on what it is measured."""
+    """The date and the machine of the measurement."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "taken": datetime.now(timezone.utc).date().isoformat(),

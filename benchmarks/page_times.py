@@ -1,11 +1,11 @@
-"""How long the pages of Airflow's UI take where many gates have run for long.
+"""How long the pages in the Airflow UI take after many runs of many gates.
 
     python -m benchmarks.page_times [--gates 200] [--runs 10000] [--rounds 5]
 
-Airflow's own API server, asked in process, on SQLite. Every tenth gate is mapped over 20 instances.
-The store holds the runs, the newest 14 days are in Airflow, too. Of each page: the median of the
-rounds, by the clock and of the processor, and its size. The first round, in which the server
-imports and opens the store, is left out.
+Airflow's API server, called within the process, on SQLite. Every tenth gate is mapped over 20
+instances. The store holds all runs, Airflow those of the newest 14 days. The figures of a page are
+its size and the median wall and processor time of the rounds, without the first round, in which the
+server imports modules and opens the store.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _server(root: Path) -> Any:
-    """Asks for a page as the one user, who may do everything."""
+    """A client of the API server, for a user with all permissions."""
     os.environ |= {
         "AIRFLOW_HOME": str(root / "airflow"),
         "AIRFLOW__API_AUTH__JWT_SECRET": "of this benchmark only; " * 4,
@@ -88,7 +88,7 @@ def _server(root: Path) -> Any:
 
 
 def _fill(root: Path, gates: int, runs: int) -> None:
-    """Gates that read a table of their own and the calendar of all, one run a day."""
+    """Fills the store with gates that read their own table and a shared calendar, one run a day."""
     from test_ui_scale import fill
     from ui_scene import BAD_NULLS, DAY, NULLS, Scene, report_of
 

@@ -1,7 +1,7 @@
-"""What 200 gates cost where DAG files are parsed, and one gate in the process of its task.
+"""What 300 gates cost to parse, and what one gate costs in the process of its task.
 
-Each is held against Airflow's own SparkSubmitOperator: in fresh processes, pair by pair. The stub
-of spark-submit that writes a report is that of the tests.
+Each is compared with Airflow's SparkSubmitOperator, pair by pair, in fresh processes. The
+`spark-submit` is the stub of the tests, which writes a report.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ KINDS = {
     "ContractGateOperator": CONTRACT_GATE,
 }
 
-# What the DAG processor does in the process of a file: it has Airflow imported already.
+# The work of the DAG processor per file, in a process that has imported Airflow already.
 PARSE = """
 import json, sys, time
 from airflow.dag_processing.dagbag import DagBag
@@ -65,7 +65,7 @@ stored = json.dumps(DagSerialization.to_dict(bag.dags["lake"]))
 print(json.dumps({"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}))
 """
 
-# The task's own process: the DAG file is parsed, one operator is executed.
+# The process of a task: it parses the DAG file and executes one operator.
 TASK = """
 import json, sys
 from datetime import datetime, timezone
@@ -104,7 +104,7 @@ models:
       id: {type: long, required: true}
 """
 
-# Notes what the process that called it holds while Spark would run; a gate also gets its report.
+# Records the memory of the calling process while Spark would run, and writes the report of a gate.
 SUBMIT = """#!/bin/sh
 cat /proc/$PPID/smaps_rollup > "$NOTES"
 case "$*" in *--request*) exec "$PYTHON" -c "$REPORT" passed "$@" > /dev/null ;; esac
@@ -118,7 +118,7 @@ spark_submit_stub.main(sys.argv[1], sys.argv[2:])
 
 
 def write_dags(folder: Path) -> None:
-    """For each kind a DAG of many operators, and one of a single one."""
+    """Writes, for each kind of operator, a DAG of many and a DAG of one."""
     for kind, text in KINDS.items():
         for name, operators in ((kind, OPERATORS), (f"{kind}_1", 1)):
             (folder / f"{name}.py").write_text(text + DAG.format(operators=operators))
@@ -127,7 +127,7 @@ def write_dags(folder: Path) -> None:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """An Airflow of its own, in which `spark-submit` is the stub."""
+    """The variables of a fresh Airflow whose `spark-submit` is the stub."""
     submit = home / "bin" / "spark-submit"
     submit.parent.mkdir()
     submit.write_text(SUBMIT)
@@ -148,7 +148,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def ran(program: str, dag_file: Path, env: dict[str, str]) -> Any:
-    """What the program printed last, in a fresh process."""
+    """The last line that the program prints in a fresh process."""
     done = subprocess.run(
         [sys.executable, "-c", program, str(dag_file)],
         env=env,
@@ -162,7 +162,7 @@ def ran(program: str, dag_file: Path, env: dict[str, str]) -> Any:
 
 
 def memory(dag_file: Path, env: dict[str, str]) -> dict[str, float]:
-    """What the process of the task holds, in MB; the pages of libraries are not its own."""
+    """The memory of the task's process in MB, with and without the pages of libraries."""
     shutil.rmtree(Path(env["AIRFLOW_HOME"], "results"), ignore_errors=True)
     told = ran(TASK, dag_file, env)
     meanwhile = Path(env["NOTES"]).read_text()
@@ -175,13 +175,13 @@ def memory(dag_file: Path, env: dict[str, str]) -> dict[str, float]:
 
 
 def megabytes(status: str, name: str) -> float:
-    """A figure of a file of /proc."""
+    """A figure from a file of /proc, in MB."""
     line = next(line for line in status.splitlines() if line.startswith(f"{name}:"))
     return int(line.split()[1]) / 1024
 
 
 def show(title: str, rounds: list[dict[str, dict[str, float]]], compare: str) -> None:
-    """A table of medians; beside them the medians of what was compared within a round."""
+    """Prints a table of medians, with the medians of the ratios and differences within a round."""
     plain, *gates = KINDS
     figures = list(rounds[0][plain])
     print(f"\n{title}\n")

@@ -10,7 +10,7 @@ KINDS = {"first": "first run of a JVM", "warm": "warm"}
 
 
 def plot(found: Json) -> str:
-    """Bars as SVG: for each size and engine the first run and the warm run."""
+    """An SVG with a bar for the first and for the warm run of each engine, per size."""
     lines, top = [], 0
     for rows, runs in found["runs"].items():
         costs = {

@@ -1,6 +1,6 @@
-"""From stored results to the page of the docs and its plot.
+"""Writes the stored results to the page of the docs and draws its plot.
 
-Nothing is measured here: the page follows from the files in `results`.
+It measures nothing: the page follows from the files in `results`.
 
     python benchmarks/report.py
 """
@@ -21,7 +21,7 @@ PLOT = PAGE.with_name("images") / "benchmarks.svg"
 
 
 def main() -> None:
-    """Writes the page and the plot anew."""
+    """Writes the page and the plot."""
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PLOT.write_text(plot(stored("peers")), encoding="utf-8")
 
@@ -32,7 +32,7 @@ def stored(name: str) -> Json:
 
 
 def page(text: str) -> str:
-    """The text with all that stands between `<!-- begin NAME -->` and `<!-- end NAME -->` anew."""
+    """The page, with new text between each `<!-- begin NAME -->` and `<!-- end NAME -->`."""
     peers, sweeps, gate_jvm = stored("peers"), stored("sweeps"), stored("gate_jvm")
     gate_jvm_peers, jobs = stored("gate_jvm_peers"), stored("jobs")
     parts: dict[str, Iterator[str]] = {
@@ -66,7 +66,7 @@ def conditions(found: Json) -> Iterator[str]:
 
 
 def peer_tables(found: Json) -> Iterator[str]:
-    """For each size a table of the first runs, and one of the warm runs."""
+    """For each size, a table of the first runs and one of the warm runs."""
     for rows, runs in sorted(found["runs"].items(), key=lambda item: int(item[0])):
         for kind, words in KINDS.items():
             yield f"### {int(rows):,} rows, {words}, {_rounds(max(map(len, runs.values())))}"
@@ -117,7 +117,7 @@ def _baseline(found: Json, runs: Mapping[str, Sequence[Json]], spark: str) -> st
 
 
 def job_table(found: Json) -> Iterator[str]:
-    """Whole processes, those with an archive of classes beside others with one."""
+    """A table of whole processes, comparing those with an archive of classes and those without."""
     jobs = found["jobs"]
     bases = ("naive plan", "tuned plan")
     rounds = _rounds(len(next(iter(jobs.values()))))
@@ -138,7 +138,7 @@ def job_table(found: Json) -> Iterator[str]:
 
 
 def verdict_table(found: Json) -> Iterator[str]:
-    """What each engine says of the table without faults and of the one with them."""
+    """A table of what each engine found in the table without faults and in the one with faults."""
     yield "| engine | checks it can say | found of the faults | wrong | what it cannot say |"
     yield "|---|---:|---:|---|---|"
     seen = set()
@@ -163,7 +163,7 @@ def verdict_table(found: Json) -> Iterator[str]:
 
 
 def sweep_tables(found: Json) -> Iterator[str]:
-    """For each sweep a table: a line for each engine, two columns for each step."""
+    """One table per sweep: a row per engine, two columns per step."""
     for sweep in found["sweeps"].values():
         steps, rounds = sweep["steps"], sweep["rounds"]
         if not rounds:
@@ -181,12 +181,12 @@ def sweep_tables(found: Json) -> Iterator[str]:
 
 
 def _by_last_step(costs: Sequence[Costs]) -> list[float]:
-    """Seconds, those of the last step first: who has not done it comes after all who have."""
+    """A sort key: the seconds of the last step first; engines that did not reach it come last."""
     return [median(cost, "wall_s") for cost in costs[::-1]]
 
 
 def _costs_of_step(rounds: Sequence[Json], name: str, step: str) -> Costs:
-    """What the step took in each round. None is a round in which the engine did not do it."""
+    """The costs of the step per round, None if the engine did not reach it."""
     done = [
         {own["step"]: own["runs"] for own in told[name]["steps"]} if name in told else {}
         for told in rounds

@@ -1,12 +1,12 @@
 """What the scan costs beside plans written by hand.
 
-The workload and the two plans, a naive and a tuned one, are those of `workload`. All run one after
-the other in each round, in changing order; the ratio within a round is what counts, the median of
-all rounds is told. On a busy machine trust the ratio of CPU seconds: other processes lengthen the
-wall time alone.
+The workload and the two plans, a naive and a tuned one, are in `workload`. Each round runs all of
+them in turn, in changing order; the figures are medians of the ratios within a round. On a busy
+machine, rely on the ratio of CPU seconds: other processes lengthen the wall time only.
 
-First runs are in a JVM of their own, from the opened session to the last value. The wide workload
-is 1,000 assertions over twenty columns, against ten over the same twenty, two in each.
+First runs have a JVM of their own and last from the open session to the last value. The wide
+workload is 1,000 assertions over twenty columns, against ten over the same twenty, two columns
+each.
 
     python benchmarks/scan_cost.py [--rows ROWS ...] [--rounds 5] [--first-runs 3] [--wide ROWS]
 """
@@ -48,7 +48,7 @@ def write_wide(spark: Any, path: str, rows: int) -> None:
 
 
 def many_suite() -> str:
-    """1,000 assertions of five kinds over all columns, each with bounds of its own."""
+    """1,000 assertions of five kinds over all columns, with different bounds."""
     kinds = (
         "assert each row: c{c} between -{n} and 100{n}",
         "assert each row: c{c} >= -{n}",
@@ -62,7 +62,7 @@ def many_suite() -> str:
 
 
 def few_suite() -> str:
-    """Ten assertions of the same kinds over the same columns: two of them in each."""
+    """Ten assertions of the same kinds over the same columns, two columns each."""
     kinds = (
         "assert each row: c{c} between -{n} and 100{n} and c{d} between -{n} and 100{n}",
         "assert each row: c{c} >= -{n} and c{d} >= -{n}",
@@ -81,14 +81,14 @@ def _suite(assertions: Iterable[str]) -> str:
 
 
 def session() -> Any:
-    """The session of a gate on a machine of two cores."""
+    """A session with the settings of a gate on a machine with two cores."""
     os.environ.update(java_environment())
     submit_with(JVM)
     return create_session("benchmark")
 
 
 def gate(spark: Any, ref: DatasetRef, suite: str) -> Callable[[], object]:
-    """All of the suite, from the opened dataset to the verdicts, which have to be good."""
+    """Runs the suite from the open dataset to the verdicts, all of which must pass."""
     source = SourceFile("suite.dql", suite)
     checked = check_source(source)
     assert checked.suite is not None

@@ -1,6 +1,6 @@
-"""Checks that every tool here can say, as plain data: the sweeps are made of them.
+"""Checks that every tool here can express, as plain data: the sweeps consist of them.
 
-Relies on nothing but pyspark: it also runs in the environments of the peers.
+Imports nothing but pyspark: it also runs in the environments of the other tools.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from workload import of_days
 
 
 class Kind(Enum):
-    """What a check asks of its columns.
+    """What a check demands of its columns.
 
-    What a null is to the others differs from tool to tool: to cuallee and PyDeequ it is outside of
-    every range, to cuallee a key with a null is a copy. So no column has nulls that others ask of.
+    Tools treat nulls differently: for cuallee and PyDeequ a null is outside of every range, for
+    cuallee a key with a null is a duplicate. So only columns for null checks have nulls.
     """
 
     COMPLETE = "no null"
@@ -66,7 +66,7 @@ def day_by_day(
 ) -> Callable[[Any, str, Sequence[date], Sequence[SimpleCheck]], Verdicts]:
     """For a tool that judges one frame: judges each day of a table, one after the other.
 
-    A check holds that holds on every day. Without dates the table is judged as a whole.
+    A check passes if it passes on every day. A table without dates is judged as a whole.
     """
 
     @wraps(verify)

@@ -1,7 +1,7 @@
-"""Years of daily metrics of a shop, of different shapes, with planted incidents.
+"""Years of daily metrics of a shop, in different shapes, with planted incidents.
 
-Every shape has weekdays, a season, growth, holidays, noise, and about one incident in twelve days
-after the first month: lost rows, NULLs, duplicates, wrong prices, ids that are NULL.
+Every shape has weekdays, a season, growth, holidays and noise. After the first month, about one day
+in twelve has an incident: lost rows, NULLs, duplicates, wrong prices, ids that are NULL.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HOLIDAYS = {(1, 1), (4, 18), (5, 1), (10, 3), (12, 25), (12, 26)}
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """The metrics of a day, and by assertion whether there was a real issue."""
+    """The metrics of a day, and for each assertion whether there was a real issue."""
 
     date: date
     metrics: Mapping[str, float]
@@ -28,18 +28,19 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What years differ in.
+    """How the years of a shape differ from others.
 
-    :param saturday: what a Saturday has of a usual day; `sunday` and `holiday` likewise.
-    :param growth: by what share the year grows.
-    :param levels: from a day of the year on, a multiple of all rows: a migration, a new market.
-    :param month_end: what the last two days of a month have of a usual one.
-    :param noise: the standard deviation of rows, as a share; `late_noise` that of the last day of
-        the year, where it changes over the year.
-    :param missing: how often there is no day at all.
-    :param kept: what is left of the rows in an incident, between two shares.
-    :param creeping: incidents that grow over five days, rather than those of a day: rows slide away
-        and NULLs creep in. The first of these days are too small for anybody to call them issues.
+    :param saturday: the rows of a Saturday, as a share of a usual day; `sunday` and `holiday`
+        likewise.
+    :param growth: the growth over the year, as a share.
+    :param levels: factors for all rows, each from a day of the year on: a migration, a new market.
+    :param month_end: the rows of the last two days of a month, as a share of a usual day.
+    :param noise: the standard deviation of the rows, as a share; `late_noise` is that of the last
+        day of the year, if it changes over the year.
+    :param missing: the share of days without data.
+    :param kept: the lowest and the highest share of rows that an incident leaves.
+    :param creeping: whether incidents grow over five days instead of one: rows are lost and NULLs
+        appear gradually. The first of these days are too small to be called issues.
     """
 
     saturday: float = 0.9
@@ -55,7 +56,7 @@ class Shape:
     creeping: bool = False
 
     def level(self, number: int, on: date) -> float:
-        """The rows that are expected."""
+        """The expected number of rows."""
         share = number / DAYS
         level = 10_000 * (1 + self.growth * share) * (1 + 0.08 * math.sin(share * 2 * math.pi))
         level *= self.sunday if on.weekday() == 6 else self.saturday if on.weekday() == 5 else 1.0
@@ -64,7 +65,7 @@ class Shape:
         return level * math.prod(factor for start, factor in self.levels if number >= start)
 
     def days(self, seed: int) -> list[Day]:
-        """The days of a year that there were."""
+        """The days of a year that have data."""
         chance, days, before = random.Random(seed), list[Day](), 10_000
         creep: tuple[str, int] | None = None
         for number in range(DAYS):

@@ -1,9 +1,9 @@
-"""Reads every contract in the repositories of the standards and of datacontract-cli, and runs those
-that have data.
+"""Runs the contracts of the standards' own repositories beside datacontract-cli.
 
-Both engines judge the same data: files as they are, and for containers and clouds the files or the
-statements that fill them. `standards.toml` lists these fixtures, with the verdicts that the peer's
-tests demand. The page `contracts/standards.md` of the docs is written anew.
+Every contract in these repositories is read; those with data are run by both. Both judge the same
+data: files as they are, and for containers and clouds the files or statements that fill them.
+`standards.toml` lists these fixtures with the verdicts that the tests of datacontract-cli expect.
+The page `contracts/standards.md` of the docs is rewritten.
 
     python benchmarks/standards.py [--clones FOLDER]
 """
@@ -76,7 +76,7 @@ contracts that do not match the schema of their standard.
 
 @dataclass(frozen=True)
 class Reading:
-    """What becomes of one contract as written. `found` are its errors, the first of each code."""
+    """What happened to one contract as written. `found` has the first error of each code."""
 
     name: str
     verdict: str
@@ -87,7 +87,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Fixture:
-    """A contract with data. `contract` is a copy that has one server, with the data for both."""
+    """A contract with data. `contract` is a copy with one server, whose data both engines read."""
 
     name: str
     contract: Path
@@ -98,7 +98,7 @@ class Fixture:
 
     @property
     def case(self) -> dict[str, str]:
-        """What the program of the peer is given."""
+        """The input of the program that runs datacontract-cli."""
         case = {"name": self.name, "contract": str(self.contract)}
         if self.statements is None:
             return case
@@ -106,7 +106,7 @@ class Fixture:
 
 
 def clone(name: str, folder: Path) -> Path:
-    """The checkout of a repository, made if it is not there."""
+    """The checkout of a repository, cloned if it is missing."""
     place = folder / name
     if not place.exists():
         url = f"https://github.com/{REPOSITORIES[name]}"
@@ -139,7 +139,7 @@ def reading_of(file: Path, name: str) -> Reading:
 
 
 def firsts(errors: Sequence[Any]) -> str:
-    """Each code once: for one alone its first message, for more their titles."""
+    """Each code once: the first message of a single code, the titles of several."""
     codes = list(dict.fromkeys(item.code for item in errors))
     if len(codes) == 1:
         return f"{codes[0]}: {errors[0].message}"
@@ -181,7 +181,7 @@ def fixture(
 
 
 def described_place(document: Mapping[str, Any], server: str | None) -> dict[str, str]:
-    """Where the data is by the contract: at the named server, or at the first one."""
+    """The location of the data in the contract: at the named server, or else at the first one."""
     servers = document["servers"]
     named = {it["server"]: it for it in servers} if isinstance(servers, list) else servers
     chosen = named[server or next(iter(named))]
@@ -189,7 +189,7 @@ def described_place(document: Mapping[str, Any], server: str | None) -> dict[str
 
 
 def peer_verdicts(found: Sequence[Fixture], folder: Path) -> dict[str, dict[str, str]]:
-    """What datacontract-cli says of each."""
+    """The verdicts of datacontract-cli."""
     python = interpreter(Engine(PEER, "judge_contracts", "datacontract_cli_local"), CACHE).python
     cases = folder / "cases.json"
     cases.write_text(json.dumps([item.case for item in found]), "utf-8")
@@ -200,7 +200,7 @@ def peer_verdicts(found: Sequence[Fixture], folder: Path) -> dict[str, dict[str,
 
 
 def own_verdicts(found: Sequence[Fixture], folder: Path) -> dict[str, dict[str, str]]:
-    """What `dql contract test` says of each, and the worst reason."""
+    """The verdicts of `dql contract test`, with the worst reason."""
     answer = folder / "own.json"
     program = str(Path(sys.executable).with_name("dql"))
     command = [program, "contract", "test", *(str(item.contract) for item in found)]
@@ -220,7 +220,7 @@ def worst(verdicts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def fixture_row(item: Fixture, peer: Mapping[str, str], own: Mapping[str, str]) -> list[str]:
-    """Of a fixture: what the peer's tests demand, what it says here, what we say, and why."""
+    """A row of the page: the verdict that their tests expect, theirs, ours, and the reason."""
     reasons = [item.why] if item.why else [peer["reason"], own["reason"]]
     is_same = (item.expected or peer["result"]) in PASSING, own["result"] in PASSING
     why = "" if is_same[0] is is_same[1] else shown("; ".join(filter(None, reasons)))
@@ -228,7 +228,7 @@ def fixture_row(item: Fixture, peer: Mapping[str, str], own: Mapping[str, str]) 
 
 
 def agrees(row: Sequence[str]) -> bool:
-    """The verdict that the peer's tests demand, or else its own, is ours."""
+    """True if our verdict is the one that their tests expect or, without one, theirs."""
     return ((row[1] or row[2]) in PASSING) is (row[3] in PASSING)
 
 
@@ -238,7 +238,7 @@ def reading_row(item: Reading) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """A text as a cell, cut short."""
+    """The content of a cell, shortened."""
     line = " ".join(text.split()).replace("|", "\\|")
     return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]}..."
 

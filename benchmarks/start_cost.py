@@ -1,11 +1,10 @@
 """What starting costs: a whole gate and an empty spark-submit job, with and without an archive.
 
-Beside them a job of its own for each of the plans written by hand, naive and tuned, with the JVM
-options, the settings and the archive that the gate has. Each round runs all, one after the other,
-in changing order. What counts are the ratios within a round, of which the median is told: of the
-wall time, and of the processor time, which says more on a machine that is busy.
+The naive and the tuned plan by hand run as jobs as well, with the JVM options, settings and archive
+of a gate. Each round runs all of them in turn, in changing order; the figures are medians of the
+ratios within a round. On a busy machine, rely on those of the processor time.
 
-With --to the runs are stored: results/jobs.json is what the page of the docs has them from.
+`--to` stores the runs; the page of the docs reads results/jobs.json.
 
     python benchmarks/start_cost.py [ROUNDS] [--rows ROWS] [--ways WAY ...] [--to FILE]
 """
@@ -68,7 +67,7 @@ RATIOS = (
 
 
 def gate(events: Path, results: Path) -> list[str]:
-    """The job and its arguments. Nothing is stored there yet, so all is computed."""
+    """The job and its arguments, with an empty results store, so that everything is computed."""
     request = GateRequest(
         run_key=RunKey("benchmark", DAY, "manual"),
         attempt=Attempt(1, str(uuid.uuid4())),
@@ -81,7 +80,7 @@ def gate(events: Path, results: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of a whole process with its children."""
+    """The seconds of a whole process and its children."""
 
     wall_s: float
     cpu_s: float

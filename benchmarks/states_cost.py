@@ -1,14 +1,14 @@
-"""What stored states spare: a window of days beside a single day, and the same once more.
+"""What stored states save: a window of days against a single day, and the window once more.
 
-The workload is that of `workload`, on parquet with a folder for each date. The window asks the mean
-over eight days of all its metrics that have one, and the rest of the day alone. A run is one from
-the opened session to the last verdict, warm, with the files listed and compared:
+The workload is that of `workload`, on parquet with a folder per date. The window takes the mean
+over eight days of every metric that has one, and the other metrics of the day alone. A run is warm
+and lasts from the open session to the last verdict, listing and comparing the files included:
 
-- a single day, of which nothing is stored
-- the window, of which all days but the last are stored
+- a single day without stored states
+- the window, with states of all days but the last
 - the window once more, on the same data
 
-Each round runs all three. The ratio within a round is what counts, of which the median is told.
+Each round runs all three; the figures are medians of the ratios within a round.
 
     python benchmarks/states_cost.py [--rows ROWS] [--rounds 5]
 """
@@ -57,7 +57,7 @@ def _over_days(text: str) -> str:
 
 
 def judge(spark: Any, ref: DatasetRef, suite: str, day: date, states: Path) -> None:
-    """All of the suite, whose verdicts have to be good."""
+    """Runs the suite, whose assertions must all pass."""
     memory = StateCache(spark, StateStore(locate(str(states))), "run", datetime.now(timezone.utc))
     verdicts = verdicts_of(spark, ref, suite, day, memory)
     assert all(verdicts.values()), verdicts

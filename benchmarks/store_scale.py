@@ -1,8 +1,8 @@
-"""What a results store of many runs costs: each question in a process of its own, and the writes.
+"""What a results store of many runs costs: each question in its own process, and the writes.
 
     python benchmarks/store_scale.py [--runs 250000] [--writes 2000] [--old 50000] [--root FOLDER]
 
-It prints Markdown: wall seconds, processor seconds and the most memory of each question.
+Prints Markdown: the wall seconds, processor seconds and peak memory of each question.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OPEN = "from dqx_airflow.results.history import OpenStore; store = OpenStore(RO
 
 
 def questions(last: Run) -> dict[str, Sequence[str]]:
-    """The arguments of a Python for each question, by its name."""
+    """The arguments of a Python process for each question, by its name."""
     dql = [*DQL, "results"]
     until = f"__import__('datetime').date.fromisoformat('{last.date}')"
     gates = sorted(GATES)[:10]
@@ -84,8 +84,8 @@ def code(text: str) -> list[str]:
 
 
 def ask(root: str, arguments: Sequence[str]) -> tuple[float, float, float]:
-    """Wall seconds, processor seconds and MB of one process."""
-    # In between is a small process: a child is said to have used what its parent had.
+    """The wall seconds, processor seconds and peak MB of one process."""
+    # Through a small process: the peak memory of a child includes that of its parent at the start.
     done = subprocess.run(
         [sys.executable, "-S", "-c", _RELAY, sys.executable, *arguments],
         env={**os.environ, "DQX_RESULTS_ROOT": root},
@@ -168,7 +168,7 @@ def main() -> None:
 
 def measure_old(root: str, many: int, rounds: int) -> None:
     runs = runs_of(many, UNTIL)
-    # Commits that are written one by one take ever longer: only the first are, for their form.
+    # Single commits get slower and slower: only the first runs are written that way.
     fill_as_before(root, runs)
     optimize = [*DQL, "results", "optimize"]
     print("optimize: {:.0f} s, {:.0f} CPU s, {:.0f} MB".format(*ask(root, optimize)))

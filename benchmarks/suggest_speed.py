@@ -1,9 +1,9 @@
-"""How long `dql suggest` takes, next to the same aggregates written by hand with Arrow.
+"""How long `dql suggest` takes, beside the same aggregates written by hand with Arrow.
 
     python -m benchmarks.suggest_speed [--rows 1000000] [--columns 100]
 
-By hand is: of each column the NULL values, the distinct values and the extremes; of each date the
-rows, and of each column with NULL values those by date.
+By hand are, for each column, the NULL values, the distinct values and the extremes; for each date,
+the rows; and for each column with NULL values, those by date.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DAYS = 30
 
 
 def write_table(path: Path, rows: int, columns: int) -> None:
-    """Whole numbers, doubles, categories and texts in turn; every fifth column has NULL values."""
+    """Writes whole numbers, doubles, categories and strings; every fifth column has NULLs."""
     writer = None
     for start in range(0, rows, _CHUNK):
         number = pa.array(range(start, min(start + _CHUNK, rows)), pa.int64())

@@ -1,6 +1,6 @@
-"""The sweeps as data: in each of them every step asks for more than the one before.
+"""The sweeps as data: in each of them, every step asks for more than the one before.
 
-Relies on nothing but pyspark: it also runs in the environments of the peers.
+Imports nothing but pyspark: it also runs in the environments of the other tools.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MORE: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class Step:
-    """What is asked of the days of a table, or of a table that has none."""
+    """The checks of each day of a table, or of a table without dates."""
 
     checks: tuple[SimpleCheck, ...]
     dates: tuple[date, ...] = ()
@@ -40,14 +40,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Steps by name, which is the number of what there is more and more of."""
+    """Steps by name; the name is the number of days, assertions or keys."""
 
     title: str
     steps: Mapping[str, Step]
 
 
 def _window(days: int) -> Step:
-    """Five checks of each of the days."""
+    """Five checks of each day."""
     checks = (
         SimpleCheck("machine null", Kind.COMPLETE, ("machine_id",)),
         SimpleCheck("casino null", Kind.COMPLETE, ("casino_id",)),
@@ -59,7 +59,7 @@ def _window(days: int) -> Step:
 
 
 def _assertions(count: int) -> Step:
-    """Three kinds over all columns, each with bounds of its own around the values, 0 to 999."""
+    """Three kinds over all columns, with different bounds around the values, 0 to 999."""
 
     def check(number: int) -> SimpleCheck:
         kind = (Kind.BETWEEN, Kind.LEAST, Kind.MOST)[number % 3]

@@ -1,13 +1,14 @@
-"""What it costs us, the plans by hand and the peers to be asked for more: days, assertions, keys.
+"""How the cost grows with days, assertions and keys: for us, the plans by hand and the other
+tools.
 
-The sweeps and their steps are those of `sweep_steps`. In every round each engine goes once through
-each sweep, in a JVM and an environment of its own, with the same Java and the session of a gate on
-a machine of two cores; every other round goes through the engines backwards. What counts are the
-ratios within a round, of which the median is told. An engine that needs longer than the limit for
-the steps of a sweep is stopped, and has the steps that it has done.
+The sweeps and their steps are in `sweep_steps`. In every round each engine runs each sweep once, in
+a JVM and an environment of its own, with the same Java and the session of a gate on a machine with
+two cores; every other round takes the engines in the opposite order. The figures are medians of the
+ratios within a round. An engine that exceeds the limit for the steps of a sweep is stopped and
+keeps the steps that it finished.
 
-The result goes to benchmarks/results/sweeps.json after every process, so an interrupted measurement
-keeps what it has, and from there into the docs.
+After every process, the result goes to benchmarks/results/sweeps.json and from there into the docs,
+so an interrupted measurement keeps what it has.
 
     python benchmarks/sweeps.py [--rows ROWS] [--rounds 3] [--minutes 60] [--engines ENGINE ...]
 """
@@ -38,7 +39,7 @@ RESULT = report.RESULTS / "sweeps.json"
 
 
 def write_days(spark: Any, path: str, rows: int) -> None:
-    """Each day of the longest window has its share of the rows."""
+    """Writes the longest window, with the same share of the rows on each day."""
     write_events(spark, path, rows // DAYS[-1], days=DAYS[-1])
 
 
@@ -51,7 +52,7 @@ TABLES: Mapping[str, Callable[[Any, str, int], None]] = {
 
 
 def sweep(options: argparse.Namespace) -> None:
-    """Measures round after round, and stores what there is after every process."""
+    """Measures round after round, and stores the result after every process."""
     names = list(options.engines)
     cache = options.cache.resolve()
     interpreters = {name: interpreter(ENGINES[name], cache) for name in names}
@@ -96,7 +97,7 @@ def steps_of(
     settings: Mapping[str, str],
     options: argparse.Namespace,
 ) -> dict[str, Any]:
-    """What the engine has done of a sweep, with an `error` if that is not all."""
+    """The steps of a sweep that the engine finished, with an `error` if some are missing."""
     arguments = [ENGINES[name].module, table, key, "--runs", str(options.runs)]
     jvm = {SUBMIT_OPTIONS: ""}
     steps, complaint = told_by(found, DRIVE, arguments, settings, jvm, options.limit)

@@ -1,14 +1,13 @@
-"""A small agent and the tuner on the simulated year: which thresholds do better on the second half?
+"""A small agent and the tuner on a simulated year: whose thresholds do better on the second half?
 
     python -m benchmarks.trained_agent [--seed N ...] [--ppo]
 
 Both learn from the same half year with labels on 60 of its alerts. The agent is trained in the
-Gymnasium environment of `dqx_airflow.learning` by the cross-entropy method, or by PPO where
-stable-baselines3 is installed. The search of the tuner then sets the same values from the same
-labels, as far as it likes and without evidence on held-out days, like the agent. The tuner as
-people run it asks for labels of each assertion and for that evidence, and proposes profiles and
-other forms as well; it is run until it proposes nothing more. The cost is that of the default
-`@cost`.
+Gymnasium environment of `dqx_airflow.learning`, by the cross-entropy method, or by PPO if
+stable-baselines3 is installed. The tuner is run twice: once as a search alone, which sets the same
+values from the same labels without evidence on held-out days, like the agent; once as it is used,
+with labels for each assertion, evidence, profiles and other forms, until it proposes nothing more.
+The cost is that of the default `@cost`.
 """
 
 from __future__ import annotations

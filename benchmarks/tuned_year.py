@@ -1,16 +1,16 @@
-"""A simulated year of daily metrics: how many false alarms and misses tuned thresholds leave.
+"""A simulated year of daily metrics: the false alarms and misses that tuned thresholds leave.
 
     python -m benchmarks.tuned_year [--seed N ...] [--shape NAME ...] [--cost F M] [--holidays]
         [--svg FILE]
 
-Thresholds as people guess them, for a shop (`simulated_years.py`). In the first half of the year
-people label 60 alerts, those first of whose assertion they know least; `dql tune` proposes every
-four weeks, and a person approves. The second half is judged with what came of it, against the
-thresholds of the start and against a rolling rule: three standard deviations from the mean of the
-last 28 days, both of all days, those with issues too, on either side, for the same seven values.
-The rule is also tried with fewer standard deviations, until it misses no more than the tuned
-thresholds; `--cost` says to the tuner what a false alarm and a missed issue cost, so that it misses
-more. Nothing is measured.
+The thresholds start as a person would guess them, for a shop (`simulated_years.py`). In the first
+half of the year, a person labels 60 alerts, those of the least known assertions first; `dql tune`
+proposes every four weeks, and the person approves. The second half is judged with the tuned
+thresholds, with those of the start, and with a rolling rule for the same seven values: three
+standard deviations on either side of the mean of the last 28 days, days with issues included. The
+rule is also tried with fewer standard deviations, until it misses no more than the tuned
+thresholds. `--cost` sets the costs of a false alarm and of a missed issue for the tuner. Nothing is
+measured on Spark.
 """
 
 from __future__ import annotations
@@ -74,8 +74,11 @@ KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """`missed` counts assertions that passed over an issue of theirs, `unseen` the incidents on
-    whose day no assertion failed at all."""
+    """The alarms and misses of a half year.
+
+    `missed` counts issues that their assertion did not find, `unseen` incidents on whose day no
+    assertion failed.
+    """
 
     false_alarms: int
     missed: int
@@ -94,7 +97,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The suite after half a year, and that in force in each week until then."""
+    """The suite after half a year, and the suite in force in each week until then."""
 
     text: str
     labels: int
@@ -165,7 +168,7 @@ def simulated(
 
 
 def alarms_of(text: str, days: Sequence[Day]) -> list[Set[str]]:
-    """For each day the assertions of a suite that would have failed."""
+    """For each day, the assertions of a suite that would have failed."""
     backtest = Backtest(node_of(text), [past_day(day) for day in days])
     names = [one.name for one in backtest.assertions]
     return [
@@ -175,7 +178,7 @@ def alarms_of(text: str, days: Sequence[Day]) -> list[Set[str]]:
 
 
 def score(text: str, days: Sequence[Day], held: range) -> Score:
-    """What the suite of a text would have said on some of the days."""
+    """The score of a suite on some of the days."""
     return scored(days, alarms_of(text, days), held)
 
 
@@ -184,8 +187,11 @@ def scored(days: Sequence[Day], alarms: Sequence[Set[str]], held: range) -> Scor
 
 
 def distances(days: Sequence[Day]) -> dict[str, list[float]]:
-    """By assertion how far its value was from the mean of the last 28 days that there were, in
-    their standard deviations; of all days, those with issues too. 0 where there are fewer."""
+    """By assertion, the distance of its value from the mean of the last 28 days, in standard
+    deviations.
+
+    Days with issues count; with fewer than 28 days of data the distance is 0.
+    """
     values = {
         "rows": [day.metrics["rows"] for day in days],
         "revenue": [day.metrics["revenue"] for day in days],
@@ -207,7 +213,7 @@ def distances(days: Sequence[Day]) -> dict[str, list[float]]:
 
 
 def sigma_score(away: Mapping[str, Sequence[float]], days: Sequence[Day], sigmas: float) -> Score:
-    """An alarm where a value is further than some standard deviations from the rolling mean."""
+    """The score of a rule that alarms beyond some standard deviations from the rolling mean."""
     held = held_out(days)
     alarms: list[Set[str]] = [
         {name for name, series in away.items() if series[number] > sigmas}
@@ -222,7 +228,8 @@ def held_out(days: Sequence[Day]) -> range:
 
 def as_careful(away: Mapping[str, Sequence[float]], days: Sequence[Day], most: Score) -> float:
     """The largest number of standard deviations, to a tenth, with which the rolling rule misses no
-    more than thresholds do."""
+    more than the thresholds.
+    """
     for tenths in range(10 * SIGMAS, 0, -1):
         found = sigma_score(away, days, tenths / 10)
         if found.missed <= most.missed and found.unseen <= most.unseen:
@@ -231,7 +238,7 @@ def as_careful(away: Mapping[str, Sequence[float]], days: Sequence[Day], most: S
 
 
 def with_costs(text: str, false_positive: float, false_negative: float) -> str:
-    """The suite with a cost for each assertion that may be tuned."""
+    """The suite with a cost for each tunable assertion."""
     cost = f"@cost(false_positive={false_positive:g}, false_negative={false_negative:g})"
     head, *claims = text.split("        assert ")
     return head + "".join(
@@ -241,7 +248,7 @@ def with_costs(text: str, false_positive: float, false_negative: float) -> str:
 
 
 def by_week(learned: Learned, days: Sequence[Day]) -> list[tuple[int, int]]:
-    """False alarms of each week: with the thresholds of the start, and with those in force."""
+    """The false alarms of each week, with the thresholds of the start and with those in force."""
     in_force = [*learned.in_force]
     in_force += [learned.text] * (len(range(0, len(days), 7)) - len(in_force))
     alarms = {text: alarms_of(text, days) for text in {SUITE, *in_force}}
@@ -254,8 +261,9 @@ def by_week(learned: Learned, days: Sequence[Day]) -> list[tuple[int, int]]:
 
 
 def picture(weeks: Sequence[tuple[int, int]]) -> str:
-    """The false alarms of each week as bars: pale with the thresholds of the start, dark with those
-    that were in force."""
+    """The false alarms of each week as bars: pale with the thresholds of the start, dark with
+    those in force.
+    """
     width, height, base, left = 12, 150, 180, 40
     scale = height / max(before for before, _ in weeks)
     bars = []

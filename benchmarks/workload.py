@@ -1,8 +1,8 @@
-"""W20: slot-machine telemetry, and twenty checks of it that everybody here is measured on.
+"""W20: slot machine telemetry, and the twenty checks that every engine here is measured on.
 
-Relies on nothing but pyspark: it also runs in the environments of the peers. `naive` is what a
-careful engineer writes: one aggregate with everything flat, one exact grouping for the key. `tuned`
-is what an engineer writes who has measured.
+Imports nothing but pyspark: it also runs in the environments of the other tools. `naive` is what a
+careful engineer writes: one aggregate with everything flat, and one exact grouping for the key.
+`tuned` is what an engineer writes after measuring.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ CAUGHT = frozenset(
 
 
 def write_events(spark: Any, path: str, rows: int, *, days: int = 1, faulty: bool = False) -> None:
-    """Writes as many rows for each of the days that end with DAY."""
+    """Writes this number of rows for each of the days up to DAY."""
     columns = dict(_COLUMNS)
     if faulty:
         for name, cases in _FAULTS.items():
@@ -185,7 +185,9 @@ def naive(spark: Any, path: str) -> dict[str, bool]:
 
 
 def tuned(spark: Any, path: str) -> dict[str, bool]:
-    """The extremes answer the range, the distinct machines are counted in a pass of their own."""
+    """The plan after measuring: extremes answer the range, and the distinct machines get their own
+    pass.
+    """
     frame = events(spark, path)
     values = values_of(frame, _TUNED)
     values["wagered range"] = not 0 <= values["wagered least"] <= values["wagered most"] <= 1000
@@ -200,12 +202,12 @@ def values_of(frame: Any, aggregates: Mapping[str, str]) -> dict[str, Any]:
 
 
 def copied_keys(frame: Any, key: Sequence[str]) -> int:
-    """How many keys occur more than once."""
+    """The number of keys that occur more than once."""
     return int(frame.groupBy(*key).count().where("count > 1").count())
 
 
 def copied_keys_by_hash(frame: Any, key: Sequence[str]) -> int:
-    """The same: where no hash occurs twice, no key does, and hashes are quick to count."""
+    """The same, but faster: if no hash occurs twice, no key does, and hashes are cheap to count."""
     hashes = frame.selectExpr(f"xxhash64({', '.join(key)}) AS hash").repartition("hash")
     copies = hashes.selectExpr("count(1) OVER (PARTITION BY hash) AS copies")
     most = copies.selectExpr("max(copies)").collect()[0][0]

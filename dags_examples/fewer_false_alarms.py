@@ -1,11 +1,11 @@
-"""The weekly loop against false alarms: promote, shadow, tune, and a mail about what waits.
+"""The weekly loop against false alarms: promote, shadow, tune, and an email with what to review.
 
 promote -> stage_shadow -> tune
 
-The gate runs with `suite=SUITE, shadow=PROPOSED`. People label alerts and approve proposals on the
-pages Alerts and Review; what they approved runs as a shadow for a week before it counts. Values of
-tunables are promoted; a profile is copied from PROPOSED by hand. The commands find the results by
-the variable DQX_RESULTS_ROOT of the worker, or by the `dqx.toml` above the suite.
+The gate runs with `suite=SUITE, shadow=PROPOSED`. You label alerts and approve proposals on the
+pages Alerts and Review. Approved proposals run as a shadow for a week before they take effect. The
+DAG promotes values of tunables; copy a profile from PROPOSED by hand. The commands take the results
+root from DQX_RESULTS_ROOT on the worker, or from the `dqx.toml` above the suite.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEWEST_DAYS = 5
 
 
 def dql(*arguments: object) -> str:
-    """What a command of `dql` prints; its errors are in the log of the task."""
+    """The output of a `dql` command. Its errors go to the task log."""
     program = "from dqx_airflow.cli.main import app; app()"
     command = [sys.executable, "-c", program, *map(str, arguments)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -35,7 +35,7 @@ def dql(*arguments: object) -> str:
 
 @task
 def promote() -> list[str]:
-    """Takes over the values that made fewer alarms in the shadow and missed no more issues."""
+    """Adopts the values with which the shadow raised fewer alarms and missed no more issues."""
     if not PROPOSED.exists():
         return []
     compared = json.loads(dql("shadow", SUITE, "--name", PROPOSED.name, "--format", "json"))
@@ -54,7 +54,7 @@ def promote() -> list[str]:
 
 @task
 def stage_shadow() -> None:
-    """Writes what people approved into the shadow, beside the suite of today."""
+    """Copies the suite to the shadow and applies the approved proposals to the copy."""
     shutil.copyfile(SUITE, PROPOSED)
     print(dql("review", PROPOSED, "--apply"))
 
@@ -62,12 +62,12 @@ def stage_shadow() -> None:
 @task(
     on_success_callback=SmtpNotifier(
         to="data-team@example.com",
-        subject="Thresholds that wait for review",
+        subject="Thresholds to review",
         html_content="<pre>{{ ti.xcom_pull(task_ids='tune') }}</pre>",
     )
 )
 def tune() -> str:
-    """Proposes thresholds from the labels; the text goes to those who decide."""
+    """Proposes thresholds from the labels. Its output is the body of the email to the reviewers."""
     return dql("tune", SUITE, "--propose") + dql("review", SUITE, "--pending")
 
 

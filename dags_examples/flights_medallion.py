@@ -1,9 +1,9 @@
-"""Flights from bronze over silver to gold, with a gate at each boundary.
+"""Flights from bronze to silver to gold, with a gate at each boundary.
 
 land_bronze -> bronze_gate -> build_silver -> silver_gate -> build_gold
 
-The gates never retry a violation, so a day that breaks a rule stops where it stands and
-everything below is `upstream_failed`. `dql demo` runs this DAG for three days of the year 2013.
+A gate does not retry a violation: the day stops at the gate, and every task downstream is
+`upstream_failed`. `dql demo` runs this DAG for three days of 2013.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dqx_airflow.operators import DqlGateOperator
 
 HERE = Path(__file__).parent
 LAKE = os.environ.get("FLIGHTS_LAKE", "/data/lake")
-# A day of flights is small: what counts is how fast a JVM starts, not how fast it gets.
+# A day of flights is small: a JVM that starts fast matters more than one that compiles well.
 SPARK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.log.level": "WARN",
@@ -32,8 +32,11 @@ def data(name: str) -> Asset:
 
 
 def flights_job(name: str, reads: str, writes: str) -> SparkSubmitOperator:
-    """A Spark job around the gates. Its inlets and outlets are what lineage knows of it; Spark's
-    own OpenLineage listener finds out by itself: see `docker-compose.yaml`."""
+    """A Spark job before or after a gate.
+
+    Lineage takes its datasets from the inlets and outlets. Spark's OpenLineage listener would find
+    them by itself: see `docker-compose.yaml`.
+    """
     return SparkSubmitOperator(
         task_id=name,
         inlets=[data(reads)],

@@ -1,11 +1,10 @@
-"""Two teams and an asset between them: each gate judges the date that the one before has validated.
+"""Two DAGs linked by an asset: the second gate judges the date that the first one validated.
 
 orders_land:    gate  ->  the asset `orders_validated`
 orders_publish: gate_again -> publish, as soon as that asset is updated
 
-A run that an asset has triggered has no logical date. The gate there takes the date from the asset
-event of the gate that triggered the run, and says so in the first line of its log. Its own event
-carries the same date on.
+A run that an asset triggers has no logical date. Its gate takes the date from the asset event of
+the first gate, and the first line of its log says so. Its own asset event carries the same date.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ suite "Orders" {{
 
 with DAG(
     "orders_land",
-    description="A gate that updates an asset: its event says which date was validated.",
+    description="A gate that updates an asset. The asset event holds the validated date.",
     start_date=datetime(2026, 1, 1),
     schedule="@daily",
     catchup=False,
@@ -54,7 +53,7 @@ with DAG(
 
 with DAG(
     "orders_publish",
-    description="A gate that judges the date in the asset event of the gate that triggered it.",
+    description="A gate that judges the date in the asset event that triggered it.",
     start_date=datetime(2026, 1, 1),
     schedule=[VALIDATED],
     catchup=False,

@@ -1,9 +1,9 @@
-"""A gate that tells people: a mail where it stops the pipeline, and one where it only warns.
+"""A gate that notifies: one email when it stops the pipeline, another when it only warns.
 
 gate -> publish
 
-The mails go through the connection `smtp_default`. Any other notifier takes its place: it is made
-with the text of the notice when there is one to send.
+The emails are sent over the connection `smtp_default`. Any other Airflow notifier works the same:
+`notify_with` calls a function that makes the notifier from the notice.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ suite "Orders" {
 """
 
 
-def mail_to(people: str) -> object:
-    """A callback that mails them."""
+def email_to(addresses: str) -> object:
+    """A callback that sends an email to these addresses."""
 
-    def mail(notice: GateNotice) -> SmtpNotifier:
-        return SmtpNotifier(to=people, subject=notice.text, html_content=notice.html)
+    def email(notice: GateNotice) -> SmtpNotifier:
+        return SmtpNotifier(to=addresses, subject=notice.text, html_content=notice.html)
 
-    return notify_with(mail)
+    return notify_with(email)
 
 
 with DAG(
     "orders_notices",
-    description="A gate that sends mails, about failures and about warnings.",
+    description="A gate that sends emails about failures and about warnings.",
     start_date=datetime(2026, 1, 1),
     schedule=None,
     catchup=False,
@@ -54,7 +54,7 @@ with DAG(
         suite=SUITE,
         datasets={"orders": {"path": f"{LAKE}/orders", "date_column": "ordered_on"}},
         date="{{ ds }}",
-        on_failure_callback=mail_to("on-call@example.com"),
-        on_warning=mail_to("data-team@example.com"),
+        on_failure_callback=email_to("on-call@example.com"),
+        on_warning=email_to("data-team@example.com"),
     )
     gate >> EmptyOperator(task_id="publish")

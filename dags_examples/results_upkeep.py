@@ -1,8 +1,8 @@
-"""Keeps the results store small and quick: merges its files, and deletes what is old.
+"""Keeps the results store small and fast: deletes old runs and merges small files.
 
 prune -> optimize -> vacuum
 
-Gates may run meanwhile. A task that is interrupted goes on where it was when it is tried again.
+Gates may run at the same time. A task that was interrupted resumes when it is retried.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEEP_REPLACED_FILES = timedelta(days=7)
 
 
 def store() -> dict[str, Any]:
-    """Where the gates of this Airflow keep their results."""
+    """The results store that the section [dqx] of the Airflow configuration names."""
     from dqx_airflow.operators.results_location import results_place
 
     place = results_place()
@@ -28,7 +28,7 @@ def store() -> dict[str, Any]:
 
 @task
 def prune() -> None:
-    """Deletes the runs that finished long ago."""
+    """Deletes the runs that finished more than 400 days ago."""
     from dqx_airflow.results import upkeep
 
     for table in upkeep.prune(older_than=KEEP_RESULTS, **store()):
@@ -37,7 +37,7 @@ def prune() -> None:
 
 @task
 def optimize() -> None:
-    """Merges small files, so that opening and reading the store stays quick."""
+    """Merges small files, so that the store opens fast."""
     from dqx_airflow.results import upkeep
 
     for table in upkeep.optimize(**store()):
@@ -46,7 +46,7 @@ def optimize() -> None:
 
 @task
 def vacuum() -> None:
-    """Deletes the files that were replaced a week ago."""
+    """Deletes the files that were replaced more than a week ago."""
     from dqx_airflow.results import upkeep
 
     for table in upkeep.vacuum(keep=KEEP_REPLACED_FILES, **store()):
@@ -55,7 +55,7 @@ def vacuum() -> None:
 
 with DAG(
     "results_upkeep",
-    description="Keeps the results store small and quick.",
+    description="Keeps the results store small and fast.",
     start_date=datetime(2026, 1, 1),
     schedule="@daily",
     catchup=False,

@@ -1,13 +1,12 @@
-"""Slot machine telemetry: a contract enforced before staging becomes bronze, and again after it.
+"""Slot machine telemetry: one contract, enforced before bronze and again after it.
 
 land_telemetry -> ingest_gate -> boundary_gate -> build_floor
 
-The ingest gate blocks, it drops nothing: staging stays as it came, and what passed the gate
-promotes itself, the very version that it validated. `boundary_gate` is the gate of the next team:
-it holds the bronze table against the version of the contract that it relies on. The job
-`build_floor` reads defensively: it compares what it gets with the contract once more. A day is
-landed with faults by `dags trigger --conf '{"fault": "decimal_slip"}'`; the job knows which there
-are.
+`ingest_gate` blocks bad data and drops nothing: staging stays as it is, and the gate promotes
+exactly the table version that it validated. `boundary_gate` belongs to the next team: it checks the
+bronze table against the version of the contract on which that team relies. The job `build_floor`
+compares what it reads with the contract once more. To land a day with a fault, trigger the DAG with
+`--conf '{"fault": "decimal_slip"}'`; `jobs/land_telemetry.py` lists the faults.
 """
 
 from __future__ import annotations

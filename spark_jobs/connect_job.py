@@ -1,4 +1,4 @@
-"""The process in which a gate operator runs a gate over Spark Connect, on the worker."""
+"""The program with which a gate operator runs a gate over Spark Connect, on the worker."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def main() -> int:
         print(
             f"error: the Python of this Spark driver ({sys.executable}) has no module "
             f"'{error.name}'\n  help: install dqx-airflow there, point PYSPARK_PYTHON at a Python "
-            "that has it, or take along in py_files what `dql package` writes",
+            "that has it, or add the zip of `dql package` to py_files",
             file=sys.stderr,
         )
         return 4
@@ -24,6 +24,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     code = main()
-    # Without a word, `sys.exit(0)` would still be drawn as an exception by some cluster managers.
+    # Some cluster managers show even `sys.exit(0)` as an exception.
     if code:
         sys.exit(code)

@@ -1,7 +1,7 @@
-"""Lets one engine judge a table, in a JVM of its own, and prints what that took as a line of JSON.
+"""Runs one engine on a table, in its own JVM, and prints the cost as a line of JSON.
 
 Runs in the environment of the engine, which has neither this project nor the other engines. The
-clock starts when the engine is imported and the session open, and stops at the last verdict.
+clock starts when the engine is imported and the session is open, and stops at the last verdict.
 
     python benchmarks/peers/drive.py ENGINE TABLE [--warm RUNS] [--faulty TABLE]
 """
@@ -30,7 +30,7 @@ def main() -> None:
         spark = its.spark
 
         def judged(table: str) -> dict[str, bool]:
-            """Only what was asked: we for one also look whether there are any rows."""
+            """The verdicts that were asked for: ours, for example, also include `not_empty`."""
             found = its.engine.judge(spark, table)
             return {name: holds for name, holds in found.items() if name in CHECKS}
 

@@ -1,8 +1,8 @@
-"""Lets one engine go through the steps of a sweep, in one JVM, and prints a line of JSON for each.
+"""Runs one engine through the steps of a sweep, in one JVM, and prints a line of JSON for each.
 
-Runs in the environment of the engine. Each step is done once to warm up, and then measured. A line
-is there as soon as its step is done, so that whoever loses patience has those before it. A check
-that does not hold, or that the engine does not tell, ends it: on a sound table all have to.
+Runs in the environment of the engine. Each step runs once to warm up, and is then measured. Its
+line is printed when the step is done, so that an engine that is stopped keeps the steps before. A
+check that fails, or that the engine does not report, ends the sweep: the table has no faults.
 
     python benchmarks/peers/drive_sweep.py ENGINE TABLE SWEEP [--runs RUNS]
 """

@@ -1,6 +1,6 @@
-"""The engines and what they run in: one table, with every version that is measured.
+"""The engines and their environments: one table with every version that is measured.
 
-An environment is made from PyPI in the folder that is given, once for each set of pins.
+An environment is installed from PyPI into the given folder, once for each set of pins.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Environment:
-    """What is installed, the engine first. `variables` keep it from calling home."""
+    """The packages to install, the engine first. `variables` turn off its telemetry."""
 
     requirements: tuple[str, ...]
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -25,9 +25,9 @@ class Environment:
 
 @dataclass(frozen=True)
 class Engine:
-    """Somebody who judges. `module` is that of benchmarks/peers/engines.
+    """Something that judges a table. `module` is that of benchmarks/peers/engines.
 
-    Without an environment it runs in the one of this project.
+    Without an environment it runs in that of this project.
     """
 
     title: str
@@ -37,7 +37,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that has an engine, and the jar that it needs."""
+    """A Python that has an engine, and the jar that the engine needs."""
 
     python: Path
     variables: Mapping[str, str]
@@ -66,7 +66,7 @@ ENVIRONMENTS: Mapping[str, Environment] = MappingProxyType(
         ),
         "datacontract_cli_local": Environment(("datacontract-cli[duckdb]==1.2.8",)),
         "cuallee": Environment(("cuallee==0.15.4", "pyspark==4.2.0", _PANDAS)),
-        # The newest PyDeequ whose Deequ is found on Maven Central.
+        # The newest PyDeequ whose Deequ is on Maven Central.
         "pydeequ": Environment(
             ("pydeequ==1.4.0", "pyspark==3.5.8", _PANDAS, "numpy==1.26.4", "setuptools==80.9.0"),
             jar="com.amazon.deequ:deequ:2.0.7-spark-3.5",
@@ -99,14 +99,14 @@ CACHE = Path.home() / ".cache" / "dqx_airflow_peers"
 
 
 def titles(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The engines with their versions, as they are stored beside the runs."""
+    """The engines with their versions, as they are stored with the runs."""
     return {
         name: {"title": ENGINES[name].title, "version": version(ENGINES[name])} for name in names
     }
 
 
 def version(engine: Engine) -> str:
-    """The version of the engine. A plan by hand has none."""
+    """The version of the engine, None for a plan by hand."""
     if engine.module == "ours":
         from dqx_airflow import __version__
 
@@ -116,7 +116,7 @@ def version(engine: Engine) -> str:
 
 
 def interpreter(engine: Engine, cache: Path) -> Interpreter:
-    """The Python of the engine; its environment is made if it is not there yet."""
+    """The Python of the engine, whose environment is installed if it is missing."""
     if engine.environment is None:
         return Interpreter(Path(sys.executable), {}, None)
     environment = ENVIRONMENTS[engine.environment]

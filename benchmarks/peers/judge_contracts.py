@@ -1,7 +1,7 @@
-"""Lets datacontract-cli judge contracts on local data, and prints its verdicts as a line of JSON.
+"""Runs datacontract-cli on contracts with local data, and prints its verdicts as a line of JSON.
 
-Runs in the environment of the peer, which has DuckDB. Data that a fixture has as SQL is written as
-Parquet first, where the contract expects it.
+Runs in the environment of datacontract-cli, which has DuckDB. Data that a fixture has as SQL is
+written as Parquet first, to the location in the contract.
 
     python benchmarks/peers/judge_contracts.py CASES.json
 """
@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 from datacontract.data_contract import DataContract
 
-# What DuckDB calls otherwise than the databases that the statements are written for.
+# The names in DuckDB of types of the databases for which the statements are written.
 _SPELLINGS = {
     "[dbo].": "",
     "[my_table]": "my_table",
@@ -29,7 +29,7 @@ _SPELLINGS = {
 
 
 def write_parquet(statements: Path, to: Path) -> None:
-    """The rows of the only table that the statements make and fill."""
+    """Writes the rows of the single table that the statements create and fill."""
     text = statements.read_text("utf-8")
     for written, known in _SPELLINGS.items():
         text = text.replace(written, known)
@@ -40,10 +40,10 @@ def write_parquet(statements: Path, to: Path) -> None:
 
 
 def verdict(case: Mapping[str, str]) -> dict[str, str]:
-    """What the peer says, and the first reason if it does not pass."""
+    """The verdict of datacontract-cli, and the first reason if it is not passed."""
     try:
         run = DataContract(data_contract_file=case["contract"]).test()
-    except Exception as error:  # it is a finding that a contract ends the peer
+    except Exception as error:  # a contract that crashes datacontract-cli is a finding
         return {"result": "crashed", "reason": f"{type(error).__name__}: {error}"}
     reasons = [str(it.reason) for it in run.checks if _said(it.result) in ("failed", "error")]
     return {"result": _said(run.result), "reason": reasons[0] if reasons else ""}

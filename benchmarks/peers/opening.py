@@ -1,4 +1,4 @@
-"""An engine imported and its session open, in the environment of the engine."""
+"""Imports an engine and opens its session, in the environment of the engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Opened:
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
-    """What each program is told that opens an engine."""
+    """The arguments of every program that opens an engine."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("engine", help="a module of benchmarks/peers/engines")
     parser.add_argument("table", help="the path of the parquet table")
@@ -48,5 +48,5 @@ def opened(options: argparse.Namespace) -> Iterator[Opened]:
     try:
         yield Opened(engine, spark, round(imported - started, 3), round(session_s, 3))
     finally:
-        # PyDeequ opens one, and its thread would keep this process for ever.
+        # PyDeequ opens a callback server, whose thread would keep this process alive.
         spark.sparkContext._gateway.shutdown_callback_server()

@@ -1,4 +1,4 @@
-"""Processes of engines: all with the same settings, ended in time, telling lines of JSON."""
+"""Runs engines as processes with the same settings and a time limit, and reads their JSON lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAME_FOR_ALL = ("spark.sql.", "spark.ui.")
 
 
 def session_settings(spark: Any) -> dict[str, str]:
-    """What our own session is made with, so that everybody has the same."""
+    """The settings of our own session, which all engines get."""
     told = dict(spark.sparkContext.getConf().getAll())
     return {key: value for key, value in told.items() if key.startswith(SAME_FOR_ALL)}
 
@@ -30,7 +30,7 @@ def told_by(
     jvm: Mapping[str, str],
     limit_s: float,
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """The lines that the program has told, and why it told no more, or None if it came to its end.
+    """The lines that the program printed, and why it ended early, or None if it did not.
 
     After the limit it is killed, and its JVM with it.
     """

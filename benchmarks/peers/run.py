@@ -1,15 +1,15 @@
-"""Lets us, the plans written by hand and the peers judge the same tables, and writes down the cost.
+"""Runs us, the plans by hand and the other tools on the same tables, and stores the cost.
 
-Each engine runs in an environment of its own, which is made when it is not there yet, with the same
-Java and the session of a gate on a machine of two cores. A run is a JVM of its own: its first
-judgement is what a gate pays, those after it are warm. In every round each engine runs once, and
-every other round goes through them backwards. What counts are the ratios within a round, of which
-the median is told; CPU seconds of the JVM stand beside the wall time, because other processes
-lengthen that one alone. Every engine also judges a table with known faults, and all verdicts are
-compared with what is known of the two tables.
+Each engine runs in its own environment, which is installed if it is missing, with the same Java and
+the session of a gate on a machine with two cores. A run is a fresh JVM: its first judgement is what
+a gate pays, the following ones are warm. In every round each engine runs once; every other round
+takes the engines in the opposite order. The figures are medians of the ratios within a round, with
+the CPU seconds of the JVM beside the wall time, because other processes lengthen the wall time
+only. Every engine also judges a table with known faults, and all verdicts are compared with the
+known ones.
 
-The result goes to benchmarks/results/peers.json, and from there into the docs. With --gate-jvm all
-have the JVM options that a gate gives to its driver, and the result goes to gate_jvm.json.
+The result goes to benchmarks/results/peers.json and from there into the docs. With --gate-jvm all
+engines have the JVM options of a gate's driver, and the result goes to gate_jvm.json.
 
     python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--minutes 60] [--gate-jvm]
 """
@@ -53,7 +53,7 @@ def drive(
     settings: Mapping[str, str],
     jvm: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What the engine needed and said, or the last lines of its complaint as `error`."""
+    """The cost and the verdicts of the engine, or the last lines of its error as `error`."""
     arguments = [ENGINES[name].module, str(table), "--warm", str(warm)]
     arguments += ["--faulty", str(faulty)] if faulty else []
     lines, complaint = told_by(found, DRIVE, arguments, settings, jvm, TIMEOUT_S)
@@ -61,7 +61,7 @@ def drive(
 
 
 def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
-    """All runs of all engines, as they are stored."""
+    """All runs of all engines, in the form in which they are stored."""
     names: Sequence[str] = options.engines
     interpreters = {name: interpreter(ENGINES[name], cache) for name in names}
     runs: dict[int, dict[str, list[dict[str, Any]]]] = {
@@ -107,7 +107,7 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
 
 
 def note(verdicts: dict[str, dict[str, bool]], said: Mapping[str, Mapping[str, bool]]) -> None:
-    """Adds what a run said of each table; a check that fails once is one that fails."""
+    """Adds the verdicts of a run on each table; a check that failed once counts as failed."""
     for table, judged in said.items():
         known = verdicts.setdefault(table, {})
         for check, holds in judged.items():
@@ -115,7 +115,7 @@ def note(verdicts: dict[str, dict[str, bool]], said: Mapping[str, Mapping[str, b
 
 
 def write_tables(spark: Any, folder: Path, sizes: Sequence[int]) -> dict[int, Path]:
-    """The paths of the tables by their rows; 0 is the one with faults."""
+    """The paths of the tables by their rows; 0 is the table with faults."""
     tables = {rows: folder / f"events_{rows}" for rows in sizes}
     for rows, path in tables.items():
         write_events(spark, str(path), rows)

@@ -1,4 +1,4 @@
-"""Silver: what each casino took and paid on the day. Reads defensively, pinned to a version."""
+"""Silver: the amounts wagered and won per casino on the day, from data that keeps the contract."""
 
 from __future__ import annotations
 

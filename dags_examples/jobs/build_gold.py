@@ -1,4 +1,4 @@
-"""Gold: how punctual each airline was on the day."""
+"""Gold: the punctuality of each airline on the day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Silver: the flights that took off, with the time at which they did."""
+"""Silver: the flights that departed, with the time of departure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ departures = (
         "distance",
         "dep_delay",
         "arr_delay",
-        # `time_hour` is the scheduled hour, `minute` the minute in it.
+        # `time_hour` is the scheduled hour, `minute` the scheduled minute of that hour.
         (F.col("time_hour") + F.make_interval(mins=F.col("minute") + F.col("dep_delay"))).alias(
             "departed_at"
         ),

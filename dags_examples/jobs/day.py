@@ -1,7 +1,7 @@
 """What the jobs share: their arguments, and one day of a Delta table in and out.
 
-Where the session has Spark's own Delta source, that writes, so that Spark's OpenLineage listener
-sees it. Elsewhere deltalake does the same, so that the examples need no package from Maven.
+If the session has Spark's Delta source, it does the writing, and Spark's OpenLineage listener sees
+it. Otherwise deltalake does, so that the examples need no package from Maven.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dqx_airflow.values import DatasetRef
 
 
 def arguments(flag: str | None = None, **settings: Any) -> Any:
-    """The arguments of a job: the lake, the date, and one of its own."""
+    """The arguments of a job: the lake, the date, and one more if named."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--lake", required=True)
     parser.add_argument("--date", required=True, type=date.fromisoformat)
@@ -39,13 +39,13 @@ class Day:
     column: str
 
     def read(self, spark: SparkSession, table: str) -> DataFrame:
-        """The rows of the day, of the newest version of the table."""
+        """The rows of the day in the newest version of the table."""
         path = f"{self.lake}/{table}"
         ref = DatasetRef(table, path=path, date_column=self.column)
         return rows_of(open_dataset(spark, ref), self.date)
 
     def replace(self, table: str, frame: DataFrame) -> None:
-        """Replaces this day in the table, so that a second run changes nothing."""
+        """Replaces the rows of this day, so that a second run changes nothing."""
         path, condition = f"{self.lake}/{table}", f"{self.column} = '{self.date.isoformat()}'"
         if has_delta(frame.sparkSession):
             writer = frame.write.format("delta").mode("overwrite").partitionBy(self.column)
@@ -60,5 +60,5 @@ class Day:
         )
 
     def write(self, table: str, frame: DataFrame) -> None:
-        """Replaces a whole table that knows no days."""
+        """Replaces a whole table, which has no dates."""
         write_deltalake(f"{self.lake}/{table}", frame.toArrow(), mode="overwrite")

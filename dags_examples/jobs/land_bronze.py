@@ -1,4 +1,4 @@
-"""Lands the day's file as it came: every column typed, nothing repaired."""
+"""Bronze: the file of the day as it is, with typed columns."""
 
 from __future__ import annotations
 

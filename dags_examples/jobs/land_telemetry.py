@@ -1,7 +1,7 @@
-"""Lands a day of generated slot telemetry in staging, if asked for with a fault in it.
+"""Staging: a day of generated slot machine telemetry, on request with a fault.
 
-The first run also lands the six days before, in staging and in bronze: the contract bounds the
-volume of a week, in which a day without rows counts as zero.
+The first run also lands the six days before, in staging and in bronze: the contract limits the
+volume of a week, and a day without rows counts as zero.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GAMES = ("SLOT", "VIDEO_POKER", "KENO", "TABLE")
 
 
 def decimal_slip(frame: DataFrame) -> DataFrame:
-    """A firmware that reports cents as dollars for one machine in a hundred."""
+    """A firmware that reports cents as dollars, on one machine in a hundred."""
     slipped = F.col("machine_id").endswith("07")
     return frame.withColumn(
         "amount_won",
@@ -34,13 +34,13 @@ def decimal_slip(frame: DataFrame) -> DataFrame:
 
 
 def unknown_casino(frame: DataFrame) -> DataFrame:
-    """A property that opened, and that nobody added to the dimension."""
+    """A new casino that is missing from the dimension table."""
     moved = F.col("machine_id") == "M0042"
     return frame.withColumn("casino_id", F.when(moved, "SPARKS").otherwise(F.col("casino_id")))
 
 
 def plain_tax_ids(frame: DataFrame) -> DataFrame:
-    """A producer that forgot to hash."""
+    """A producer that does not hash tax ids."""
     there = F.col("tax_id_hashed").isNotNull()
     return frame.withColumn("tax_id_hashed", F.when(there, F.lit("078-05-1120")))
 
@@ -51,7 +51,7 @@ def replayed_batch(frame: DataFrame) -> DataFrame:
 
 
 def half_a_day(frame: DataFrame) -> DataFrame:
-    """An event stream that stopped in the night."""
+    """An event stream that stopped at 5 in the morning."""
     return frame.where("hour(event_ts) < 5")
 
 
@@ -66,7 +66,7 @@ FAULTS: dict[str, Callable[[DataFrame], DataFrame]] = {
 
 
 def telemetry(spark: SparkSession, day: Day) -> DataFrame:
-    """The events of a day. The same day has the same events."""
+    """The events of a day: the same ones in every run."""
     seed = day.date.toordinal()
 
     def one_of(choices: tuple[str, ...], number: int) -> Column:
@@ -106,10 +106,10 @@ def telemetry(spark: SparkSession, day: Day) -> DataFrame:
 
 
 def land_the_week_before(spark: SparkSession, day: Day) -> None:
-    """What a pipeline that has run for a week would have left."""
+    """Lands what a pipeline would have left after running for six days."""
     days = (replace(day, date=day.date - timedelta(number)) for number in range(1, 7))
     rows = reduce(DataFrame.unionByName, (telemetry(spark, one) for one in days)).toArrow()
-    # Spark knows that some columns hold no NULL; a promotion asks for no such thing.
+    # Spark marks some columns as not nullable, and a promotion creates tables without such marks.
     rows = rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
     for table in ("staging/slot_telemetry", "bronze/slot_telemetry"):
         write_deltalake(f"{day.lake}/{table}", rows, partition_by=[day.column])

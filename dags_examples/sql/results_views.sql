@@ -1,11 +1,11 @@
--- Views over a results store, for dashboards and alerts. Written for DuckDB, which a test runs.
+-- Views over a results store, for dashboards and alerts, in the SQL of DuckDB.
 --
 -- They need the tables `runs`, `results` and `failing_rows`, for example:
 --
 --   INSTALL delta; LOAD delta;
 --   CREATE VIEW runs AS SELECT * FROM delta_scan('s3://lake/dqx/runs');
 --
--- Columns are named one by one, so that columns of later versions change nothing here.
+-- The views list their columns, so that new columns of later versions do not change them.
 
 -- One row per run that counts: the last attempt of each gate, date and run of the scheduler.
 CREATE OR REPLACE VIEW dqx_runs AS
@@ -18,7 +18,7 @@ QUALIFY ROW_NUMBER() OVER (
     PARTITION BY gate, dataset_date, scheduler_run ORDER BY started_at DESC
 ) = 1;
 
--- One row per assertion of these runs. An attempt without a row in `runs` did not finish.
+-- One row per assertion of these runs. An attempt without a row in `runs` did not finish, and is left out.
 CREATE OR REPLACE VIEW dqx_results AS
 SELECT
     r.run_id, r.gate, r.dataset_date, r.scheduler_run, r.finished_at, r.name, r."check",
@@ -27,7 +27,7 @@ SELECT
 FROM results AS r
 JOIN dqx_runs AS counted ON counted.run_id = r.run_id;
 
--- The state of each gate: its run that finished last, and for how long ago.
+-- The state of each gate: its last finished run, and the hours since then.
 CREATE OR REPLACE VIEW dqx_gates AS
 SELECT
     gate, dataset_date, outcome, worst, worst_severity, finished_at, run_id,
@@ -35,7 +35,7 @@ SELECT
 FROM dqx_runs
 QUALIFY ROW_NUMBER() OVER (PARTITION BY gate ORDER BY finished_at DESC) = 1;
 
--- What does not hold now: assertions of the last run of each gate, the worst first.
+-- Current failures: the assertions that failed in the last run of each gate, worst first.
 CREATE OR REPLACE VIEW dqx_open_failures AS
 SELECT r.gate, r.dataset_date, r.name, r.severity, r.status, r.expected, r.value, r.reason
 FROM dqx_results AS r
@@ -56,8 +56,8 @@ SELECT
 FROM dqx_runs
 GROUP BY gate, dataset_date;
 
--- Gates that are overdue: silent for more than twice the median time between their last 30 runs.
--- A gate with a single run has no such time: `usual_hours` is NULL, and so is `is_overdue`.
+-- Overdue gates: no run for more than twice the median time between their last 30 runs.
+-- After a single run there is no such time: `usual_hours` and `is_overdue` are NULL.
 CREATE OR REPLACE VIEW dqx_overdue AS
 WITH gaps AS (
     SELECT

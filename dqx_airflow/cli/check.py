@@ -49,11 +49,10 @@ def check(
         ),
     ] = False,
 ) -> None:
-    """Check suites and blocks: find all mistakes in all files at once. Exit code 0 without errors,
-    else 2.
+    """Check suites and blocks: find all mistakes in all files at once.
 
-    Text output shows the first 100 findings, errors before warnings, and counts the others; the
-    machine formats contain all of them.
+    Exit code 0 without errors, else 2. Text output shows the first 100 findings, errors before
+    warnings, and counts the others. The machine formats contain all of them.
     """
     from dqx_airflow.cli.suite_files import suite_files
     from dqx_airflow.diagnostics.diagnostic import Level

@@ -58,7 +58,10 @@ def import_rules(
     ] = None,
     fail_on: Annotated[
         FailOnUntranslated,
-        typer.Option(help="Exit with 1 for rules that are: not-translated, different (or never)."),
+        typer.Option(
+            help="Exit with 1 if a rule is not translated; with different, also if one is "
+            "translated with a difference; with never, do not."
+        ),
     ] = FailOnUntranslated.NOT_TRANSLATED,
     format: Annotated[
         TableOrJson,

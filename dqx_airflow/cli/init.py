@@ -37,7 +37,7 @@ def init(
         str | None,
         typer.Option(
             "--from",
-            metavar="PLACE",
+            metavar="LOCATION",
             help="The table to check: a file, a folder of files, or a Delta table. "
             "Default: a small example table of orders, which is created.",
         ),

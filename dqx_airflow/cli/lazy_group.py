@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import UserDict
 from collections.abc import Mapping
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any
 
 import typer
@@ -23,7 +24,18 @@ class _Verbs(UserDict[str, Any]):
             alone.add_typer(verb, name=name)
         else:
             alone.command(name)(verb)
-        return get_group(alone).commands[name]
+        return _with_paragraphs(get_group(alone).commands[name])
+
+
+def _with_paragraphs(command: Any) -> Any:
+    """A command whose help wraps at the width of the terminal, not at that of its docstring."""
+    if command.help:
+        paragraphs = cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(" ".join(one.split("\n")) for one in paragraphs)
+    if isinstance(command, TyperGroup) and isinstance(command.commands, dict):
+        for each in command.commands.values():
+            _with_paragraphs(each)
+    return command
 
 
 def group_of(verbs: Mapping[str, str], kind: type[TyperGroup] = TyperGroup) -> type[TyperGroup]:

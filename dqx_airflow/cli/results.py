@@ -34,7 +34,7 @@ _Root = Annotated[
         "--root", envvar=ROOT_VARIABLES, help="The root of the results store: a path or URI."
     ),
 ]
-_Format = Annotated[TextOrJson, typer.Option("--format", help="Output format: table or json.")]
+_Format = Annotated[TextOrJson, typer.Option("--format", help="Output format: text or json.")]
 
 
 @app.command("list")

@@ -1,7 +1,7 @@
-"""cuallee: a rule is a share of the rows, or a value that has to be equal.
+"""cuallee: a rule is a share of rows, or a value that must be equal.
 
-So it has no limit for the number of rows, for a mean, a sum or a deviation: four checks cannot be
-said. A limit of an extreme is one of every row.
+It has no limits for the number of rows, a mean, a sum or a deviation, so it cannot express four of
+the checks. A limit of an extreme becomes one of every row.
 """
 
 from __future__ import annotations
@@ -57,6 +57,6 @@ def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, b
 
 
 def _verdicts(check: Any, names: Collection[str], frame: Any) -> dict[str, bool]:
-    """The rules have no names, but an order."""
+    """The verdicts by position: the rules have no names."""
     found = check.validate(frame).orderBy("id").collect()
     return {name: row.status == "PASS" for name, row in zip(names, found, strict=True)}

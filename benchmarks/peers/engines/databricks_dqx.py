@@ -1,4 +1,4 @@
-"""Databricks DQX without a workspace: its rules mark every row, we ask which of them marked any."""
+"""Databricks DQX without a workspace: its rules mark rows, and a check fails if a row is marked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def judge(spark: Any, table: str) -> dict[str, bool]:
 
 @day_by_day
 def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
-    """A limit of every row costs less than one of an extreme, which is a window over all rows."""
+    """A limit for every row costs less than one of an extreme, which is a window over all rows."""
     return _verdicts(spark, frame, [_RULES[check.kind](check) for check in checks])
 
 

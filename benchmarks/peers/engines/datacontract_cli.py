@@ -1,6 +1,6 @@
 """datacontract-cli: an ODCS contract on a view.
 
-Rules of its library share one aggregate; what only SQL can say is a query each.
+Rules of its library share one aggregate; each rule in SQL is a query of its own.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def judge(spark: Any, table: str) -> dict[str, bool]:
     return _named(_checks(spark, events(spark, table), CONTRACT))
 
 
-# Of several `duplicateValues` of a table the library tells one verdict, so keys are SQL too.
+# The library gives one verdict for all `duplicateValues` of a table, so keys are SQL too.
 _VIOLATIONS = {
     Kind.BETWEEN: "SELECT count(*) FROM events WHERE NOT {column} BETWEEN {least} AND {most}",
     Kind.LEAST: "SELECT count(*) FROM events WHERE {column} < {least}",
@@ -129,7 +129,7 @@ _OPTIONS = {Kind.LEAST: "minimum", Kind.MOST: "maximum"}
 
 @day_by_day
 def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
-    """A column can tell one least and one greatest value of its own; more of them are SQL."""
+    """A column takes one minimum and one maximum; further ones are rules in SQL."""
     properties: dict[str, Any] = {
         it.column: {"name": it.column, "quality": []} for it in checks if it.kind is not Kind.UNIQUE
     }

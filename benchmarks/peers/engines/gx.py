@@ -1,4 +1,4 @@
-"""Great Expectations, asked for the outcome alone, which is its cheapest answer."""
+"""Great Expectations, with results reduced to the outcome, its cheapest mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A suite, from its text to the verdicts."""
+"""dqx_airflow: a suite, from its source to the verdicts."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def judge(spark: Any, table: str) -> dict[str, bool]:
 def verify(
     spark: Any, table: str, dates: Sequence[date], checks: Sequence[SimpleCheck]
 ) -> dict[str, bool]:
-    """Several days are a window: the mean of a metric over them has to be good."""
+    """Several days are a window: the check is on the mean of a metric over them."""
     suite = suite_of(checks, window=len(dates) if len(dates) > 1 else None)
     return verdicts_of(spark, _dataset(table, "event_date" if dates else None), suite)
 
 
 def suite_of(checks: Sequence[SimpleCheck], window: int | None = None) -> str:
-    """The checks of one date, or with a window those of a metric, over as many days."""
+    """The checks of one date or, with a window, of a metric over this number of days."""
 
     def assertion(check: SimpleCheck) -> str:
         text = check.said_in(_ASSERTIONS)
@@ -59,7 +59,7 @@ def _dataset(table: str, date_column: str | None) -> DatasetRef:
 def verdicts_of(
     spark: Any, ref: DatasetRef, suite: str, day: date = DAY, memory: StateCache | None = None
 ) -> dict[str, bool]:
-    """Which assertions hold, by name, from the text of the suite."""
+    """Whether each assertion passed, by name, from the source of the suite."""
     source = SourceFile("suite.dql", suite)
     checked = check_source(source)
     assert checked.suite is not None, checked.errors

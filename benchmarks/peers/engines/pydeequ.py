@@ -1,4 +1,4 @@
-"""PyDeequ on Deequ. Its checks end in a function of the value, called back from the JVM."""
+"""PyDeequ on Deequ. Its checks end in a Python function of the value, called from the JVM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-# PyDeequ looks for it when it is imported.
+# PyDeequ reads this variable when it is imported.
 os.environ.setdefault("SPARK_VERSION", "3.5")
 
 from pydeequ.checks import Check, CheckLevel
@@ -27,7 +27,7 @@ def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, b
 def _verdicts(
     spark: Any, frame: Any, constraints: Mapping[str, Callable[[Any], Any]]
 ) -> dict[str, bool]:
-    """Each constraint in a check of its own, which has a name."""
+    """Each constraint is in a check of its own, because only checks have names."""
     run = VerificationSuite(spark).onData(frame)
     for name, add in constraints.items():
         run = run.addCheck(add(Check(spark, CheckLevel.Error, name)))

@@ -1,4 +1,4 @@
-"""Soda 3: SodaCL on a view. What its metrics do not know is told as an expression in SQL."""
+"""Soda 3: SodaCL on a view. Checks that its metrics lack are expressions in SQL."""
 
 from __future__ import annotations
 

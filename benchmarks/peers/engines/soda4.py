@@ -1,4 +1,4 @@
-"""Soda 4: a contract on a view. What its checks do not know is a metric written in SQL."""
+"""Soda 4: a contract on a view. Checks that it lacks are metrics in SQL."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, b
             columns.setdefault(it.column, []).append(_check(it, said))
     listed = [{"name": column, "checks": own} for column, own in columns.items()]
     contract = {"dataset": "spark/events", "columns": listed}
-    # JSON is YAML. Columns may not be missing, and checks not be an empty list.
+    # JSON is YAML. The key columns is required, and checks must not be an empty list.
     return _verdicts(spark, frame, json.dumps(contract | ({"checks": keys} if keys else {})))
 
 

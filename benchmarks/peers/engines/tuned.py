@@ -1,4 +1,4 @@
-"""The plan that an engineer writes by hand who has measured."""
+"""The plan that an engineer writes by hand after measuring."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["judge", "verify"]
 def verify(
     spark: Any, table: str, dates: Sequence[date], checks: Sequence[SimpleCheck]
 ) -> dict[str, bool]:
-    """Several days in one grouping. Extremes and nulls are asked once for each column."""
+    """Several days in one grouping, which computes extremes and nulls once per column."""
     whole = spark.read.parquet(table)
     frame = of_days(whole, dates) if dates else whole
     day = ("event_date",) if len(dates) > 1 else ()

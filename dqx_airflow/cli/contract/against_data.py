@@ -21,7 +21,7 @@ def against_data(
     data: Annotated[
         str | None,
         typer.Option(
-            metavar="PLACE[?KEY=VALUE&...]",
+            metavar="LOCATION[?KEY=VALUE&...]",
             help="The data of a contract with one model: a path or table:NAME, as in --dataset.",
         ),
     ] = None,

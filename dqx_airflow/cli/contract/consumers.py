@@ -38,7 +38,7 @@ def consumers(
     *,
     place: Annotated[
         str | None,
-        typer.Option("--registry", metavar="PLACE", envvar=PLACE_VARIABLE, help=PLACE_HELP),
+        typer.Option("--registry", metavar="LOCATION", envvar=PLACE_VARIABLE, help=PLACE_HELP),
     ] = None,
     outdated: Annotated[
         bool,

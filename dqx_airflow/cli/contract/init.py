@@ -45,7 +45,7 @@ def init(
         str,
         typer.Option(
             "--from",
-            metavar="PLACE",
+            metavar="LOCATION",
             help="A file, a folder of files, a Delta table, or a catalog table: "
             "catalog.schema.table or table:NAME.",
         ),

@@ -19,7 +19,7 @@ PLACE_VARIABLE = "DQX_CONTRACT_REGISTRY"
 PLACE_HELP = "A folder, or a Delta table: its path, a URL, or delta:PATH for a new one."
 
 PlaceOption = Annotated[
-    str, typer.Option("--registry", metavar="PLACE", envvar=PLACE_VARIABLE, help=PLACE_HELP)
+    str, typer.Option("--registry", metavar="LOCATION", envvar=PLACE_VARIABLE, help=PLACE_HELP)
 ]
 DayOption = Annotated[
     datetime | None,

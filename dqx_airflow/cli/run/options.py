@@ -30,7 +30,7 @@ DatasetOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--dataset",
-        metavar="NAME=PLACE[?KEY=VALUE&...]",
+        metavar="NAME=LOCATION[?KEY=VALUE&...]",
         help="A dataset: a path or table:NAME, with format, date_column, filter, version, "
         "keys, masked, option.NAME.",
     ),

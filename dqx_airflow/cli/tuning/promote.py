@@ -32,8 +32,10 @@ def promote(
         typer.Option("--author", help="The person who promotes it; default: the current user."),
     ] = None,
 ) -> None:
-    """Drop @experimental from an assertion, so that it can block. With --shadow, set its tunables
-    to the values of that suite instead. The history records the change.
+    """Drop @experimental from an assertion, so that it can block.
+
+    With --shadow, set its tunables to the values of that suite instead. The history records the
+    change.
     """
     with failing_well():
         from dqx_airflow.tuning.review import promote as drop_experimental

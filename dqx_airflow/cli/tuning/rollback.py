@@ -31,8 +31,10 @@ def rollback(
         bool, typer.Option("--dry-run", help="Only show what would change.")
     ] = False,
 ) -> None:
-    """Restore earlier values of the tunables. The history records the rollback and keeps all "
-    "earlier entries."""
+    """Restore earlier values of the tunables.
+
+    The history records the rollback as a new entry and keeps the earlier ones.
+    """
     with failing_well():
         changes, before, gone = _changes(suite, to, reason)
         if changes and not dry_run:

@@ -25,7 +25,7 @@ def suggest(
         list[str],
         typer.Option(
             "--dataset",
-            metavar="NAME=PLACE[?KEY=VALUE&...]",
+            metavar="NAME=LOCATION[?KEY=VALUE&...]",
             help="A dataset: a path or table:NAME, with format, date_column, time_zone.",
         ),
     ],
@@ -79,7 +79,7 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
     refs, problems = datasets_of_arguments(texts)
     if problems:
         raise RequestError(
-            f"--dataset: {problems[0].message}", problems[0].help or "write NAME=PLACE"
+            f"--dataset: {problems[0].message}", problems[0].help or "write NAME=LOCATION"
         )
     for ref in refs.values():
         plain = settings_of(DatasetRef(ref.name))
