@@ -3,7 +3,7 @@
 None propagates through every function except `coalesce`, `mean`, `usual` and the deviations; a
 result outside the domain, NaN or infinite is None (design, ruling 4). Exact numbers stay exact
 except in `sqrt`, `log`, `exp` and deviations; if one number is a float, so is the result. There is
-no arithmetic on strings; dates and timestamps are ISO strings, in UTC unless they name a time zone.
+no arithmetic on strings; dates and timestamps are ISO strings.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from datetime import datetime, time, timedelta, timezone
+from datetime import datetime, time, timedelta, timezone, tzinfo
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
@@ -117,29 +117,39 @@ def _quotient(a: MetricValue, b: MetricValue) -> MetricValue:
     return a / b  # type: ignore[operator]
 
 
-def _timestamp(text: MetricValue) -> datetime:
-    """The timestamp of a date (its midnight) or timestamp, in UTC if it has no time zone."""
+def _is_day(text: str) -> bool:
+    return len(text) == len("2024-11-29")
+
+
+def _zone(name: MetricValue) -> tzinfo:
+    return timezone.utc if name == "UTC" else ZoneInfo(str(name))
+
+
+def _timestamp(text: MetricValue, zone: tzinfo = timezone.utc) -> datetime:
+    """The timestamp, in UTC if it has no time zone, or the beginning of a date in a time zone."""
     timestamp = datetime.fromisoformat(str(text))
-    return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
+    if timestamp.tzinfo:
+        return timestamp
+    return timestamp.replace(tzinfo=zone if _is_day(str(text)) else timezone.utc)
 
 
-def _age(now: MetricValue, then: MetricValue) -> MetricValue:
-    """The seconds from `then` to `now`."""
-    return Fraction((_timestamp(now) - _timestamp(then)) // timedelta(microseconds=1), 10**6)
+def _age(now: MetricValue, then: MetricValue, zone: MetricValue) -> MetricValue:
+    """The seconds from `then`, which may be the beginning of a date in the time zone, to `now`."""
+    since = _timestamp(then, _zone(zone)).astimezone(timezone.utc)
+    return Fraction((_timestamp(now) - since) // timedelta(microseconds=1), 10**6)
 
 
-def _midnight(timestamp: MetricValue) -> MetricValue:
-    """The beginning of the day of a timestamp, in its time zone."""
-    return (
-        _timestamp(timestamp).replace(hour=0, minute=0, second=0, microsecond=0).isoformat(sep=" ")
-    )
+def _midnight(newest: MetricValue, zone: MetricValue) -> MetricValue:
+    """The beginning of the day of a date or timestamp in the time zone."""
+    place = _zone(zone)
+    day = _timestamp(newest, place).astimezone(place).date()
+    return datetime.combine(day, time(), place).isoformat(sep=" ")
 
 
 def _deadline(newest: MetricValue, clock: MetricValue, zone: MetricValue) -> MetricValue:
     """The given time on the day after that of `newest`, both in the time zone."""
-    place = timezone.utc if zone == "UTC" else ZoneInfo(str(zone))
-    is_a_date = len(str(newest)) == len("2024-11-29")
-    day = _timestamp(newest).date() if is_a_date else _timestamp(newest).astimezone(place).date()
+    place = _zone(zone)
+    day = _timestamp(newest, place).astimezone(place).date()
     due = datetime.combine(day + timedelta(days=1), time.fromisoformat(str(clock)), place)
     return due.isoformat(sep=" ")
 
@@ -209,7 +219,7 @@ def window_lags(window: str, n: int, step: int = 1) -> range:
 
 AGES: dict[str, str] = {
     "freshness": "the time since the newest date or timestamp of the column",
-    "data_lag": "the time since the start, in UTC, of the newest day of the column",
+    "data_lag": "the time since the start of the newest day of the column",
 }
 """Calls with one column that return a duration in seconds, measured when the gate runs."""
 

@@ -74,8 +74,9 @@ class TermCompiler:
         if name in AGES:
             column = column_name(call.arguments[0])
             newest: Term = self.measured("newest", (column,), call, lag)
-            since = Applied("midnight", (newest,)) if name == "data_lag" else newest
-            return Applied("age", (Now(), since))
+            zone = ConstantTerm(self.refs[self._dataset(call)].time_zone or "UTC")
+            since = Applied("midnight", (newest, zone)) if name == "data_lag" else newest
+            return Applied("age", (Now(), since, zone))
         if name in CHANGES:
             today = self.term(call.arguments[0], lag)
             base = self.term(call.arguments[0], lag + CHANGES[name])

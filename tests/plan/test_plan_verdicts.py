@@ -2,9 +2,9 @@
 
 A case is a suite (or bare assertions, on `orders`), a block of metric values, and the verdicts due.
 The options behind `dql`: `date`, `skip` (dates), `fail_on`, `implicit` (show the assertions that
-every dataset has), `require_history`, `undated` (datasets without dates), `requests` (show what has
-to be computed), `now` (when the gate runs, in UTC, or `unknown`; else noon of
-2024-11-29).
+every dataset has), `require_history`, `undated` (datasets without dates), `time_zone` (of the
+datasets), `requests` (show what has to be computed), `now` (when the gate runs, in UTC, or
+`unknown`; else noon of 2024-11-29).
 
 A line of values is `[dataset:] metric(arguments) [@ date] = value`; `no value` stands for a metric
 without one and `error: reason` for one that could not be computed, `NaN` for one whose
@@ -84,7 +84,12 @@ def _plan(block: Block) -> Plan:
     assert checked.suite is not None
     undated = block.option("undated").split(",")
     datasets = [
-        DatasetRef(name, path="there", date_column=None if name in undated else "day")
+        DatasetRef(
+            name,
+            path="there",
+            date_column=None if name in undated else "day",
+            time_zone=block.option("time_zone") or None,
+        )
         for name in datasets_of(checked.suite.checks)
     ]
     assert not check_datasets(checked.suite, datasets)
