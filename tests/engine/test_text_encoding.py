@@ -55,3 +55,10 @@ def test_utf_16_says_so_in_its_first_bytes(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="starts with a UTF-16 byte order mark") as refused:
         cities(spark, tmp_path)
     assert 'encoding="UTF-16" and multiLine="true"' in refused.value.hint
+
+
+@pytest.mark.parametrize("end", ["3,Basel\0\0", "\0" * 9])
+def test_a_file_padded_with_nul_bytes_is_an_error(spark: Any, tmp_path: Path, end: str) -> None:
+    (tmp_path / "a.csv").write_text(TEXT + end)
+    with pytest.raises(DatasetError, match="ends with NUL bytes, so it may be incomplete"):
+        cities(spark, tmp_path)

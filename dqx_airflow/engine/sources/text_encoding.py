@@ -37,7 +37,8 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
     Also rejects CSV files whose header is missing because they are empty: Spark skips such a file
     if there are others.
 
-    The first megabyte of each file is checked. Files that cannot be opened are left to Spark.
+    The first megabyte of each file is checked, and the end of CSV files for a padding of NUL bytes.
+    Files that cannot be opened are left to Spark.
 
     :raises DatasetError: there is one.
     """
@@ -55,12 +56,17 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
     except LookupError:
         return
     filled = [file for file in files if file.size > 0]
-    needs_line = ref.format == "csv" and has_header(ref)
+    is_csv = ref.format == "csv"
+    needs_line = is_csv and has_header(ref)
     try:
         system, _ = FileSystem.from_uri(location)
         with ThreadPoolExecutor(_THREADS) as threads:
             heads = threads.map(
-                lambda file: _objection(system, file, encoding, needs_line=needs_line), filled
+                lambda file: (
+                    _objection(system, file, encoding, needs_line=needs_line)
+                    or (_padding(system, file, encoding) if is_csv else None)
+                ),
+                filled,
             )
             objected = next(((one, it) for one, it in zip(filled, heads, strict=True) if it), None)
     except (OSError, ValueError):
@@ -101,3 +107,19 @@ def _objection(
             'set the option encoding to that of the file, such as encoding="ISO-8859-1"',
         )
     return None
+
+
+def _padding(system: FileSystem, file: DataFile, encoding: str) -> tuple[str, str] | None:
+    """The objection to a CSV file that ends with NUL bytes, as a file does whose writer crashed:
+    Spark trims them off the last value, and skips a line that has nothing else."""
+    if "\0".encode(encoding) != b"\0":
+        return None
+    try:
+        with system.open_input_file(file.path) as opened:
+            opened.seek(file.size - 1)
+            last = bytes(opened.read(1))
+    except OSError:
+        return None
+    if last != b"\0":
+        return None
+    return "ends with NUL bytes, so it may be incomplete", "write the file again"
