@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dqx_airflow.operators.arguments import is_open, one_of
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
 from dqx_airflow.operators.template_fields import given_fields
@@ -113,7 +114,6 @@ class ContractGateOperator(GateOperator):
         """What can be enforced; the version is only pinned if it is known."""
         from dqx_airflow.contracts.enforcement.enforced_contract import enforce
         from dqx_airflow.contracts.source.references import FolderReader, no_files
-        from dqx_airflow.operators.mistakes import is_open
         from dqx_airflow.values import SourceFile
 
         read = no_files if source.place is None else FolderReader(source.place.parent)
@@ -133,7 +133,7 @@ class ContractGateOperator(GateOperator):
 
     def own_mistakes(self) -> Iterator[str]:
         """Mistakes in the arguments that only a contract gate has."""
-        from dqx_airflow.operators.mistakes import dataset_mistakes, is_open, one_of
+        from dqx_airflow.operators.mistakes import dataset_mistakes
 
         yield from one_of("unsupported", self.unsupported, ("error", "warn"))
         pin = self.expect_version
@@ -153,7 +153,7 @@ class ContractGateOperator(GateOperator):
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a contract that is not a template, and in its pin."""
         from dqx_airflow.dql.check import check_source
-        from dqx_airflow.operators.mistakes import is_open, known_selection, selectable_suites
+        from dqx_airflow.operators.mistakes import known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, places_of
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
@@ -184,7 +184,7 @@ class ContractGateOperator(GateOperator):
 
     def _place_mistakes(self, enforcement: Enforcement) -> list[str]:
         """Mistakes in the locations of the models, as far as they are known before the run."""
-        from dqx_airflow.operators.mistakes import is_open, known_dataset, location_mistakes
+        from dqx_airflow.operators.mistakes import known_dataset, location_mistakes
 
         given = (self.data, self.datasets, self.server, self.models)
         if any(map(is_open, given)) or self.is_set_by_function:

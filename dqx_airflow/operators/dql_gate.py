@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from dqx_airflow.operators.arguments import is_open
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
 from dqx_airflow.operators.template_fields import given_fields
@@ -165,7 +166,7 @@ class DqlGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a suite that is not a template, also with these datasets."""
-        from dqx_airflow.operators.mistakes import is_open, known_selection, selectable_suites
+        from dqx_airflow.operators.mistakes import known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, places_of
         from dqx_airflow.plan.dataset_needs import check_datasets
 

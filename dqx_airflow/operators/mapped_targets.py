@@ -42,7 +42,7 @@ def _targets(given: Any) -> list[str]:
 
 def _fixed(given: Any) -> str | None:
     """A value as a string; None if it is only known when the instance runs."""
-    from dqx_airflow.operators.mistakes import has_open
+    from dqx_airflow.operators.arguments import has_open
 
     text = repr(given)
     if isinstance(given, str) and "{{" in given:

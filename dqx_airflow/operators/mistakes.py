@@ -27,14 +27,14 @@ from dqx_airflow.dataset_settings import (
     two_slashes,
     unknown_settings,
 )
-from dqx_airflow.diagnostics.nearest import slip_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_SAMPLE_ROWS
+from dqx_airflow.operators.arguments import as_written, has_open, is_open, one_of
 from dqx_airflow.operators.data_date import given_date
 from dqx_airflow.operators.datasets import promotions, quarantine_paths, slice_values
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.outcome import OnViolation
-from dqx_airflow.operators.spark_arguments import as_written, callback_mistakes, spark_mistakes
+from dqx_airflow.operators.spark_arguments import callback_mistakes, spark_mistakes
 from dqx_airflow.operators.templates import template_mistakes
 from dqx_airflow.selection import require_whole_run
 from dqx_airflow.values import DatasetRef, EnforcedContract, Selection, Severity, SourceFile
@@ -56,16 +56,6 @@ class Examined:
 
     mistakes: tuple[str, ...]
     files: tuple[Path, ...] = ()
-
-
-def is_open(value: object) -> bool:
-    """True for a value that is only known when the task runs: a template, or the output of a
-    task."""
-    if isinstance(value, os.PathLike):
-        return False
-    if isinstance(value, str):
-        return "{{" in value or "{%" in value or "{#" in value
-    return hasattr(value, "iter_references")
 
 
 def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
@@ -187,14 +177,6 @@ def selectable_suites(
         ], []
     except RequestError as error:
         return everything, [error.in_one_line]
-
-
-def one_of(name: str, value: object, words: Sequence[str]) -> Iterator[str]:
-    """Yields a mistake if the value of an argument is not one of its words."""
-    if value not in words:
-        listed = f"{', '.join(words[:-1])} or {words[-1]}"
-        near = slip_of(value, words) if isinstance(value, str) else None
-        yield f"{name}={value!r}: write {listed}{f'; did you mean {near!r}?' if near else ''}"
 
 
 def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
@@ -394,15 +376,6 @@ def _each(given: Any) -> list[Any]:
 
 def _values(given: Any) -> list[Any]:
     return [*given.values()] if isinstance(given, Mapping) else []
-
-
-def has_open(value: object) -> bool:
-    """True for a value that is only known when the task runs, or contains one."""
-    if isinstance(value, Mapping):
-        return any(map(has_open, (*value, *value.values())))
-    if isinstance(value, list | tuple):
-        return any(map(has_open, value))
-    return is_open(value)
 
 
 def _as_text(value: object) -> object:

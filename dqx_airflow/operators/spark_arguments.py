@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dqx_airflow.operators.arguments import as_written, is_open, one_of
+
 _STRINGS = (
     *("conn_id", "files", "py_files", "archives", "jars", "packages", "exclude_packages"),
     *("repositories", "driver_class_path", "java_class", "driver_memory", "executor_memory"),
@@ -33,8 +35,6 @@ def spark_values(gate: Any) -> list[Any]:
 
 def spark_mistakes(gate: Any) -> Iterator[str]:
     """Mistakes in the arguments of a gate for the submission of its job, and in its callbacks."""
-    from dqx_airflow.operators.mistakes import is_open, one_of
-
     given = {
         name: value
         for name, value in zip(SPARK_ARGUMENTS, spark_values(gate), strict=True)
@@ -68,15 +68,7 @@ def callback_mistakes(name: str, given: Any) -> Iterator[str]:
         yield f"{name}={shown!r}: write a function or a notifier, or a list of them"
 
 
-def as_written(given: list[Any]) -> Any:
-    """A string that Airflow has turned into a list of its characters; any other list unchanged."""
-    is_split = len(given) > 1 and all(isinstance(one, str) and len(one) == 1 for one in given)
-    return "".join(given) if is_split else given
-
-
 def _conf_mistakes(conf: Any) -> Iterator[str]:
-    from dqx_airflow.operators.mistakes import is_open
-
     if conf is None or is_open(conf):
         return
     if not isinstance(conf, Mapping):
@@ -90,8 +82,6 @@ def _conf_mistakes(conf: Any) -> Iterator[str]:
 
 
 def _variable_mistakes(given: Any) -> Iterator[str]:
-    from dqx_airflow.operators.mistakes import is_open
-
     if given is None:
         return
     if not isinstance(given, Mapping):
