@@ -52,25 +52,26 @@ _MOST_SHOWN = 120
 HEAD = """
 # The standards' own contracts
 
-Every contract in the repositories of the two standards and of the Data Contract CLI is read,
-linted and compiled, and those of the Data Contract CLI that have data are run: by it and by `dql
-contract test`, on the same files. `python benchmarks/standards.py` writes this page.
+How `dql contract` handles every contract in the repositories of the two standards and of the Data
+Contract CLI. All of them are read, linted and compiled. Those of the Data Contract CLI that have
+data are run by it and by `dql contract test`, on the same files. `python benchmarks/standards.py`
+writes this page.
 
 ## Contracts with data
 
 {agree} of {fixtures} verdicts are the same.
 
-`its tests` is the verdict that the tests of the Data Contract CLI demand, `it said` what version
-{version} said here, with files instead of databases and clouds. Where its tests demand something,
-that counts: without its Delta extension, or with a file that is not called as the table, it fails
-here.
+`expected` is the verdict that the tests of the Data Contract CLI expect, `Data Contract CLI` that of
+version {version} in this run, with files instead of databases and clouds. If its tests expect a
+verdict, we compare with that: without its Delta extension, or with a file that is not named like
+the table, the run fails here.
 """
 BELOW = """
 ## Contracts as written
 
-`read` means that a gate can enforce the contract, `lint fails` that it contradicts itself or
-names what it does not have. `checked` and `unsupported` count its clauses. `refused` are
-contracts that do not match the schema of their standard.
+`read` means that a gate can enforce the contract, `lint fails` that it contradicts itself or refers
+to something that it does not define. `checked` and `unsupported` count its clauses. `refused`
+contracts do not match the schema of their standard.
 """
 
 
@@ -268,7 +269,9 @@ def page(clones: Mapping[str, Path]) -> str:
     version = ENVIRONMENTS["datacontract_cli_local"].requirements[0].partition("==")[2]
     agreeing = sum(map(agrees, rows))
     parts = [HEAD.format(version=version, fixtures=len(rows), agree=agreeing).strip()]
-    parts += [table(("contract", "its tests", "it said", "we said", "why they differ"), rows)]
+    parts += [
+        table(("contract", "expected", "Data Contract CLI", "dql", "reason for a difference"), rows)
+    ]
     parts += [BELOW.strip()]
     for name, place in clones.items():
         read = list(readings(place))

@@ -67,7 +67,7 @@ class Claim:
 
 
 class AssertionDraft(Claim):
-    """An assertion that takes its name and other modifiers by `where`."""
+    """An assertion that can get a name and other modifiers by `where`."""
 
     def __init__(self, assertion: nodes.Assertion, entry: _Entry) -> None:
         super().__init__(assertion, entry)
@@ -84,14 +84,16 @@ class AssertionDraft(Claim):
         cost: Mapping[str, float] | None = None,
         rows: str | None = None,
     ) -> D:
-        """The assertion with a name, a severity, tags and annotations, in addition to those it has.
+        """The assertion with a name, a severity, tags and annotations, in addition to those it
+        has.
 
-        :param name: its name in results; the same name twice within a check is an error.
+        :param name: its name in results; two assertions of a check cannot have the same name.
         :param severity: P0 (worst) to P3, by default P1.
-        :param tags: labels for profiles.
-        :param experimental: proposed by an algorithm, not yet validated.
-        :param required: must not be removed or disabled.
-        :param cost: of a false positive and a false negative: `{"fp": 1, "fn": 100}`.
+        :param tags: tags, by which profiles and runs select assertions.
+        :param experimental: marks it as proposed by an algorithm and not yet validated; it never
+            blocks.
+        :param required: marks it as one that must not be removed, weakened or disabled.
+        :param cost: the costs of a false positive and a false negative: `{"fp": 1, "fn": 100}`.
         :param rows: selects its rows by a predicate of DQL: `'status == "paid"'`.
         :raises RequestError: `rows` is not a valid predicate.
         """
@@ -149,56 +151,64 @@ class AssertionDraft(Claim):
 
 
 class MetricDraft(AssertionDraft):
-    """An assertion over metrics that waits for its condition."""
+    """An assertion over metrics that waits for its condition.
+
+    A bound is a number, a string, a date, a `timedelta` for durations, or an expression over
+    metrics. A metric without a value fails every condition but `is_none`.
+    """
 
     def is_lt(self, bound: Bound) -> Claim:
-        """`< bound`"""
+        """`< bound`: below the bound."""
         return self._compare("<", bound)
 
     def is_leq(self, bound: Bound) -> Claim:
-        """`<= bound`"""
+        """`<= bound`: at most the bound."""
         return self._compare("<=", bound)
 
     def is_gt(self, bound: Bound) -> Claim:
-        """`> bound`"""
+        """`> bound`: above the bound."""
         return self._compare(">", bound)
 
     def is_geq(self, bound: Bound) -> Claim:
-        """`>= bound`"""
+        """`>= bound`: at least the bound."""
         return self._compare(">=", bound)
 
     def is_eq(self, bound: Bound, *, tolerance: float | None = None) -> Claim:
-        """`== bound`, or within the tolerance."""
+        """`== bound`, or at most `tolerance` away from it."""
         return self._compare("==", bound, tolerance)
 
     def is_neq(self, bound: Bound, *, tolerance: float | None = None) -> Claim:
-        """`!= bound`, and outside the tolerance."""
+        """`!= bound`, and more than `tolerance` away from it."""
         return self._compare("!=", bound, tolerance)
 
     def is_between(self, low: Bound, high: Bound) -> Claim:
-        """`between low and high`, inclusive."""
+        """`between low and high`, both ends included."""
         place = caller_place()
         bounds = expression_of(low, place), expression_of(high, place)
         return self._finish(nodes.Between(*bounds, place.span), place)
 
     def is_positive(self) -> Claim:
-        """`is positive`"""
+        """`is positive`: above 0."""
         return self._is(nodes.Keyword.POSITIVE)
 
     def is_negative(self) -> Claim:
-        """`is negative`"""
+        """`is negative`: below 0."""
         return self._is(nodes.Keyword.NEGATIVE)
 
     def is_none(self) -> Claim:
-        """`is None`: there is no value."""
+        """`is None`: the metric has no value."""
         return self._is(nodes.Keyword.NONE)
 
     def is_not_none(self) -> Claim:
-        """`is not None`: there is a value."""
+        """`is not None`: the metric has a value."""
         return self._is(nodes.Keyword.NOT_NONE)
 
     def is_within_stddev(self, count: Bound, *, days: int | None = None) -> Claim:
-        """`within count stddev of days`: near the mean of the previous days."""
+        """`within count stddev of days`: near the mean of the previous days.
+
+        :param count: the maximum distance, in sample standard deviations of these days.
+        :param days: the number of days before the date, without the date itself.
+        """
         place = caller_place()
         window = None
         if days is not None:
@@ -223,7 +233,11 @@ class MetricDraft(AssertionDraft):
         return self._finish(nodes.InValues(nodes.Listing(items, place.span), place.span), place)
 
     def is_by(self, time: str, *, zone: str | None = None) -> Claim:
-        """`by 06:00 UTC`, for `mp.timeliness(column)`; the time zone is UTC by default."""
+        """`by 06:00 UTC`, for `mp.timeliness(column)`.
+
+        :param time: the time of day, `HH:MM`.
+        :param zone: the time zone, UTC by default.
+        """
         place = caller_place()
         where = None if zone is None else nodes.Text(zone, place.of(zone))
         return self._finish(
@@ -275,7 +289,11 @@ class MetricDraft(AssertionDraft):
 
 
 class Context:
-    """Collects the assertions of a check function, in order."""
+    """Collects the assertions of a check function, in order.
+
+    ctx.assert_that(mp.average("price")).where(name="orders.price").is_between(10, 500)
+    ctx.assert_each_row("price > 0").where(name="orders.price.positive")
+    """
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
@@ -287,20 +305,27 @@ class Context:
         return tuple(assertion for entry in self._entries for assertion in entry.assertions)
 
     def assert_that(self, expression: MetricExpression | Bound) -> MetricDraft:
-        """An assertion over metrics: a condition has to follow, unless it is a shortcut.
+        """An assertion over metrics, which a condition must complete: `.is_lt(5)`.
 
-        Shortcuts are the likes of `mp.unique("id")` and `mp.not_empty()`.
+        Shortcuts such as `mp.unique("id")` and `mp.not_empty()` are complete without one. An
+        assertion without a condition is reported as an error when the suite is run.
         """
         place = caller_place()
         claim = nodes.Measure(expression_of(expression, place), None, place.span)
         return MetricDraft(*self._begin(claim, place))
 
     def assert_each_row(self, predicate: str) -> AssertionDraft:
-        """`each row: predicate`, written in DQL: `'price > 0 and status in ["new", "paid"]'`."""
+        """`each row: predicate`; the predicate is DQL: `'price > 0 and status in ["new",
+        "paid"]'`.
+        """
         return self._rows(predicate, None, caller_place())
 
     def assert_share_of_rows(self, share: float | Decimal, predicate: str) -> AssertionDraft:
-        """`95% of rows: predicate`, with 0.95 as the share."""
+        """`95% of rows: predicate`.
+
+        :param share: the minimum share of rows, above 0 and at most 1: 0.95 for 95%.
+        :param predicate: a predicate of DQL.
+        """
         place = caller_place()
         least = number(share, nodes.Unit.PERCENT, place.of(str(share)))
         return self._rows(predicate, least, place)
@@ -310,6 +335,8 @@ class Context:
     ) -> AssertionDraft:
         """`column name exists`, `column name type decimal(18,2)` or `column name fits number`.
 
+        :param type: the exact type, in Spark's notation.
+        :param fits: a type that must be able to hold the values, such as `bigint` or `number`.
         :raises RequestError: both `type` and `fits` are given.
         """
         if type is not None and fits is not None:
@@ -321,10 +348,9 @@ class Context:
         return AssertionDraft(*self._begin(claim, place))
 
     def assert_any(self, *claims: Claim) -> AssertionDraft:
-        """`any { assert ... assert ... }`: one verdict, which passes if one of the claims holds.
+        """`any { assert ... assert ... }`: one verdict, which passes if one of the claims is true.
 
-        The claims are assertions of this context, which become parts of this one. They have no
-        names and severities of their own:
+        The claims are assertions of this context without names and severities of their own:
 
             ctx.assert_any(
                 ctx.assert_that(mp.num_rows()).is_gt(1000),
@@ -336,17 +362,18 @@ class Context:
         return self._composite(nodes.Junctor.ANY, claims, caller_place())
 
     def assert_all(self, *claims: Claim) -> AssertionDraft:
-        """`all { assert ... assert ... }`: one verdict, which passes if all of the claims hold.
+        """`all { assert ... assert ... }`: one verdict, which passes if all claims are true.
 
-        :param claims: as those of `assert_any`.
+        :param claims: claims as for `assert_any`.
         :raises RequestError: there is no claim, or one that cannot be a part.
         """
         return self._composite(nodes.Junctor.ALL, claims, caller_place())
 
     def assert_if(self, claim: Claim, then: Claim) -> AssertionDraft:
-        """`if claim then claim`: passes if the first claim does not hold, or the second one does.
+        """`if claim then claim`: passes if the first claim is false or the second one is true.
 
-        :param claim: one as those of `assert_any`, and `then` another.
+        :param claim: a claim as for `assert_any`.
+        :param then: the claim that must be true if the first one is.
         :raises RequestError: one of them cannot be a part.
         """
         return self._composite(nodes.Junctor.IF, (claim, then), caller_place())

@@ -58,13 +58,18 @@ Frame = TypeVar("Frame")
 
 @dataclass
 class ContractViolation(DqxError):  # noqa: N818 (the word of the practice)
-    """Data violates a contract. `verdicts` are those that failed."""
+    """Data violates a contract. `verdicts` has the failed assertions."""
 
     verdicts: tuple[Verdict, ...] = ()
 
 
 class Contract:
-    """A contract without errors, compiled to a suite."""
+    """A contract without errors, compiled to a suite.
+
+    contract = Contract.load("contracts/orders.yaml", version="2")
+    results = contract.run(SparkDatabase(spark, {"orders": "s3://lake/orders"}), date(2026, 1, 1))
+    results.raise_for_failures()
+    """
 
     def __init__(self, enforcement: Enforcement) -> None:
         if enforcement.errors or enforcement.contract is None:
@@ -87,12 +92,13 @@ class Contract:
     ) -> Contract:
         """The contract in a file; its `$ref` are resolved within the folder of the file.
 
+        :param path: the path of a contract of any supported standard.
         :param version: the required version: `2`, `2.3` or `2.3.0`.
         :param models: the models to enforce, all of them by default.
-        :param strict: columns that the contract does not name are violations.
-        :param on: the date on which it is relied on, today by default.
-        :raises SourceError: there is no such file, or the contract has errors.
-        :raises RequestError: it has another version, or is past its end.
+        :param strict: makes columns that the contract does not name violations.
+        :param on: the date for lifecycle dates and deprecations, today by default.
+        :raises SourceError: the file does not exist, or the contract has errors.
+        :raises RequestError: the contract has another version, or has ended.
         """
         place = Path(path).expanduser()
         source = read_source(place, place.name)
@@ -113,22 +119,23 @@ class Contract:
 
     @classmethod
     def from_string(cls, text: str, *, on: date | None = None) -> Contract:
-        """The contract in a text.
+        """The contract in a string; it cannot refer to other files.
 
-        :raises SourceError: it has errors.
-        :raises RequestError: it is past its end.
+        :param on: the date for lifecycle dates and deprecations, today by default.
+        :raises SourceError: the contract has errors.
+        :raises RequestError: the contract has ended.
         """
         source = SourceFile("<text>", text)
         return cls(enforce(source, no_files, on=on or date.today()))
 
     @property
     def id(self) -> str:
-        """The ID in the contract."""
+        """The id in the contract."""
         return self._contract.id
 
     @property
     def version(self) -> str | None:
-        """Its version, None if it has none."""
+        """The version in the contract, None if it has none."""
         return self._contract.version
 
     @property
@@ -151,15 +158,18 @@ class Contract:
         unsupported: Unsupported = "error",
         **options: Unpack[SelectedRunKeywords],
     ) -> Results:
-        """The results for a date, each verdict with its clause; arguments as for `Suite.run`.
+        """The results for a date, each verdict with its clause; see `Suite.run` for other
+        arguments.
 
-        Their text lists the clauses that no assertion checked, like `dql contract test`.
+        Printed results list the clauses that no assertion checked, like `dql contract test`.
 
-        :param unsupported: the treatment of a clause that states a check and cannot be enforced: an
-            error of its severity, or with "warn" a warning.
-        :param only: as for `Suite.run`; it may also be the path of a clause, with everything below
-            it, and the id of a rule.
-        :raises RequestError: the contract requires a dataset that the database does not have.
+        :param db: the data, with one dataset per model and reference.
+        :param unsupported: how to treat a clause that states a check and cannot be enforced: as an
+            error of its severity, or with "warn" as a warning.
+        :param only: as for `Suite.run`, and also the path of a clause, with everything below it, or
+            the id of a rule.
+        :raises RequestError: the contract requires a dataset that the database does not have, an
+            argument is invalid, or no assertion matches the selection.
         """
         judged_by = options_of(options)
         enforced = self._enforced_over(db, date, unsupported)
@@ -185,13 +195,14 @@ class Contract:
         unsupported: Unsupported = "error",
         **options: Unpack[SelectedRunKeywords],
     ) -> DatedResults:
-        """The results for each of several dates, as of a `run` for that date alone: what the
-        contract demands on it. Over Spark all dates are measured in one scan.
+        """The results for each of several dates, each with what the contract demands on that date.
 
-        :param dates: the dates, or a range as text, `2026-01-01..2026-03-31`, both ends included;
-            the other arguments are those of `run`.
-        :raises RequestError: the range is none, or the contract asks for a dataset that the
-            database has not.
+        Over Spark, all dates are measured in one scan of each dataset.
+
+        :param dates: the dates, or a range as a string, `2026-01-01..2026-03-31`, both ends
+            included; the other arguments are those of `run`.
+        :raises RequestError: the dates are invalid, or the contract requires a dataset that the
+            database does not have.
         """
         judged_by = options_of(options)
         selection = selection_in(options)
@@ -222,16 +233,16 @@ class Contract:
         return self._contract.models
 
     def rules_of(self, results: Results) -> dict[str, Rule]:
-        """The rules behind the assertions of results, by the names of the assertions."""
+        """The rules of the contract behind the assertions of results, by assertion name."""
         named = {verdict.name for verdict in results.report.verdicts}
         contract = self._contract
         rules = ((contract.assertion_name(*one), one[2]) for one in contract.rules())
         return {name: rule for name, rule in rules if name in named}
 
     def of_model(self, model: str | None = None) -> Contract:
-        """The contract reduced to one model, which need not be named if there is only one.
+        """The contract reduced to one model; the name is optional if it has only one.
 
-        :raises RequestError: the model is ambiguous.
+        :raises RequestError: the contract has no such model, or several and none is named.
         """
         self._require_model(model)
         return Contract(self._enforcement.of_models((model or self.models[0],)))
@@ -244,8 +255,7 @@ class Contract:
     def of_schemas(
         self, model: str | None = None, *, version: str | None = None, strict: bool = False
     ) -> Contract:
-        """The part of the contract that a schema alone can violate: columns and their types, of one
-        model.
+        """The part of the contract about columns and their types, for one model.
 
         :raises RequestError: the model is ambiguous, or the contract has another version.
         """

@@ -26,17 +26,17 @@ class ContractRegistry:
         registry.register("contracts/customers.yaml")
         registry.get_latest("CustomerMaster").version
 
-    :param place: a folder, or a Delta table: its path, a URL, or `delta:PATH` for one that is to
-        come.
-    :raises RegistryError: no registry can be there.
+    :param place: a folder, or a Delta table: its path, a URL, or `delta:PATH` for a new one.
+    :raises RegistryError: a registry cannot be at this location.
     """
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
         self._registry = registry_at(os.fspath(place))
 
     def register(self, path: str | os.PathLike[str], *, on: date | None = None) -> str:
-        """Publishes the version of the contract in a file; `id:version`. A published version stays
-        as it is.
+        """Publishes the version of the contract in a file, and returns `id:version`.
+
+        A published version stays as it is; publishing the same content again changes nothing.
 
         :param on: the date of the publication, today by default.
         :raises SourceError: the contract has errors.
@@ -54,9 +54,12 @@ class ContractRegistry:
     def objections(
         self, path: str | os.PathLike[str], *, on: date | None = None
     ) -> tuple[str, ...]:
-        """The objections to publishing a version; nothing is published.
+        """The objections to publishing a version, empty if it may be published. Nothing is
+        published.
 
+        :param on: the date of the publication, today by default.
         :raises SourceError: the contract has errors.
+        :raises RegistryError: the registry cannot be read.
         """
         publication = self._publication(path, on, is_dry=True)
         return tuple(f"{item.problem}: {item.hint}" for item in publication.objections)
@@ -75,9 +78,9 @@ class ContractRegistry:
         return max(versions, key=lambda item: item.version).contract if versions else None
 
     def get(self, contract_id: str, version: str) -> Contract:
-        """A version of a contract: `2.3.0`, or the highest of `2.3` or `2`.
+        """A version of a contract: `2.3.0`, or the highest published one of `2.3` or `2`.
 
-        :raises RequestError: it is not published.
+        :raises RequestError: no such version is published.
         """
         known = self.history(contract_id)
         versions = [item for item in known if objection_to_version(item.contract, version) is None]
@@ -88,9 +91,9 @@ class ContractRegistry:
         return max(versions, key=lambda item: item.version).contract
 
     def text(self, contract_id: str, version: str) -> str:
-        """The text of a version.
+        """The source of a published version.
 
-        :raises RequestError: it is not published.
+        :raises RequestError: no such version is published.
         """
         wanted = self.get(contract_id, version).version
         number = next(

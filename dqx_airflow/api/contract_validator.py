@@ -57,6 +57,8 @@ class ContractValidator:
         assert report["valid"], report["field_errors"]
 
     :param contract: the path of a contract, or a loaded one.
+    :raises SourceError: the file does not exist, or the contract has errors.
+    :raises RequestError: the contract has ended.
     """
 
     def __init__(self, contract: str | os.PathLike[str] | Contract) -> None:
@@ -74,17 +76,19 @@ class ContractValidator:
         unsupported: Unsupported = "error",
         now: datetime | None = None,
     ) -> Validation:
-        """The errors in the rows of a DataFrame.
+        """The violations of the contract in a DataFrame.
 
-        :param frame: of pandas (NaN is NULL), Arrow, Polars, or Spark, or rows as mappings.
-        :param model: its model, for a contract with several.
+        :param frame: a DataFrame of pandas (NaN is NULL), Arrow, Polars or Spark, or rows as
+            mappings.
+        :param model: the model of the frame, for a contract with several.
         :param datasets: the DataFrames of the same kind for references, by name.
         :param date_column: the column with the date of a row, for clauses about days.
-        :param date: the date that is validated with it, today by default.
+        :param date: the date to validate, today by default.
         :param fail_on: the lowest severity that makes the frame invalid.
-        :param unsupported: the treatment of clauses that cannot be enforced: "error" or "warn".
-        :param now: the time from which ages are measured, by default the current time.
-        :raises RequestError: it is not a DataFrame, or a dataset is missing.
+        :param unsupported: how to treat clauses that cannot be enforced: "error" or "warn".
+        :param now: the time from which ages are measured, with a time zone; by default the current
+            time.
+        :raises RequestError: the frame is not a DataFrame, or a dataset is missing.
         """
         contract = self.contract.of_model(model)
         (described,) = contract.described

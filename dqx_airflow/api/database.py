@@ -32,9 +32,10 @@ class Database(Protocol):
 class SparkDatabase:
     """Datasets that a Spark session reads.
 
-    :param spark: the session; its configuration is not changed.
-    :param datasets: by name a path, a table, a `DatasetRef`, or a mapping of its settings:
-        `{"path": "s3://lake/orders", "date_column": "ds"}`.
+        db = SparkDatabase(spark, {"orders": {"path": "s3://lake/orders", "date_column": "ds"}})
+
+    :param spark: the session, classic or Connect; its configuration is not changed.
+    :param datasets: by name a path, a table, a `DatasetRef`, or a mapping of its settings.
     :raises RequestError: a dataset is invalid.
     """
 
@@ -48,7 +49,10 @@ class SparkDatabase:
         return self._datasets
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
-        """The values of a plan, measured with Spark, and the snapshots of the datasets."""
+        """The values of a plan, measured with Spark, and the snapshots of the datasets.
+
+        A dataset that cannot be read makes its requests errors; nothing is raised for it.
+        """
         (measured,) = self.measure_all([plan])
         return measured
 
@@ -69,10 +73,13 @@ class SparkDatabase:
 class MemoryDatabase:
     """Small tables in this process, measured in plain Python: for tests of suites.
 
+        rows = [{"id": 1, "ds": date(2026, 1, 1)}]
+        db = MemoryDatabase({"orders": rows}, date_columns={"orders": "ds"})
+
     :param tables: by name a `Table`, a DataFrame of pandas (NaN is NULL), Arrow or Polars, or rows
         as mappings, whose types are those of their values.
     :param date_columns: for datasets with dates, the column with the date of a row.
-    :raises RequestError: a table is invalid, or has no such column.
+    :raises RequestError: a table is invalid, or does not have the column.
     """
 
     def __init__(

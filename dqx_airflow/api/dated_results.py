@@ -13,8 +13,10 @@ from dqx_airflow.values import Outcome, worst_outcome
 
 
 class DatesFailed(AssertionError):  # noqa: N818 (as `SuiteFailed`)
-    """A suite did not pass on all dates. `results` are those of all dates; the text names the dates
-    that did not pass, each with its report."""
+    """A suite did not pass on all dates.
+
+    `results` has all dates; the message has the report of each date that did not pass.
+    """
 
     def __init__(self, results: DatedResults) -> None:
         super().__init__(f"\n{results}")
@@ -23,9 +25,12 @@ class DatesFailed(AssertionError):  # noqa: N818 (as `SuiteFailed`)
 
 @dataclass(frozen=True, slots=True)
 class DatedResults(Mapping[date, Results]):
-    """The results of a suite by date, in order: each as from a run for that date alone.
+    """The results of a suite by date, in order, each as of a run for that date alone.
 
-    `not_run` has the dates without results in a `StoredDatabase`, and why.
+        for day, results in suite.run_dates(db, "2026-01-01..2026-03-31").items():
+            print(day, results.outcome)
+
+    `not_run` has the dates for which a `StoredDatabase` has no results, with the reason.
     """
 
     by_date: Mapping[date, Results]
@@ -53,10 +58,10 @@ class DatedResults(Mapping[date, Results]):
         return {on: one.outcome for on, one in self.by_date.items()}
 
     def raise_for_failures(self, *, allow_warnings: bool = True) -> DatedResults:
-        """These results, if a gate would let the task continue.
+        """Returns these results, unless a gate would stop the task on one of the dates.
 
         :param allow_warnings: accepts `warned`: failures below `fail_on`, or missing history.
-        :raises DatesFailed: a date has another outcome; the text contains its report.
+        :raises DatesFailed: a date has another outcome.
         """
         passes = {Outcome.PASSED, Outcome.WARNED} if allow_warnings else {Outcome.PASSED}
         if self.outcome not in passes:
@@ -64,8 +69,10 @@ class DatedResults(Mapping[date, Results]):
         return self
 
     def to_pandas(self) -> Any:
-        """A DataFrame of pandas: one row per date and assertion, with the columns of the table
-        `results`, of which `dataset_date` is the date.
+        """A pandas DataFrame with a row per date and assertion, and the columns of the table
+        `results`.
+
+        The date is in the column `dataset_date`.
 
         :raises ImportError: pandas is not installed.
         """

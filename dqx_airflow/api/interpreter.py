@@ -20,15 +20,19 @@ if TYPE_CHECKING:
 class Interpreter:
     """Runs suites over one database for one date.
 
+        db = SparkDatabase(spark, {"orders": "s3://lake/orders"})
+        print(Interpreter(db, date(2026, 1, 1)).run_file("orders.dql"))
+
     :param db: a `SparkDatabase`, a `MemoryDatabase`, or anything else that can measure a plan.
     :param target_date: the date of the data.
     :param fail_on: failures of this severity or a worse one block.
-    :param allow_empty: drops the implicit assertions that the datasets have rows.
-    :param require_history: the outcome is broken if an assertion of `fail_on` or worse lacks data
-        of other dates; by default, it is warned.
+    :param allow_empty: leaves out the implicit assertions that the datasets have rows.
+    :param require_history: an assertion of `fail_on` or worse that lacks data of other dates makes
+        the outcome broken; by default, it makes it warned.
     :param skip_dates: dates without data, for lagged metrics.
-    :param now: the time from which ages such as `freshness` are measured; by default the current
-        time.
+    :param now: the time from which ages such as `freshness` are measured, with a time zone; by
+        default the current time.
+    :raises RequestError: `fail_on` is not a severity.
     """
 
     @with_keywords_of(RunKeywords)
@@ -46,27 +50,29 @@ class Interpreter:
         self.now = now
 
     def run_file(self, path: str | os.PathLike[str]) -> Results:
-        """The results of the suite in a file; for its imports see `Suite.load`.
+        """The results of the suite in a file; `Suite.load` describes its imports.
 
-        :raises SourceError: there is no such file, or the suite has errors.
+        :raises SourceError: the file does not exist, or the suite has errors.
         """
         return self._run(Suite.load(path))
 
     def run_string(self, text: str, *, folder: str | os.PathLike[str] | None = None) -> Results:
-        """The results of a suite given as text.
+        """The results of the suite in a string.
 
-        :param folder: where its imports are searched; without it, a text cannot import.
+        :param folder: the folder in which its imports are searched; without it, it cannot import.
         :raises SourceError: the suite has errors.
         """
         return self._run(Suite.from_string(text, folder=folder))
 
     def run_dates(self, path: str | os.PathLike[str], dates: str | Iterable[date]) -> DatedResults:
-        """The results of the suite in a file for each of several dates, whatever the
-        `target_date`; over Spark all dates are measured in one scan.
+        """The results of the suite in a file for each of several dates; `target_date` is not used.
 
-        :param dates: the dates, or a range as text, `2026-01-01..2026-03-31`, both ends included.
-        :raises SourceError: there is no such file, or the suite has errors.
-        :raises RequestError: the range is none.
+        Over Spark, all dates are measured in one scan of each dataset.
+
+        :param dates: the dates, or a range as a string, `2026-01-01..2026-03-31`, both ends
+            included.
+        :raises SourceError: the file does not exist, or the suite has errors.
+        :raises RequestError: the dates are invalid.
         """
         return Suite.load(path).run_dates(self.db, dates, now=self.now, **self.options)
 

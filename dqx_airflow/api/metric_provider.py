@@ -18,6 +18,7 @@ from dqx_airflow.metrics.derived import (
     ARITY,
     CHANGES,
     DISTRIBUTION,
+    FUNCTION_DOCS,
     MOST_COMMON,
     SHORTCUTS,
     TIMELINESS,
@@ -81,7 +82,8 @@ def _metric_form(metric: Metric) -> _Form:
     if metric.takes_where:
         parameters += ("where",)
     arguments = tuple((argument.name, argument.kind) for argument in metric.arguments)
-    return _Form(arguments, f"{metric.doc}\n\nIn DQL: `{metric.example}`", parameters)
+    doc = f"{metric.doc}\n\nUnit: {metric.unit.value}. In DQL: `{metric.example}`"
+    return _Form(arguments, doc, parameters)
 
 
 _METRIC = (("metric", None),)
@@ -98,15 +100,21 @@ def _forms() -> Mapping[str, _Form]:
     forms = {name: _metric_form(METRICS[name]) for name in CALLABLE}
     for name, days in CHANGES.items():
         base = "the previous day" if days == 1 else f"{days} days before"
-        forms[name] = _Form(_METRIC, f"The absolute change against {base}, 0.1 for 10%.", ("lag",))
+        forms[name] = _Form(
+            _METRIC,
+            f"The absolute change against {base}, `abs((today - base) / base)`: 0.1 for 10%.",
+            ("lag",),
+        )
     for name, doc in WINDOW_DOCS.items():
         sentence = f"{doc[0].upper()}{doc[1:]}."
         forms[name] = _Form(_METRIC, sentence, window_parameters(name))
     for name, (fewest, most) in ARITY.items():
         metrics = tuple(("metric", None) for _ in range(fewest))
-        forms[name] = _Form(metrics, f"The function `{name}` of metrics.", repeats=most is None)
+        forms[name] = _Form(metrics, FUNCTION_DOCS[name], repeats=most is None)
     for name, meaning in AGES.items():
-        forms[name] = _Form(_COLUMN, f"In seconds, {meaning}; for a timedelta.", _OF_ROWS)
+        forms[name] = _Form(
+            _COLUMN, f"In seconds, {meaning}; compare it with a `timedelta`.", _OF_ROWS
+        )
     for name, claim in SHORTCUTS.items():
         arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", ArgumentKind.COLUMN),))
         doc = f"A complete assertion, which takes no condition: {claim}."
@@ -114,9 +122,9 @@ def _forms() -> Mapping[str, _Form]:
         forms[name] = _Form(arguments, doc, (*own, *_OF_ROWS), name not in _SHORTCUT_ARGUMENTS)
     conditions = {"values": "is_in_values", TIMELINESS: "is_by", DISTRIBUTION: "matches_shares"}
     for name, condition in conditions.items():
-        forms[name] = _Form(_COLUMN, f"Only to be compared with `{condition}`.", _OF_ROWS)
+        forms[name] = _Form(_COLUMN, f"Complete it with the condition `{condition}`.", _OF_ROWS)
     arguments = (*_COLUMN, ("n", ArgumentKind.COUNT))
-    forms[MOST_COMMON] = _Form(arguments, "Only to be compared with `is_in`.", _OF_ROWS)
+    forms[MOST_COMMON] = _Form(arguments, "Complete it with the condition `is_in`.", _OF_ROWS)
     return forms
 
 

@@ -19,10 +19,10 @@ from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status, Ver
 
 @dataclass(frozen=True, slots=True)
 class Result(Verdict):
-    """A verdict, for `f"{result.check}/{result.assertion}: {result.status}"`.
+    """The verdict on one assertion: `f"{result.check}/{result.assertion}: {result.status}"`.
 
-    Its parts are also found by name, as in `result["passed"]`. `costs` are those of its `@cost`.
-    `ground_truth` is the label: whether there was a real issue; None without a label.
+    Its attributes are also available by name, as in `result["passed"]`. `costs` are those of its
+    `@cost`. `ground_truth` is its label: whether there was a real issue; None without a label.
     """
 
     costs: Cost = DEFAULT_COST
@@ -35,7 +35,7 @@ class Result(Verdict):
         return getattr(self, name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The part with a name, `default` if there is none."""
+        """The attribute with a name, or `default`."""
         return getattr(self, name, default)
 
     @property
@@ -69,8 +69,8 @@ class Result(Verdict):
     def metric_value(self) -> int | Decimal | float | str | None:
         """The value before profiles scaled it; the compared value is `scaled_value`.
 
-        A decimal is a `Decimal`, an infinite quotient the nearest float; `value` has both as an
-        exact `Fraction`.
+        Durations are in seconds. A decimal is a `Decimal`, a quotient without a finite decimal form
+        the nearest float; `value` has both as an exact `Fraction`.
         """
         value = self.value
         if not isinstance(value, Fraction):
@@ -79,7 +79,7 @@ class Result(Verdict):
 
 
 class SuiteFailed(AssertionError):  # noqa: N818 (it reads as what happened, in a test)
-    """A suite did not pass. `results` are its results; its text is the report of a gate."""
+    """A suite did not pass. `results` has its results; the message is the report of a gate."""
 
     def __init__(self, results: Results) -> None:
         super().__init__(f"\n{results}")
@@ -91,8 +91,8 @@ class Results:
     """The results of a suite in its order, after those of the implicit assertions.
 
     `report` is the complete report as a value with a JSON form; `warnings` are the diagnostics of
-    the suite. `costs` are those of the verdicts, in order; `labels` are by check and name. Its text
-    is the output of a gate.
+    the suite. `costs` are those of the verdicts, in order; `labels` are by check and name. Printed,
+    results look like the output of a gate.
     """
 
     report: GateReport
@@ -137,10 +137,12 @@ class Results:
         return html_of(self.report)
 
     def raise_for_failures(self, *, allow_warnings: bool = True) -> Results:
-        """These results, if a gate would let the task continue.
+        """Returns these results, unless a gate would stop the task.
+
+            suite.run(db, day).raise_for_failures()
 
         :param allow_warnings: accepts `warned`: failures below `fail_on`, or missing history.
-        :raises SuiteFailed: the outcome is another one; its text is the report.
+        :raises SuiteFailed: the outcome is another one; the message is the report.
         """
         passes = {Outcome.PASSED, Outcome.WARNED} if allow_warnings else {Outcome.PASSED}
         if self.outcome not in passes:
@@ -148,7 +150,7 @@ class Results:
         return self
 
     def to_pandas(self) -> Any:
-        """A DataFrame of pandas: one row per assertion, with the columns of the table `results`.
+        """A pandas DataFrame with a row per assertion, and the columns of the table `results`.
 
         :raises ImportError: pandas is not installed.
         """

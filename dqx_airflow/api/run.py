@@ -99,8 +99,8 @@ def run_each(
 ) -> DatedResults:
     """The results of `run` for the suite of each date; over Spark all are measured together.
 
-    :raises SourceError: a suite asks for a dataset or for dates that the database has not.
-    :raises RequestError: an argument makes no sense, or it selects what is not there.
+    :raises SourceError: a suite needs a dataset or dates that the database does not have.
+    :raises RequestError: an argument is invalid, or no assertion matches the selection.
     """
     _require_zone(now)
     plans = [
@@ -121,7 +121,7 @@ def run_each(
 
 
 def dates_of(given: str | Iterable[date]) -> tuple[date, ...]:
-    """The dates of a list, or of a range as text: `2026-01-01..2026-03-31`.
+    """The dates of a list, or of a range as a string: `2026-01-01..2026-03-31`.
 
     :raises RequestError: these are not dates.
     """
@@ -157,7 +157,7 @@ def _judged(
     now: datetime | None,
     started: datetime,
 ) -> Results:
-    """:raises UpstreamFailure: the gate left no results of the date."""
+    """:raises UpstreamFailure: the gate has no results for the date."""
     scanned, datasets = measured
     run_id = str(uuid.uuid4())
     labels: Mapping[tuple[str, str], bool] = {}

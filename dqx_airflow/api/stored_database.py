@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class StoredDatabase:
-    """The metric values that gates stored: `Suite.run(db=StoredDatabase("results"), date=day)`
-    judges a past day again, without Spark.
+    """The metric values that gates stored, to judge past days again without Spark.
 
-    A date without results of the gate raises `UpstreamFailure`: it never ran.
+        suite.run(StoredDatabase("s3://lake/dqx"), date(2026, 1, 1))
 
-    :param root: the location of the results: a path or a URI.
+    :param root: the root of the results store: a path or a URI.
     :param gate: the gate, if several run the suite.
+    :param storage_options: the credentials and settings of the storage.
     """
 
     root: str
@@ -49,7 +49,7 @@ class StoredDatabase:
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
         """The stored results of the requests of the plan.
 
-        :raises UpstreamFailure: the gate left no results of the date.
+        :raises UpstreamFailure: the gate has no results for the date.
         """
         day = self.day(plan.suite, plan.date)
         keys = keys_of(plan.requests, plan.date)
@@ -62,10 +62,10 @@ class StoredDatabase:
         return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
 
     def day(self, suite: str, on: date) -> PastDay:
-        """The facts about a day: values, verdicts, labels, and when the gate ran.
+        """The facts about a day: values, verdicts, labels, and the time of the run.
 
         :param suite: the name of the suite, as in its file.
-        :raises UpstreamFailure: the gate left no results of the date.
+        :raises UpstreamFailure: the gate has no results for the date.
         """
         if (suite, on) not in self._days:
             from dqx_airflow.results.past_days import past_days
@@ -81,11 +81,15 @@ class StoredDatabase:
         return self._days[suite, on]
 
     def query(self, sql: str, *, days: int = 90) -> list[dict[str, Any]]:
-        """The rows of a SELECT over `dql_results`: a row for each assertion that passed or failed,
-        of the last run for each gate and date, with `date`, `assertion_name`, `passed`, `status`,
-        `check`, `gate`, `suite`, `severity` and `value`.
+        """The rows of a SELECT over `dql_results`.
 
-        :param days: the value of `{days}` in the text.
+        The view has a row per assertion that passed or failed, of the last run for each gate and
+        date, with `date`, `assertion_name`, `passed`, `status`, `check`, `gate`, `suite`,
+        `severity` and `value`.
+
+            db.query("SELECT date, value FROM dql_results WHERE assertion_name = 'orders.rows'")
+
+        :param days: the value of `{days}` in the SQL.
         :raises StoreError: the store cannot be read, or the SQL is invalid.
         """
         from dqx_airflow.results.past import query_results

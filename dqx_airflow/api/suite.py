@@ -44,7 +44,7 @@ _TEXT_NAME = "<text>"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of a suite: its assertions are names, or claims if they have none."""
+    """A check of a suite. `assertions` are their names, or their claims where they have none."""
 
     name: str
     datasets: tuple[str, ...]
@@ -60,8 +60,10 @@ class Profile:
     _factors: tuple[tuple[str, Fraction], ...]
 
     def get_multipliers(self) -> dict[str, float]:
-        """The factors by which the profile multiplies metrics, by selector: `{'tag "volume"':
-        2.0}`."""
+        """The factors by which the profile multiplies metrics, by selector.
+
+        For example `{'tag "volume"': 2.0}`; empty if it scales nothing.
+        """
         combined: dict[str, Fraction] = {}
         for selector, factor in self._factors:
             combined[selector] = combined.get(selector, Fraction(1)) * factor
@@ -70,6 +72,13 @@ class Profile:
 
 class Suite:
     """A suite without errors, with its imports read and its macros expanded.
+
+    >>> from datetime import date
+    >>> from dqx_airflow import MemoryDatabase, Suite
+    >>> suite = Suite.from_string('suite "A" { check "C" on t { assert num_rows() > 1 } }')
+    >>> results = suite.run(MemoryDatabase({"t": [{"id": 1}]}), date(2026, 1, 1))
+    >>> results.outcome.value
+    'blocked'
 
     Tunable constants can be set within their bounds, for later runs; `save` writes them into the
     file.
@@ -95,18 +104,22 @@ class Suite:
     def load(cls, path: str | os.PathLike[str]) -> Suite:
         """The suite in a file.
 
-        Its imports are searched next to it and in the folders of the environment variable DQL_PATH.
+        Its imports are searched next to it, from the root of its project, and in the folders of the
+        environment variable DQL_PATH.
 
-        :raises SourceError: there is no such file, or the suite has errors.
+        :param path: the path of a `.dql` file.
+        :raises SourceError: the file does not exist, or the suite has errors; `diagnostics` lists
+            them.
         """
         file = SuiteFile.at(path, os.environ)
         return cls(file.read(), file)
 
     @classmethod
     def from_string(cls, text: str, *, folder: str | os.PathLike[str] | None = None) -> Suite:
-        """The suite in a text.
+        """The suite in a string.
 
-        :param folder: where its imports are searched; without it, a text cannot import.
+        :param text: the source of the suite.
+        :param folder: the folder in which its imports are searched; without it, it cannot import.
         :raises SourceError: the suite has errors.
         """
         read = no_imports if folder is None else _reader(_TEXT_NAME, Path(folder) / _TEXT_NAME)
@@ -144,11 +157,14 @@ class Suite:
         return tuple(map(_profile, self._suite.profiles))
 
     def get_active_profiles(self, on: date) -> tuple[Profile, ...]:
-        """The profiles whose period contains the date, in the order of the suite."""
+        """The profiles that are active on a date, in the order of the suite."""
         return tuple(map(_profile, active_profiles(self._suite, on)))
 
     def is_profile_active(self, name: str, on: date) -> bool:
-        """:raises RequestError: the suite has no such profile."""
+        """True if a profile is active on a date.
+
+        :raises RequestError: the suite has no profile with this name.
+        """
         names = [profile.name for profile in self.get_profiles()]
         if name not in names:
             listed = ", ".join(map(repr, names)) or "none"
@@ -156,12 +172,18 @@ class Suite:
         return any(profile.name == name for profile in self.get_active_profiles(on))
 
     def get_tunable_params(self) -> tuple[TunableNumber, ...]:
-        """The tunable constants of the suite's own file, with their current values: setting one of
-        these copies changes nothing, `set_param` does."""
+        """The tunable constants of the suite's own file, with their current values and bounds.
+
+        They are copies: to change a value, call `set_param`.
+        """
         return self._tunables.copies()
 
     def get_param(self, name: str) -> float:
-        """:raises RequestError: there is no such tunable."""
+        """The current value of a tunable: a share for a percentage (0.05 for 5%), seconds for a
+        duration.
+
+        :raises RequestError: the suite has no tunable with this name.
+        """
         return self._tunables[name].value
 
     def set_param(
@@ -169,12 +191,15 @@ class Suite:
     ) -> None:
         """Sets a tunable for later runs, and for `save`.
 
-        :param agent: who sets it: `human`, or the name of an algorithm, which cannot weaken a
-            required assertion below its state in the file.
-        :param reason: why; it goes into the history.
-        :raises ChangeRefusedError: there is no such tunable, the value is outside of its bounds, or
-            the agent must not set it; `diagnostics` say why.
-        :raises RequestError: the value is not a number of the tunable's kind.
+        :param name: the name of the constant.
+        :param value: the new value, in the unit of `get_param`.
+        :param agent: who sets it: `human`, or the name of an algorithm, which cannot make a
+            required assertion weaker than it is in the file.
+        :param reason: the reason, for the history.
+        :raises ChangeRefusedError: the suite has no such tunable, the value is outside of its
+            bounds, or the agent may not set it; `diagnostics` gives the reason.
+        :raises RequestError: the value is not a number, or not a whole number for a tunable that
+            needs one.
         """
         if name in self._tunables:
             value = self._tunables[name].number(value)
@@ -190,24 +215,25 @@ class Suite:
         self._set[name] = change
 
     def get_param_history(self, name: str) -> tuple[TunableChange, ...]:
-        """The changes of a tunable, oldest first: those in the history file, and later ones.
+        """The changes of a tunable, oldest first: those in the history file, then later ones.
 
-        :raises RequestError: there is no such tunable.
+        :raises RequestError: the suite has no tunable with this name.
         """
         name = self._tunables[name].name
         stored = self._file.history.changes(name) if self._file else ()
         return (*stored, *(one for one in self._changes if one.param == name))
 
     def save(self) -> Saved:
-        """Writes the values that were set into the file: every other byte stays.
+        """Writes the values that were set into the file and leaves every other byte as it is.
 
-        The history next to the file gets an entry for each, unless one was logged meanwhile. An
+        Each value is also appended to the history next to the file, unless it is there already. An
         algorithm's change of an assertion marked `@human_review` is not written: it waits in the
         history for `dql review`.
 
-        :raises ChangeRefusedError: the file has changed since, and a value is no longer allowed.
-        :raises SourceError: the file has errors by now.
-        :raises RequestError: the suite has no file, or the file cannot be written.
+        :raises ChangeRefusedError: the file has changed since it was read, and no longer allows a
+            value.
+        :raises SourceError: the file has errors.
+        :raises RequestError: the suite was not read from a file, or the file cannot be written.
         """
         if self._file is None:
             raise RequestError("this suite has no file", "call Suite.load(path)")
@@ -235,20 +261,24 @@ class Suite:
     ) -> Results:
         """The results for a date.
 
+        :param db: the data: a `SparkDatabase`, a `MemoryDatabase` or a `StoredDatabase`.
+        :param date: the date of the data.
         :param fail_on: failures of this severity or a worse one block.
         :param allow_empty: leaves out the implicit assertions that the datasets have rows.
-        :param require_history: the outcome is broken where an assertion of `fail_on` or worse
-            lacks data of other dates; without it, warned.
+        :param require_history: an assertion of `fail_on` or worse that lacks data of other dates
+            makes the outcome broken; by default, it makes it warned.
         :param skip_dates: dates without data, for lagged metrics.
-        :param now: the timestamp from which ages such as `freshness` are measured.
-        :param only: runs assertions of these names or checks alone, or `CHECK::NAME`; `*` and `?`
-            are wildcards. The report is then partial, as with the next arguments.
-        :param tags: runs assertions with one of these tags.
+        :param now: the time from which ages such as `freshness` are measured, with a time zone; by
+            default the current time.
+        :param only: selects assertions by name, by check, or by `CHECK::NAME`; `*` and `?` are
+            wildcards. The report is then partial, as with the following arguments.
+        :param tags: selects assertions with one of these tags.
         :param exclude_tags: leaves out assertions with one of these tags.
-        :param severity: runs assertions of this severity or a worse one.
-        :param dimensions: runs assertions about one of these quality dimensions.
-        :raises SourceError: the suite asks for a dataset or for dates that the database has not.
-        :raises RequestError: nothing is selected, or what is not there.
+        :param severity: selects assertions of this severity or a worse one.
+        :param dimensions: selects assertions about one of these quality dimensions.
+        :raises SourceError: the suite needs a dataset or dates that the database does not have.
+        :raises RequestError: the date or another argument is invalid, or no assertion matches the
+            selection.
         """
         checked = replace(self._checked, suite=self._tuned())
         return run(
@@ -269,13 +299,15 @@ class Suite:
         now: datetime | None = None,
         **options: Unpack[SelectedRunKeywords],
     ) -> DatedResults:
-        """The results for each of several dates, as of a `run` for that date alone; over Spark all
-        dates are measured in one scan.
+        """The results for each of several dates, each as of a `run` for that date alone.
 
-        :param dates: the dates, or a range as text, `2026-01-01..2026-03-31`, both ends included;
-            the other arguments are those of `run`.
-        :raises SourceError: the suite asks for a dataset or for dates that the database has not.
-        :raises RequestError: the range is none, nothing is selected, or what is not there.
+        Over Spark, all dates are measured in one scan of each dataset.
+
+        :param dates: the dates, or a range as a string, `2026-01-01..2026-03-31`, both ends
+            included; the other arguments are those of `run`.
+        :raises SourceError: the suite needs a dataset or dates that the database does not have.
+        :raises RequestError: the dates or another argument are invalid, or no assertion matches the
+            selection.
         """
         checked = replace(self._checked, suite=self._tuned())
         return run_dates(
@@ -296,9 +328,12 @@ class Suite:
         allow_empty: bool = False,
         **selected: Unpack[SelectionKeywords],
     ) -> Plan:
-        """What `run` would measure and decide; arguments as there.
+        """The plan of a run: the metrics to measure and the assertions to judge. Nothing is read.
 
-        :raises SourceError: the suite requires a dataset or dates that the database does not have.
+        The arguments are those of `run`.
+
+        :raises SourceError: the suite needs a dataset or dates that the database does not have.
+        :raises RequestError: an argument is invalid, or no assertion matches the selection.
         """
         checked = replace(self._checked, suite=self._tuned())
         options = RunOptions(allow_empty=allow_empty)

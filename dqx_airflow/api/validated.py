@@ -17,13 +17,19 @@ if TYPE_CHECKING:
 def read_validated(
     spark: SparkSession, report: GateReport | Mapping[str, Any] | str, dataset: str
 ) -> DataFrame:
-    """The rows of a dataset that a gate let through, in exactly that version: where they were
-    promoted to, or else where they were read from.
+    """The rows of a dataset that a gate let through, in exactly that version.
 
-    :param report: a report; or the summary of one in XCom under `dqx_report`, also as JSON, for the
+    They are read from where the gate promoted them to or, without a promotion, from where it read
+    them.
+
+        summary = context["ti"].xcom_pull(task_ids="gate", key="dqx_report")
+        orders = read_validated(spark, summary, "orders")
+
+    :param report: a report, or its summary in the XCom `dqx_report`, also as JSON, for the
         arguments of a job.
-    :raises RequestError: the gate let nothing through, or no version of the dataset is known.
-    :raises DatasetError: the version cannot be read any more.
+    :param dataset: the name of the dataset in the gate.
+    :raises RequestError: the gate let nothing through, or the version of the dataset is unknown.
+    :raises DatasetError: the version can no longer be read.
     """
     from dqx_airflow.engine.sources.open import open_dataset
 

@@ -58,6 +58,10 @@ def check(
 ) -> Callable[[CheckFunction], PythonCheck]:
     """Makes a check from a function of a `MetricProvider` and a `Context`.
 
+        @check(name="Volume", datasets=["orders"])
+        def volume(mp: MetricProvider, ctx: Context) -> None:
+            ctx.assert_that(mp.num_rows()).where(name="orders.rows").is_gt(1000)
+
     :param name: the name of the check in results.
     :param datasets: its datasets; by default all datasets of the suite's database.
     :param where: selects its rows by a predicate of DQL: `'status == "paid"'`.
@@ -72,13 +76,18 @@ def check(
 class VerificationSuite:
     """A suite of check functions, which runs as the equivalent DQL suite.
 
+        suite = VerificationSuite(checks=[volume], db=db, name="Orders")
+        suite.run(date(2026, 1, 1)).raise_for_failures()
+
     :param checks: functions under `@check`.
     :param db: the data.
     :param name: the name of the suite in results.
-    :param tunables: values to tune. In a condition, the tunable itself displays its name in
-        results, its `.value` is a number like any other.
-    :param availability_threshold: the required share of dates with data for a lagged metric.
+    :param tunables: values to tune. In a condition, a tunable shows its name in results; its
+        `.value` is a plain number.
+    :param availability_threshold: the required share of dates with data for a lagged metric, from 0
+        to 1.
     :param profiles: profiles in DQL.
+    :raises RequestError: two tunables have the same name, or an argument is invalid.
     """
 
     def __init__(
@@ -109,7 +118,10 @@ class VerificationSuite:
         return tuple(self._tunables)
 
     def get_param(self, name: str) -> Any:
-        """:raises RequestError: there is no such tunable."""
+        """The current value of a tunable.
+
+        :raises RequestError: the suite has no tunable with this name.
+        """
         return self._tunables[name].value
 
     def set_param(
@@ -117,11 +129,13 @@ class VerificationSuite:
     ) -> None:
         """Sets a tunable for later runs.
 
+        :param name: the name of the tunable.
+        :param value: the new value.
         :param agent: who sets it: `human`, or the name of an algorithm, which cannot weaken a
             required assertion.
-        :param reason: why.
-        :raises ChangeRefusedError: the agent must not set it.
-        :raises RequestError: there is no such tunable, or the value is outside of its bounds.
+        :param reason: the reason, for the history.
+        :raises ChangeRefusedError: the agent may not set it.
+        :raises RequestError: the suite has no such tunable, or the value is outside of its bounds.
         """
         tunable = self._tunables[name]
         before = tunable.value
@@ -140,7 +154,7 @@ class VerificationSuite:
     def get_param_history(self, name: str) -> tuple[TunableChange, ...]:
         """The changes of a tunable by `set_param`, oldest first.
 
-        :raises RequestError: there is no such tunable.
+        :raises RequestError: the suite has no tunable with this name.
         """
         name = self._tunables[name].name
         return tuple(one for one in self._changes if one.param == name)
@@ -169,13 +183,16 @@ class VerificationSuite:
     ) -> Results:
         """The results for a date. The check functions are called each time.
 
+        :param date: the date of the data.
         :param fail_on: failures of this severity or a worse one block.
         :param allow_empty: leaves out the implicit assertions that the datasets have rows.
-        :param require_history: the outcome is broken where an assertion of `fail_on` or worse
-            lacks data of other dates; without it, warned.
+        :param require_history: an assertion of `fail_on` or worse that lacks data of other dates
+            makes the outcome broken; by default, it makes it warned.
         :param skip_dates: dates without data, for lagged metrics.
-        :param now: the timestamp from which ages such as `freshness` are measured.
-        :raises SourceError: what the checks assert has errors.
+        :param now: the time from which ages such as `freshness` are measured, with a time zone; by
+            default the current time.
+        :raises SourceError: an assertion of the check functions has errors.
+        :raises RequestError: an argument is invalid.
         """
         return run(
             self._checked(),
@@ -193,27 +210,29 @@ class VerificationSuite:
         now: datetime | None = None,
         **options: Unpack[RunKeywords],
     ) -> DatedResults:
-        """The results for each of several dates, as of a `run` for that date alone; over Spark all
-        dates are measured in one scan. The check functions are called once.
+        """The results for each of several dates, each as of a `run` for that date alone.
 
-        :param dates: the dates, or a range as text, `2026-01-01..2026-03-31`, both ends included;
-            the other arguments are those of `run`.
-        :raises SourceError: what the checks assert has errors.
-        :raises RequestError: the range is none.
+        Over Spark, all dates are measured in one scan of each dataset. The check functions are
+        called once.
+
+        :param dates: the dates, or a range as a string, `2026-01-01..2026-03-31`, both ends
+            included; the other arguments are those of `run`.
+        :raises SourceError: an assertion of the check functions has errors.
+        :raises RequestError: the dates or another argument are invalid.
         """
         return run_dates(self._checked(), self.db, dates, options_of(options), now=now)
 
     def plan(self, date: date, *, allow_empty: bool = False) -> Plan:
-        """What `run` would measure and decide.
+        """The plan of a run: the metrics to measure and the assertions to judge. Nothing is read.
 
-        :raises SourceError: the check functions assert something invalid.
+        :raises SourceError: an assertion of the check functions has errors.
         """
         return plan_of(self._checked(), self.db, date, RunOptions(allow_empty=allow_empty))
 
     def to_dql(self) -> str:
-        """The equivalent suite as DQL text.
+        """The source of the equivalent DQL suite.
 
-        :raises SourceError: the check functions assert something invalid.
+        :raises SourceError: an assertion of the check functions has errors.
         """
         suite = self._checked().suite
         assert suite is not None

@@ -13,6 +13,7 @@ from dqx_airflow.metrics.derived import (
     AGES,
     ARITY,
     CHANGES,
+    FUNCTION_DOCS,
     MOST_COMMON,
     SHORTCUTS,
     WINDOW_DOCS,
@@ -60,15 +61,6 @@ class Called:
         return self.columns is None or position < self.columns
 
 
-_FUNCTIONS = {
-    "abs": "The absolute value.",
-    "sqrt": "The square root; no value for negative numbers.",
-    "log": "The natural logarithm; no value for 0 and negative numbers.",
-    "exp": "The exponential function.",
-    "min": "The smallest of the values.",
-    "max": "The largest of the values.",
-    "coalesce": "The first value that is not missing.",
-}
 _SHORTCUT_ARGUMENTS: dict[str, tuple[str, int | None]] = {
     "in_set": ('column, ["A", "B"]', 1),
     "is_sorted": ("column, order_by other", 1),
@@ -112,7 +104,7 @@ def _measures() -> Iterator[Called]:
         yield _of_column(name, signature, doc, f"assert {written}")
     for name, (_, most) in ARITY.items():
         signature = f"{name}(x)" if most == 1 else f"{name}(x, y, ...)"
-        yield Called(name, CallableKind.FUNCTION, signature, _FUNCTIONS[name])
+        yield Called(name, CallableKind.FUNCTION, signature, FUNCTION_DOCS[name])
     for name, meaning in SHORTCUTS.items():
         arguments, columns = _SHORTCUT_ARGUMENTS.get(name, ("column, ...", None))
         doc = f"A complete assertion, short for `{meaning}`."

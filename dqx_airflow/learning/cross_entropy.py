@@ -1,4 +1,8 @@
-"""A small agent: the cross-entropy method over the values of all tunables."""
+"""A small agent: the cross-entropy method over the values of all tunables.
+
+See Rubinstein, "The Cross-Entropy Method for Combinatorial and Continuous Optimization",
+Methodology and Computing in Applied Probability 1 (1999).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,16 @@ def learned_action(
 ) -> Vector:
     """The action with the lowest cost on the days of the environment, among those that were tried.
 
-    Each round draws actions around the mean of the previous round's best ones, beginning with the
-    current values. The current action is always among them. Deterministic for a given seed.
+    Each round draws actions around the mean of the best ones of the previous round, beginning with
+    the current values. The current action is always among them. Deterministic for a given seed.
+
+        action = learned_action(ThresholdEnv(backtest))
+        env.step(action)
+
+    :param rounds: the number of rounds.
+    :param population: the number of actions per round.
+    :param elite: the number of best actions that define the next round.
+    :param seed: the seed of the random numbers.
     """
     chance = np.random.default_rng(seed)
     best, least = env.today, env.cost(env.today).cost

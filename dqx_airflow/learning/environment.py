@@ -131,14 +131,20 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Vector, dict[str, Any]]:
-        """Starts at a random day with the values of the suites."""
+        """Starts at a random day with the values of the suites; returns the observation and the
+        info.
+        """
         super().reset(seed=seed, options=options)
         self._present, self._step = self.today, 0
         self._first = int(self.np_random.integers(0, len(self.dates) - self._episode + 1))
         return self._observation(), {"date": self._date.isoformat()}
 
     def step(self, action: Vector) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
-        """Judges the day with these values; the reward is the cost that they avoid."""
+        """Judges the day with these values; the reward is the cost that they save.
+
+        Returns the next observation, the reward, whether the episode has ended, False, and the
+        info.
+        """
         self._present = np.clip(np.asarray(action, np.float32), 0.0, 1.0)
         on = self._date
         counts, bonus = self._outcome(self._judged(self._present), on)

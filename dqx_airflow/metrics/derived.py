@@ -191,6 +191,17 @@ ARITY: dict[str, tuple[int, int | None]] = {
 """The functions of metrics that a suite may call, with their minimum and maximum number of
 arguments."""
 
+FUNCTION_DOCS: dict[str, str] = {
+    "abs": "The absolute value.",
+    "sqrt": "The square root; no value for negative numbers.",
+    "log": "The natural logarithm; no value for 0 and negative numbers.",
+    "exp": "e to the power of the argument.",
+    "min": "The smallest of the arguments; no value if one of them has none.",
+    "max": "The largest of the arguments; no value if one of them has none.",
+    "coalesce": "The first argument that has a value.",
+}
+"""The functions of `ARITY`: what each returns."""
+
 CHANGES: dict[str, int] = {"day_over_day": 1, "week_over_week": 7}
 """Absolute change `abs((today - base) / base)` against `base`, n days before (seed 001)."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from dqx_airflow.metrics.aliases import ASSERTIONS, FUNCTIONS, MEASURES
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, SHORTCUTS, WINDOW_DOCS
+from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, FUNCTION_DOCS, SHORTCUTS, WINDOW_DOCS
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
@@ -36,8 +36,8 @@ For any metric or expression over metrics."""
 _ARITHMETIC = """\
 ## Arithmetic
 
-In addition to `+`, `-`, `*` and `/`, for metrics and numbers. Outside its domain, a function has no
-value. If an argument has no value, only `coalesce` has one."""
+In addition to `+`, `-`, `*` and `/`, for metrics and numbers. If an argument has no value, only
+`coalesce` has one."""
 
 _SHORTCUTS = """\
 ## Shortcuts
@@ -72,7 +72,7 @@ def reference_page() -> str:
         _OVER_TIME,
         _table("value", _over_time()),
         _ARITHMETIC,
-        _table("arguments", _arithmetic()),
+        _table("value", _arithmetic()),
         _SHORTCUTS,
         _table("short for", ((f"{name}(...)", f"`{claim}`") for name, claim in SHORTCUTS.items())),
         _ROW_FUNCTIONS,
@@ -145,7 +145,8 @@ def _over_time() -> Iterator[tuple[str, str]]:
 
 def _arithmetic() -> Iterator[tuple[str, str]]:
     for name, (fewest, most) in ARITY.items():
-        yield f"{name}(...)", str(fewest) if fewest == most else f"{fewest} or more"
+        arguments = ("x", "y")[:fewest] if most is not None else ("x", "y", "...")
+        yield f"{name}({', '.join(arguments)})", FUNCTION_DOCS[name]
 
 
 def _elsewhere() -> Iterator[str]:

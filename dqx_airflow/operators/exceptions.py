@@ -11,8 +11,11 @@ class GateBlocked(AirflowFailException):
 
 
 class GateBroken(AirflowFailException):
-    """An assertion at or above `fail_on` could not be evaluated, nothing was checked, or the target
-    of a promotion does not take the rows."""
+    """The gate could not judge the data, or not promote it.
+
+    An assertion at or above `fail_on` could not be evaluated, nothing was checked, or the target of
+    a promotion does not take the rows. Not retried.
+    """
 
 
 class GateMisconfigured(AirflowFailException):

@@ -33,16 +33,19 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GateNotice:
-    """The notice of a gate whose task has just ended. All fields are bounded in size, and show the
-    same data as the report, masked values as `***`.
+    """The notice of a gate whose task has just ended.
 
-    `text` is one line, for subjects. `markdown` is for chats, `html` for emails; names and values
-    are escaped in both. `payload` is JSON-able: `outcome` ("passed", "warned", "blocked", "broken",
-    or "no report"), `recovered`, `gate`, `date`, `dag_id`, `task_id`, `dag_run_id`, `map_index`,
-    `try_number`, `text`, `url` (of the tab, where `base_url` in section `[api]` is set),
-    `incident_url` (of the incident, where the gate is blocked or broken, or has recovered), `error`
-    (the exception, where there is no report), and `report` (the summary in XCom, None without a
-    report).
+    All fields are bounded in size and show the same data as the report, masked values as `***`.
+
+    :param text: one line, for subjects.
+    :param markdown: for chats; names and values are escaped.
+    :param html: for emails; names and values are escaped.
+    :param payload: the same as data that can be JSON: `outcome` ("passed", "warned", "blocked",
+        "broken", or "no report"), `recovered`, `gate`, `date`, `dag_id`, `task_id`, `dag_run_id`,
+        `map_index`, `try_number`, `text`, `url` (of the tab, if `base_url` in section `[api]` is
+        set), `incident_url` (of the incident, if the gate is blocked or broken, or has recovered),
+        `error` (the exception, if there is no report), and `report` (the summary in XCom, None
+        without a report).
     """
 
     text: str
@@ -116,7 +119,12 @@ def gate_notice(
 def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
     """A callback that sends a notice with the notifier that `make` returns for it.
 
-    The notifier gets the text as it is: it is never rendered as a template.
+        on_failure_callback=notify_with(
+            lambda notice: SlackNotifier(text=notice.markdown, channel="data-quality")
+        )
+
+    :param make: returns an Airflow notifier, or anything that can be called with the context. The
+        notifier gets its strings as they are: they are never rendered as templates.
     """
 
     def notify(context: Any) -> None:
@@ -126,8 +134,10 @@ def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
 
 
 def run_callbacks(given: Callback | Sequence[Callback] | None, context: Any) -> None:
-    """Calls the callbacks, one after the other. As with Airflow's callbacks, one that fails is
-    logged, and does not affect the task."""
+    """Calls the callbacks, one after the other.
+
+    As with Airflow's callbacks, an exception in one of them is logged and does not affect the task.
+    """
     callbacks = [given] if callable(given) else given or ()
     for callback in callbacks:
         try:

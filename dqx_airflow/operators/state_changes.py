@@ -27,14 +27,23 @@ class _Earlier:
 
 
 def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
-    """A callback that sends a notice only when the gate has changed its state: it is blocked or
-    broken and was not, it is so because of an assertion that did not fail before, or it passes
-    again. Give it as `on_failure_callback` and as `on_success_callback`.
+    """A callback that sends a notice only when the state of the gate changes.
 
-    The earlier state is that of the last attempt in the results store, of any date of the data and
-    of the same map index. A partial run that passes is no recovery. Without a report, or where the
+    A change is that the gate is blocked or broken and was not before, that another assertion blocks
+    or breaks it as well, or that it passes again. Use it for failures and successes:
+
+        def email(notice: GateNotice) -> SmtpNotifier:
+            return SmtpNotifier(to="me@example.com", subject=notice.text, html_content=notice.html)
+
+        notify = notify_on_change(email)
+        gate = DqlGateOperator(..., on_failure_callback=notify, on_success_callback=notify)
+
+    The state before is that of the last attempt in the results store, for any date of the data and
+    the same map index. A partial run that passes is no recovery. If there is no report, or the
     store cannot be read, the notice is sent. A pass after a task that failed without a report is a
     recovery: after a cleared try, or after an earlier run of the DAG (from Airflow 3.2 on).
+
+    :param make: returns the notifier for a notice, as for `notify_with`.
     """
 
     def notify(context: Any) -> None:

@@ -43,6 +43,8 @@ def read_report(
 
     If two jobs have reported for one attempt, the one that finished first counts.
 
+    :param attempt_id: the id of the scheduler's attempt.
+    :param storage_options: the credentials and settings of the storage.
     :raises StoreError: the store exists and cannot be read.
     """
     location = locate(root, storage_options)
@@ -143,10 +145,17 @@ def list_runs(
 ) -> tuple[RunRow, ...]:
     """Runs, the one that finished last first.
 
-    For each run key only the last attempt, unless `all_attempts`: the one that was started last,
-    since attempt numbers may begin again at 1. Of two reports for one attempt, the first to finish,
-    as in `read_report`.
+        for run in list_runs("s3://lake/dqx", gate="flights.bronze_gate", limit=5):
+            print(run.dataset_date, run.outcome)
 
+    For each run key only the last attempt counts, unless `all_attempts` is set. The last attempt is
+    the one that was started last, since attempt numbers may begin again at 1. Of two reports for
+    one attempt, the first to finish counts, as in `read_report`.
+
+    :param gate: only runs of this gate.
+    :param dataset_date: only runs for data of this date.
+    :param limit: the maximum number of runs.
+    :param storage_options: the credentials and settings of the storage.
     :raises StoreError: there is no store, or it cannot be read.
     """
     location = locate(root, storage_options)

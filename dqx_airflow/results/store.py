@@ -70,17 +70,16 @@ class ResultsStore:
         """Appends the report: the rows of its assertions, failing rows, and finally that of the
         run.
 
-        :param sources: the texts whose digests the report contains.
+        :param sources: the sources whose digests the report contains.
         :raises StoreError: the store cannot be written.
         """
         self.write_all([(report, sources)])
 
     def write_all(self, reports: Sequence[tuple[GateReport, Iterable[SourceFile]]]) -> None:
-        """Appends reports, each with the texts whose digests it contains: one commit for each
-        table.
+        """Appends reports, each with the sources whose digests it contains: one commit per table.
 
-        If the process is killed in between, the runs are invisible to readers. Writing a `run_id`
-        again appends only what is missing, so it is safe to repeat. No text is stored twice.
+        If the process is killed in between, readers do not see the runs. Writing a `run_id` again
+        appends only what is missing, so it is safe to repeat. No source is stored twice.
 
         :raises StoreError: the store cannot be written.
         """
@@ -114,9 +113,8 @@ class ResultsStore:
 
         A local root that does not exist is accepted if it can be created.
 
-        :param names: those of the tables.
-
-        :raises StoreError: it cannot.
+        :param names: the tables to check.
+        :raises StoreError: the store cannot be read or written.
         """
         location = self.location
         for name in names:
@@ -174,11 +172,12 @@ def dated(rows: Iterable[Row], definition: TableDefinition) -> pa.Table:
 def append_once(
     location: ResultsRoot, name: str, rows: Mapping[str, Sequence[Row]]
 ) -> tuple[TableDefinition, DeltaTable] | None:
-    """Appends, in one commit, the rows whose key does not exist yet. None if all do.
+    """Appends, in one commit, the rows whose key does not exist yet; None if all of them exist.
 
-    A commit only records transaction identifiers, it does not check them: so this does, and appends
-    to exactly the version that it checked. Delta then refuses the commit if another writer recorded
-    one of them meanwhile, or added columns; both are checked again.
+    Delta records transaction identifiers (Delta protocol, "Transaction Identifiers") without
+    checking them. So this function checks them, and appends to exactly the version that it checked.
+    Delta then refuses the commit if another writer recorded one of them meanwhile, or added
+    columns; both are checked again.
     """
     definition = TABLES[name]
 
@@ -196,8 +195,9 @@ def append_once(
 
 
 def tidy(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
-    """Merges small files after every 32nd version of a table, in less than a second. It never
-    fails.
+    """Merges small files after every 32nd version of a table, in less than a second.
+
+    It never fails.
 
     :param table: its state after the append.
     """

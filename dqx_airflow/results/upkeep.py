@@ -52,7 +52,7 @@ _SOURCES_REST = timedelta(days=40)
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What was done to a table. `deleted_rows` and `deleted_files` are permanently removed."""
+    """The effect on one table. `deleted_rows` and `deleted_files` are gone for good."""
 
     table: str
     files_before: int
@@ -63,6 +63,9 @@ class Upkeep:
 
 def optimize(root: str, *, storage_options: Mapping[str, str] | None = None) -> tuple[Upkeep, ...]:
     """Merges the small files of all tables into sorted ones for each month, and trims the logs.
+
+        for table in optimize("s3://lake/dqx"):
+            print(table)
 
     A store from before partitioning becomes partitioned by month.
 
@@ -80,9 +83,11 @@ def prune(
 ) -> tuple[Upkeep, ...]:
     """Deletes the runs that finished longer ago than the given age, with all their rows.
 
-    The same applies to states. A text of a suite or contract is deleted with the last run that used
-    it. Labels, notes and proposals of users are kept. The files stay until `vacuum`.
+    States are deleted by the same age. The source of a suite or contract is deleted with the last
+    run that used it. Labels, notes and proposals of users are kept. The files stay until `vacuum`.
 
+    :param older_than: the age, a positive duration.
+    :param now: the time from which the age is measured; by default the current time.
     :raises RequestError: the age is not positive.
     :raises StoreError: there is no store, or it cannot be read or written.
     """
@@ -106,10 +111,11 @@ def vacuum(
     storage_options: Mapping[str, str] | None = None,
     dry_run: bool = False,
 ) -> tuple[Upkeep, ...]:
-    """Deletes files that have not been in a version of a table for the given time.
+    """Deletes files that no version of a table has used for the given time.
 
-    :param dry_run: only counts them.
-    :raises RequestError: the time is less than a day, and readers may need the files.
+    :param keep: how long readers may still need a file, at least a day.
+    :param dry_run: only counts the files.
+    :raises RequestError: the time is less than a day.
     :raises StoreError: there is no store, or it cannot be read or written.
     """
     if keep < LEAST_KEPT:

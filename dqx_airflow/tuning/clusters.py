@@ -1,7 +1,9 @@
 """Proposes profiles where false alarms cluster on the calendar, with the evidence.
 
-A profile scales the value to what it is on other days; it never disables anything. It is tested on
-later days than it was learned from, like thresholds.
+A profile scales the value to what it is on other days; it never disables anything. A cluster counts
+if a binomial test finds it unlikely to be chance, at `CHANCE` divided by the number of calendars
+that are tried (Bonferroni correction). Like a threshold, the profile is tested on later days than
+it was learned from.
 """
 
 from __future__ import annotations
@@ -147,7 +149,7 @@ def _clusters(
 
 
 def _at_least(hits: int, trials: int, rate: float) -> float:
-    """The probability of at least this many hits (binomial distribution)."""
+    """The probability of at least this many hits: the upper tail of the binomial distribution."""
     return sum(
         math.comb(trials, n) * rate**n * (1 - rate) ** (trials - n) for n in range(hits, trials + 1)
     )

@@ -1,4 +1,8 @@
-"""Folds in temporal order: what is learned on earlier days is tested on later ones."""
+"""Folds in temporal order: what is learned on earlier days is tested on later ones.
+
+This is a rolling-origin evaluation (Tashman, "Out-of-sample tests of forecasting accuracy",
+International Journal of Forecasting 16(4), 2000).
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ def folds_of(days: Sequence[int], labelled: Sequence[int]) -> tuple[Fold, ...]:
 
 
 def noise_of(trials: Sequence[Trial]) -> float:
-    """The standard error of the gain of a fold."""
+    """The standard error of the mean gain of a fold."""
     return stdev(trial.gain for trial in trials) / math.sqrt(len(trials))
 
 
@@ -69,7 +73,9 @@ def mean_gain(trials: Sequence[Trial]) -> float:
 
 
 def wins(trials: Sequence[Trial]) -> bool:
-    """True where a fold gains more, on average, than the noise of the folds, or as much: where one
-    fold gains and no other loses, the two are equal."""
+    """True if the mean gain of a fold is at least the noise of the folds.
+
+    If one fold gains and no other loses, the two are equal.
+    """
     gain = mean_gain(trials)
     return gain > 1e-9 and gain >= noise_of(trials) * (1 - 1e-6)

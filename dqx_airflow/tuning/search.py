@@ -45,11 +45,14 @@ _STEPS_OF_MARGIN = {number: math.exp(-abs(number)) for number in range(-3, 4)}
 class _Tail:
     """The distribution of fine days, in values of a tunable that grow as it gets looser.
 
+    An exponential fit to the excesses over a high threshold (Davison and Smith, "Models for
+    Exceedances over High Thresholds", Journal of the Royal Statistical Society B 52(3), 1990).
+
     :param usual: the median of all days.
-    :param scale: the mean excess beyond the worst tenth of the days, for an exponential tail: from
-        its median, so that a few incidents do not stretch it.
+    :param scale: the mean excess beyond the worst tenth of the days, taken from the median of the
+        excesses (`scale * log(2)`), so that a few incidents do not stretch it.
     :param furthest: the value that one day in `return_days` exceeds.
-    :param days: the days that do not.
+    :param days: the days that do not exceed it.
     """
 
     usual: float

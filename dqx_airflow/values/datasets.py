@@ -20,24 +20,35 @@ MASK = "***"
 class DatasetRef:
     """The location of a dataset of a suite, and how to read it.
 
-    Exactly one of `path`, `table` and `query` is given; a query is a SELECT over catalog tables.
-    `date_column` is the column with the date of a row; without it, the whole dataset belongs to
-    every date and metrics cannot be lagged. It holds dates, timestamps, or strings in the format
-    `date_format` (a pattern of Spark, `yyyyMMdd`; ISO dates by default). `time_zone` is the time
-    zone of the days of timestamps, by default that of the session.
+        DatasetRef("orders", path="s3://lake/orders", date_column="ds")
 
-    `filter` is a Spark SQL predicate, `schema` the columns of files with their types (`id bigint,
-    price double`), unless they are to be inferred. With it csv and json are read as strings, and a
-    string that is not a value of its type is NULL and counts as malformed. `version` pins a Delta
-    version, `timestamp` the one that was the newest at an ISO timestamp; without them the newest
-    version at the start of the gate is read, and pinned for the whole run. `keys` are the columns
-    by which users identify a row. The values of `masked` columns never leave Spark: they are
-    displayed as `***`. Without `trust_log`, nothing is taken from the statistics in the transaction
-    log of a Delta table: its rows are read. `lineage_name` is the path, URI or table name in
-    lineage; by default it is the location without trailing dates, partitions and globs.
-
-    With `conn_id` the `table` is a database table, read over JDBC: it is the id of an Airflow
-    connection, or of an environment variable, which holds the credentials.
+    :param name: the name of the dataset in the suite.
+    :param path: the path or URI of files or of a Delta table. Exactly one of `path`, `table` and
+        `query` is given.
+    :param table: a table of the catalog; with `conn_id`, a table of a database.
+    :param query: a SELECT over catalog tables.
+    :param format: the format of a path, such as `delta`, `parquet` or `csv`.
+    :param date_column: the column with the date of a row: a date, a timestamp or a string. Without
+        it, the whole dataset belongs to every date, and metrics cannot be lagged.
+    :param date_format: the Spark pattern of dates in strings, such as `yyyyMMdd`; ISO dates by
+        default.
+    :param time_zone: the time zone of the days of timestamps, by default that of the session.
+    :param filter: a Spark SQL predicate that selects rows.
+    :param options: options of Spark's reader, as pairs.
+    :param schema: the columns of files with their types, `id bigint, price double`; inferred by
+        default. With it, CSV and JSON are read as strings; a string that does not match its type
+        becomes NULL and counts as malformed.
+    :param version: the Delta version to read. By default, the newest version at the start of the
+        gate, which is pinned for the whole run.
+    :param timestamp: an ISO timestamp; reads the Delta version that was the newest at that time.
+    :param keys: the columns that identify a row for users.
+    :param masked: columns whose values never leave Spark; they are displayed as `***`.
+    :param trust_log: whether the statistics in the log of a Delta table may answer metrics;
+        otherwise, the rows are read.
+    :param lineage_name: the path, URI or table name in lineage; by default the location without
+        trailing dates, partitions and globs.
+    :param conn_id: the id of an Airflow connection, or of an environment variable, with the
+        credentials of a database, whose `table` is read over JDBC.
     """
 
     name: str

@@ -36,18 +36,26 @@ class FailingRow:
 class Verdict:
     """The result of one assertion, and the reason.
 
-    `value` is the raw metric value, `scaled_value` that value times the `multiplier` of the active
-    profiles: the number that was compared. `expected` is the condition as text and `threshold` its
-    evaluated right-hand side. `metric` and `column` are set if the assertion is about a single one.
-    `reason` explains every status except `passed`. `origin` is the source of the value; for several
-    metrics, the most expensive one. `failing_rows` is a sample, and `note` says why there is none
-    if one is expected. `clause` is the path of the contract clause that the assertion enforces;
-    `span` and `source_line` are then its position there. `disabled_by` is the profile that disabled
-    it. What `is_experimental` never blocks. `measured` are the metric values behind it as JSON (see
-    `plan.measured`), to judge it again. `let_by` names who accepted that the assertion cannot be
-    evaluated: an error is then a warning, and a skipped assertion not even that. For an assertion
-    that is judged for each group, `groups` is the number of groups, followed by the number of those
-    that failed, and the worst one, whose values are given.
+    :param expected: the condition as a string.
+    :param value: the metric value; durations are in seconds.
+    :param multiplier: the factor of the active profiles.
+    :param scaled_value: the value times the multiplier, which is compared.
+    :param threshold: the value of the right-hand side of the condition.
+    :param reason: why it did not pass; None for `passed`.
+    :param metric: the metric, and `column` its column, if the assertion is about a single one.
+    :param origin: the source of the value; for several metrics, the most expensive one.
+    :param failing_rows: a sample of the rows that violate it.
+    :param note: a remark, such as why there is no sample.
+    :param clause: the path of the contract clause that it enforces; `span` and `source_line` are
+        then its position there.
+    :param disabled_by: the profile that disabled it.
+    :param is_experimental: True if it never blocks.
+    :param measured: the metric values behind it as JSON, to judge it again (`plan.measured`).
+    :param let_by: who accepted that it cannot be evaluated: an error is then a warning, and a
+        skipped assertion is not even that.
+    :param groups: the number of groups, if it is judged for each group.
+    :param failed_groups: the number of groups that failed.
+    :param worst_group: the group whose value this is.
     """
 
     name: str
@@ -87,7 +95,9 @@ class Verdict:
 
     @property
     def is_not_evaluated(self) -> bool:
-        """True if it was skipped because necessary data was missing, which nobody chose."""
+        """True if it was skipped because of missing data, not because a user disabled or accepted
+        it.
+        """
         is_chosen = self.disabled_by is not None or self.let_by is not None
         return self.status is Status.SKIPPED and not is_chosen
 
@@ -131,8 +141,7 @@ class DatasetSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ShadowReport:
-    """What the shadow of a gate would have said. `problem` says why it said nothing; `outcome` is
-    then None, as there are no verdicts."""
+    """The verdicts of the shadow of a gate. With a `problem` it has none, and no outcome."""
 
     name: str
     suite: str | None = None
@@ -143,14 +152,15 @@ class ShadowReport:
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """The result of one attempt of a gate.
+    """The result of one attempt of a gate. Times are in UTC.
 
-    `run_id` is a UUID of this very job run: the OpenLineage run id, and the key of its rows in
-    the results store. Times are in UTC. `contract` is the one that was enforced, its clauses left
-    to the verdicts and its files to `sources`, which tell the texts that the store keeps. `shadow`
-    tells what another suite would have said: nothing depends on it. `partial` tells what was
-    selected where assertions were left out; None where all of them were judged. What tells several
-    dates together, and is never stored, has the last of them in `until`.
+    :param run_id: a UUID for this run of the job: its OpenLineage run id, and the key of its rows
+        in the results store.
+    :param contract: the enforced contract; its clauses are in the verdicts, its files in `sources`.
+    :param sources: the digests of the sources, whose content is in the results store.
+    :param shadow: the verdicts of another suite, on which nothing depends.
+    :param partial: the selection, if not all assertions were judged.
+    :param until: the last date, in a summary of several dates, which is never stored.
     """
 
     run_id: str
@@ -171,15 +181,19 @@ class GateReport:
 
     @property
     def dates(self) -> str:
-        """The date of the data: `2026-01-01`; for several dates the range:
-        `2026-01-01..2026-03-31`."""
+        """The date of the data, `2026-01-01`, or for several dates the range,
+        `2026-01-01..2026-03-31`.
+        """
         first = self.run_key.date.isoformat()
         return first if self.until is None else f"{first}..{self.until.isoformat()}"
 
     @property
     def validated(self) -> dict[str, ValidatedRows]:
-        """The rows of each dataset that the gate let through, where they were promoted to or else
-        read from; unknown for a dataset without versions."""
+        """By dataset, the rows that the gate let through: where they were promoted to, or else
+        read from.
+
+        Datasets without versions are missing.
+        """
         if self.outcome not in (Outcome.PASSED, Outcome.WARNED):
             return {}
         return {

@@ -52,7 +52,7 @@ def test_editors_see_every_call_of_the_language_with_its_arguments() -> None:
     assert inspect.getdoc(MetricProvider().average) == (
         "The mean of the column, NULL ignored; exact for whole numbers and decimals. For "
         "booleans, the share of true values.\n\n"
-        "In DQL: `assert average(price) > 0`"
+        "Unit: the unit of the column. In DQL: `assert average(price) > 0`"
     )
 
 

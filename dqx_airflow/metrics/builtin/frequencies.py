@@ -1,4 +1,8 @@
-"""Metrics of value frequencies: Shannon's entropy, the most common values, ratios."""
+"""Metrics of value frequencies: Shannon's entropy, the most common values, ratios.
+
+The ratios and the entropy are defined as in Deequ (`analyzers/Uniqueness.scala`,
+`Distinctness.scala`, `UniqueValueRatio.scala`, `Entropy.scala`).
+"""
 
 from __future__ import annotations
 
@@ -136,6 +140,7 @@ def _once(frequencies: Counter[Any]) -> int:
 
 
 def _shannon(column: ColumnValues) -> float | None:
+    """Shannon's entropy in nats ("A Mathematical Theory of Communication", 1948, section 6)."""
     frequencies = _frequencies(column)
     if not frequencies:
         return None
@@ -205,8 +210,9 @@ FREQUENCIES = (
         "entropy",
         (ANY,),
         MetricUnit.NUMBER,
-        "Shannon entropy of the values with the natural logarithm, NULL ignored: 0 if all "
-        "values are equal, `log(n)` for `n` equally common values.",
+        "Shannon's entropy of the values, NULL ignored: the sum of `-p * log(p)` over the share "
+        "`p` of each value, in nats. 0 if all values are equal, `log(n)` for `n` equally common "
+        "values.",
         "assert entropy(country) > 1.5",
         _entropy,
         value=_entropy_of,

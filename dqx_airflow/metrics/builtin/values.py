@@ -283,7 +283,8 @@ VALUES = (
         "variance",
         (NUMBER,),
         MetricUnit.SQUARED,
-        "The sample variance of the column; no value for fewer than two values.",
+        "The sample variance of the column: the squared distances from the mean, divided by the "
+        "number of values minus 1; no value for fewer than two values.",
         "assert sqrt(variance(score)) < 10",
         _variance,
         value=lambda _, results: (
@@ -312,7 +313,8 @@ STATISTICS = (
         "percentile",
         (NUMBER, Argument("share", ArgumentKind.SHARE)),
         MetricUnit.COLUMN,
-        "The value below which the given share of the column lies, NULL ignored; interpolated.",
+        "The value below which the given share of the column lies, NULL ignored; interpolated "
+        "linearly between the two nearest values (definition 7 of Hyndman and Fan, as in numpy).",
         "assert percentile(latency_ms, 99%) < 500",
         lambda arguments: (Aggregate(f"percentile({quoted_column(arguments)}, {arguments[1]})"),),
         in_python=_percentile,
@@ -344,7 +346,8 @@ STATISTICS = (
         "correlation",
         (NUMBER, NUMBER),
         MetricUnit.SHARE,
-        "Pearson's correlation of two columns; no value if all values of a column are equal.",
+        "Pearson's correlation of two columns, from -1 to 1; no value if all values of a column "
+        "are equal.",
         "assert correlation(distance, air_time) > 0.9",
         _correlation,
         # Rounding may carry it slightly beyond 1.
