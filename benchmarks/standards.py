@@ -61,8 +61,8 @@ writes this page.
 
 {agree} of {fixtures} verdicts are the same.
 
-`expected` is the verdict that the tests of the Data Contract CLI expect, `Data Contract CLI` that of
-version {version} in this run, with files instead of databases and clouds. If its tests expect a
+`expected` is the verdict that the tests of the Data Contract CLI expect, `Data Contract CLI` that
+of version {version} in this run, with files instead of databases and clouds. If its tests expect a
 verdict, we compare with that: without its Delta extension, or with a file that is not named like
 the table, the run fails here.
 """
