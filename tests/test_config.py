@@ -23,7 +23,7 @@ from dqx_airflow.config.settings import (
     date_of,
 )
 from dqx_airflow.config.settings_file import find_settings, read_settings
-from dqx_airflow.dataset_settings import check_ref
+from dqx_airflow.datasets.settings import check_ref
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, Severity

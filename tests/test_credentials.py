@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.dataset_settings import dataset_ref
+from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.redact import holds_credentials, is_secret_setting, redact_urls
 

@@ -15,16 +15,14 @@ PACKAGE = Path(dqx_airflow.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a house imports itself and what lies below. Houses of one row do not see each
-# other. `request_arguments`, `dataset_settings`, `date_patterns`, `date_range`, `exact`, `limits`,
-# `provider_info`, `redact`, `resources`, `selection`, `short_process`, `source_location` and
-# `storage_urls` are single modules, `` is the package itself.
+# other. `request_arguments`, `date_range`, `exact`, `limits`, `provider_info`, `redact`,
+# `resources`, `selection`, `short_process` and `source_location` are single modules, `` is the
+# package itself.
 ROWS: tuple[tuple[str, ...], ...] = (
     (
         "",
         "errors",
         "resources",
-        "date_patterns",
-        "date_range",
         "exact",
         "limits",
         "provider_info",
@@ -32,11 +30,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
         "short_process",
     ),
     ("values", "date_range"),
-    ("diagnostics", "request_arguments", "selection", "source_location", "storage_urls"),
-    ("reader_values",),
-    ("reader_options",),
-    ("dataset_settings",),
-    ("databases",),
+    ("diagnostics", "request_arguments", "selection", "source_location"),
+    ("datasets",),
     ("config", "patterns"),
     ("metrics",),
     ("dql",),
@@ -77,7 +72,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "resources": set(),
     "short_process": set(),
-    "date_patterns": set(),
     "date_range": set(),
     "exact": set(),
     "limits": set(),
@@ -86,11 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "request_arguments": set(),
     "selection": set(),
     "source_location": set(),
-    "storage_urls": set(),
-    "databases": set(),
-    "dataset_settings": set(),
-    "reader_options": set(),
-    "reader_values": set(),
+    "datasets": set(),
     "config": set(),
     "diagnostics": set(),
     "patterns": set(),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dqx_airflow.api.frames import FRAMES, is_frame, is_spark_frame, table_of
-from dqx_airflow.dataset_settings import DatasetSetting, dataset_ref
+from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.snapshots import snapshot_of

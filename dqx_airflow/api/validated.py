@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.dataset_settings import is_table
+from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, GateReport, ValidatedRows, from_json
 

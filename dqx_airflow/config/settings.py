@@ -32,9 +32,9 @@ from typing import Any
 
 from dqx_airflow.config.connection import LOCAL, Connection, ConnectionKind
 from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, with_archive
-from dqx_airflow.dataset_settings import SETTINGS, dataset_ref
+from dqx_airflow.datasets.reader_options import with_default_options
+from dqx_airflow.datasets.settings import SETTINGS, dataset_ref
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.reader_options import with_default_options
 from dqx_airflow.values import DatasetRef, RunOptions
 
 

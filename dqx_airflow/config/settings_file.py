@@ -14,11 +14,11 @@ from dqx_airflow.config.connection import LOCAL, Connection, connection_of
 from dqx_airflow.config.datasets import mistakes_in
 from dqx_airflow.config.positions import Positions
 from dqx_airflow.config.settings import Defaults, Output, Settings, Unsupported, date_of
-from dqx_airflow.dataset_settings import SETTINGS
+from dqx_airflow.datasets.reader_options import FORMATS_WITH_OPTIONS, wrong_option
+from dqx_airflow.datasets.settings import SETTINGS
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
-from dqx_airflow.reader_options import FORMATS_WITH_OPTIONS, wrong_option
 from dqx_airflow.redact import holds_credentials, is_secret_setting
 from dqx_airflow.values import DatasetRef, Severity, Span
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.dataset_settings import check_places, check_promotion, check_quarantine
+from dqx_airflow.datasets.settings import check_places, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import Checked, check_source

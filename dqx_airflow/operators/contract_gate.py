@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported
-    from dqx_airflow.dataset_settings import DatasetSetting
+    from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.sources import FoundSource
     from dqx_airflow.values import DatasetRef, GateRequest, SourceFile
 

@@ -10,9 +10,14 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow import dataset_settings
-from dqx_airflow.databases import FIELDS, DatabaseConnection, connection_of, with_lineage_names
-from dqx_airflow.dataset_settings import DatasetSetting, settings_of
+from dqx_airflow.datasets import settings as of_datasets
+from dqx_airflow.datasets.databases import (
+    FIELDS,
+    DatabaseConnection,
+    connection_of,
+    with_lineage_names,
+)
+from dqx_airflow.datasets.settings import DatasetSetting, settings_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import require_connection
@@ -39,7 +44,7 @@ def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> 
     :raises GateMisconfigured: it is invalid.
     """
     try:
-        ref = dataset_settings.dataset_ref(name, given)
+        ref = of_datasets.dataset_ref(name, given)
         return ref if trust_log else replace(ref, trust_log=False)
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None

@@ -14,7 +14,7 @@ from airflow.providers.common.compat.sdk import (
     task_decorator_factory,
 )
 
-from dqx_airflow.dataset_settings import DatasetSetting
+from dqx_airflow.datasets.settings import DatasetSetting
 from dqx_airflow.operators.contract_gate import ContractGateOperator
 from dqx_airflow.operators.dql_gate import DqlGateOperator
 from dqx_airflow.operators.exceptions import GateMisconfigured

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import datetime as dt
     from pathlib import Path
 
-    from dqx_airflow.databases import DatabaseConnection
-    from dqx_airflow.dataset_settings import DatasetSetting
+    from dqx_airflow.datasets.databases import DatabaseConnection
+    from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsPlace
@@ -341,7 +341,7 @@ class GateOperator(SparkJobOperator):
         connection = require_connection(self._conn_id)
         reports = stored_reports(request, self._place)
         if reports is None:
-            from dqx_airflow.databases import in_environment
+            from dqx_airflow.datasets.databases import in_environment
 
             with self._place.in_environment(), in_environment(self._databases):
                 ending = self.run_job(request, connection, context)

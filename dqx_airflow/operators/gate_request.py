@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.dataset_settings import check_places, check_promotion, check_quarantine
+from dqx_airflow.datasets.settings import check_places, check_promotion, check_quarantine
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators import context as of_task
 from dqx_airflow.operators.data_date import date_of_run, given_date
@@ -28,7 +28,7 @@ from dqx_airflow.selection import require_whole_run
 from dqx_airflow.values import GatePart, GateRequest, Severity
 
 if TYPE_CHECKING:
-    from dqx_airflow.databases import DatabaseConnection
+    from dqx_airflow.datasets.databases import DatabaseConnection
     from dqx_airflow.operators.data_date import DataDate
     from dqx_airflow.operators.gate import GateOperator
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dqx_airflow.dataset_settings import DatasetSetting, dataset_ref
+from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.configured import is_configured
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest

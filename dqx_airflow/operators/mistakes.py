@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from airflow.sdk.definitions.asset import BaseAsset
 
 from dqx_airflow.config.datasets import mistakes_in
-from dqx_airflow.dataset_settings import (
+from dqx_airflow.datasets.settings import (
     SETTINGS,
     check_places,
     check_promotion,

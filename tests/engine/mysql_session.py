@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.dataset_settings import dataset_ref
+from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session

@@ -16,7 +16,7 @@ from lake import TODAY, delta, request
 
 from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
-from dqx_airflow.dataset_settings import dataset_ref
+from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.engine.contract_properties import publish
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.results.reader import read_report

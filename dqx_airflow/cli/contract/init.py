@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from dqx_airflow.cli.run.options import ConnectionOption
-from dqx_airflow.dataset_settings import format_of
+from dqx_airflow.datasets.settings import format_of
 
 if TYPE_CHECKING:
     from dqx_airflow.config.settings import Settings

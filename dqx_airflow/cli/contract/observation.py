@@ -30,10 +30,10 @@ from dqx_airflow.contracts.drafting.observed import (
     common_pattern,
     is_personal,
 )
+from dqx_airflow.datasets.reader_options import with_default_options
 from dqx_airflow.errors import DatasetError, DqxError, first_line
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
-from dqx_airflow.reader_options import with_default_options
 from dqx_airflow.values import DatasetRef
 
 T = TypeVar("T")

@@ -20,8 +20,8 @@ from dqx_airflow.config.connection import connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
 from dqx_airflow.config.settings import Settings, Unsupported, date_of
 from dqx_airflow.config.settings_file import FILE_NAME, find_settings, read_settings
-from dqx_airflow.databases import connection_in, with_lineage_names
-from dqx_airflow.dataset_settings import dataset_ref
+from dqx_airflow.datasets.databases import connection_in, with_lineage_names
+from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.date_range import dates_of_range, is_range
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean

@@ -72,7 +72,7 @@ def suggest(
 
 def _refs(texts: list[str]) -> list[DatasetRef]:
     from dqx_airflow.config.datasets import datasets_of_arguments
-    from dqx_airflow.dataset_settings import settings_of
+    from dqx_airflow.datasets.settings import settings_of
     from dqx_airflow.errors import RequestError
     from dqx_airflow.values import DatasetRef
 
@@ -99,7 +99,7 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
 def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
     from dqx_airflow.cli.contract.observation import read_files
     from dqx_airflow.cli.tuning.observed_days import observer
-    from dqx_airflow.reader_options import with_default_options
+    from dqx_airflow.datasets.reader_options import with_default_options
 
     settings = _settings()
     if ref.path is not None:

@@ -8,12 +8,12 @@ from typing import Any
 
 from dqx_airflow.contracts.demands import Digits, Unique
 from dqx_airflow.contracts.model import Contract, Field, Model, Server
-from dqx_airflow.databases import DATABASES
-from dqx_airflow.dataset_settings import format_of, settings_of
+from dqx_airflow.datasets.databases import DATABASES
+from dqx_airflow.datasets.settings import format_of, settings_of
+from dqx_airflow.datasets.storage_urls import S3A_ENDPOINT, spark_location
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.errors import RequestError
-from dqx_airflow.storage_urls import S3A_ENDPOINT, spark_location
 from dqx_airflow.values import FORMATS, DatasetRef
 
 _TEXT_FORMATS = ("csv", "json")

@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.dataset_settings import is_table
+from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.engine.outputs.delta_writer_features import demands_of
 from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice
 from dqx_airflow.engine.outputs.promotion_by_files import promote_by_files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dqx_airflow.dataset_settings import is_table
+from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.engine.outputs.promoted_slices import Noted
 from dqx_airflow.engine.outputs.promotion_target import NOTES, RUN_ID, PromotionTarget
 from dqx_airflow.values import Promotion

@@ -13,7 +13,7 @@ from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from dqx_airflow.dataset_settings import is_table
+from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.engine.outputs.promoted_slices import Noted, Promoter, Slice
 from dqx_airflow.engine.outputs.replaced_rows import RefusedPromotionError, ReplacedRows
 from dqx_airflow.engine.sources.dataset import OpenDataset

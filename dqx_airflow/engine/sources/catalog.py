@@ -13,7 +13,8 @@ from datetime import datetime, timezone
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.dataset_settings import timestamp_of
+from dqx_airflow.datasets.reader_options import given_options, of_delta_table
+from dqx_airflow.datasets.settings import timestamp_of
 from dqx_airflow.dql.checks.sql_text import objection_to_select, tables_of_select
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.log import COMMITS_READ, KEEP_THE_DATA
@@ -21,7 +22,6 @@ from dqx_airflow.engine.sources.errors import too_early
 from dqx_airflow.engine.sources.strict_reads import require_strict_session
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_literal
-from dqx_airflow.reader_options import given_options, of_delta_table
 from dqx_airflow.values import DatasetRef
 
 _OF_TEXT = ("csv", "json", "xml")

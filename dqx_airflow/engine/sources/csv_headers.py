@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyarrow.fs import FileSystem
 
+from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.sources.listing import DataFile, paths_of
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 _NO_NAME = re.compile(r"[+-]?[0-9][0-9.,:/eEtT+ZzE -]*|_c[0-9]+")

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
 
-from dqx_airflow.date_patterns import ISO, date_text
+from dqx_airflow.datasets.date_patterns import ISO, date_text
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.columns import find_column_paths
 from dqx_airflow.metrics.sql import quote_literal, quote_name

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
+from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.sources.csv_headers import groups_by_header, has_header, require_declared
 from dqx_airflow.engine.sources.listing import DataFile, newest_paths, partition_names
 from dqx_airflow.engine.sources.paths import for_spark
@@ -29,7 +30,6 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.text_casts import can_be_cast, cast_sql
 from dqx_airflow.metrics.types import Family, family_of, spelled_like
-from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 MOST_SAMPLED_BYTES = 64_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.dataset_settings import format_of
+from dqx_airflow.datasets.settings import format_of
 from dqx_airflow.engine.session.spark_errors import explain
 from dqx_airflow.engine.sources.listing import files_at
 from dqx_airflow.engine.sources.paths import absolute

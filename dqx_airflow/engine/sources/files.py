@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import StringType, StructField, StructType
 
+from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.csv_headers import has_header, require_names
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -35,7 +36,6 @@ from dqx_airflow.engine.sources.text_encoding import require_text
 from dqx_airflow.engine.sources.unread_text import plain_texts, with_faults_raised
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 _STRICT = {

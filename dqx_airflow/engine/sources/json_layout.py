@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from pyarrow.fs import FileSystem
 
+from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 _LINE_BREAK = re.compile(r"[\r\n]")

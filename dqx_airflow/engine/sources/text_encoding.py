@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyarrow.fs import FileSystem
 
+from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.sources.compression import (
     COMPRESSION_HINT,
     left_compression,
@@ -16,7 +17,6 @@ from dqx_airflow.engine.sources.compression import (
 from dqx_airflow.engine.sources.csv_headers import has_header
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import DatasetRef
 
 _MARKS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from dqx_airflow.dataset_settings import timestamp_of
+from dqx_airflow.datasets.settings import timestamp_of
 from dqx_airflow.engine.sources.errors import nothing_there, too_early
 from dqx_airflow.engine.sources.paths import is_local
 from dqx_airflow.errors import DatasetError, first_line

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
 
-from dqx_airflow.databases import DatabaseConnection
+from dqx_airflow.datasets.databases import DatabaseConnection
 from dqx_airflow.engine.session.spark_errors import cause_of, spark_failures
 from dqx_airflow.errors import DatasetError, SparkError
 from dqx_airflow.values import DatasetRef

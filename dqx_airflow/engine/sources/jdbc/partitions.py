@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DateType, IntegralType, StructType
 
-from dqx_airflow.databases import DatabaseKind
+from dqx_airflow.datasets.databases import DatabaseKind
 from dqx_airflow.errors import RequestError
 
 DIVIDING = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")

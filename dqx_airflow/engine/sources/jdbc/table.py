@@ -14,13 +14,18 @@ from datetime import date, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
-from dqx_airflow.databases import DATABASES, DatabaseConnection, DatabaseKind, connection_in
+from dqx_airflow.datasets.databases import (
+    DATABASES,
+    DatabaseConnection,
+    DatabaseKind,
+    connection_in,
+)
+from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.jdbc.failures import database_failures
 from dqx_airflow.engine.sources.jdbc.partitions import DIVIDING, partition_options
 from dqx_airflow.errors import DatasetError, RequestError
-from dqx_airflow.reader_options import given_options
 from dqx_airflow.values import JDBC, DatasetRef
 
 _DEFAULTS = {
@@ -95,7 +100,7 @@ def days_around(
 ) -> str | None:
     """A condition that holds for all rows of some dates, and maybe for others; None for all rows.
 
-    >>> from dqx_airflow.databases import DATABASES
+    >>> from dqx_airflow.datasets.databases import DATABASES
     >>> column = DateColumn("ds", "date")
     >>> days_around(DATABASES["mysql"], column, {date(2024, 3, 2)})
     "`ds` IN (CAST('2024-03-02' AS date))"

@@ -11,12 +11,12 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from dqx_airflow.date_patterns import DatePatternError, date_text
+from dqx_airflow.datasets.date_patterns import DatePatternError, date_text
+from dqx_airflow.datasets.reader_options import wrong_option
+from dqx_airflow.datasets.storage_urls import S3A_ENDPOINT, spark_location
 from dqx_airflow.diagnostics.nearest import nearest
 from dqx_airflow.errors import RequestError
-from dqx_airflow.reader_options import wrong_option
 from dqx_airflow.redact import holds_credentials, is_secret_setting, redact_urls
-from dqx_airflow.storage_urls import S3A_ENDPOINT, spark_location
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef
 
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from dqx_airflow.datasets.reader_values import hint_for
 from dqx_airflow.diagnostics.nearest import nearest
-from dqx_airflow.reader_values import hint_for
 from dqx_airflow.values import JDBC, DatasetRef
 
 UNCHECKED = "unchecked."

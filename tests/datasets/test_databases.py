@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from dqx_airflow.databases import (
+from dqx_airflow.datasets.databases import (
     DatabaseConnection,
     connection_in,
     connection_of,
     in_environment,
     with_lineage_names,
 )
-from dqx_airflow.dataset_settings import dataset_ref
+from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.names import name_of_data
 
