@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.errors import UpstreamFailure
+from dqx_airflow.errors import RequestError, UpstreamFailure
 from dqx_airflow.plan.measured import keys_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.snapshots import snapshot_of
@@ -25,11 +25,13 @@ class StoredDatabase:
 
     :param root: the root of the results store: a path or a URI.
     :param gate: the gate, if several run the suite.
+    :param map_index: the instance, if the gate is mapped.
     :param storage_options: the credentials and settings of the storage.
     """
 
     root: str
     gate: str | None = None
+    map_index: int | None = None
     storage_options: Mapping[str, str] | None = field(
         default=None, repr=False
     )  # may contain secrets
@@ -66,16 +68,29 @@ class StoredDatabase:
 
         :param suite: the name of the suite, as in its file.
         :raises UpstreamFailure: the gate has no results for the date.
+        :raises RequestError: the gate is mapped, and no instance is given.
         """
         if (suite, on) not in self._days:
             from dqx_airflow.results.past_days import past_days
 
-            options = self.storage_options
-            days = past_days(self.root, suite, on, on, gate=self.gate, storage_options=options)
+            days = past_days(
+                self.root,
+                suite,
+                on,
+                on,
+                gate=self.gate,
+                map_index=self.map_index,
+                storage_options=self.storage_options,
+            )
             if not days:
                 raise UpstreamFailure(
                     f"no results of suite '{suite}' for {on}: the gate did not run",
                     "skip this day, or check what failed before the gate",
+                )
+            if len(days) > 1:
+                listed = ", ".join(str(day.map_index) for day in days)
+                raise RequestError(
+                    f"several instances of the gate ran on {on}: {listed}", "pass map_index=NUMBER"
                 )
             self._days[suite, on] = days[0]
         return self._days[suite, on]
@@ -83,9 +98,9 @@ class StoredDatabase:
     def query(self, sql: str, *, days: int = 90) -> list[dict[str, Any]]:
         """The rows of a SELECT over `dql_results`.
 
-        The view has a row per assertion that passed or failed, of the last run for each gate and
-        date, with `date`, `assertion_name`, `passed`, `status`, `check`, `gate`, `suite`,
-        `severity` and `value`.
+        The view has a row per assertion that passed or failed, of the last run for each gate, date
+        and instance of a mapped gate, with `date`, `assertion_name`, `passed`, `status`, `check`,
+        `gate`, `suite`, `severity`, `value` and `map_index` (-1 if the gate is not mapped).
 
             db.query("SELECT date, value FROM dql_results WHERE assertion_name = 'orders.rows'")
 

@@ -48,11 +48,12 @@ def co_failures(
 
 
 def _failures(backtest: Backtest, dates: Collection[date]) -> Iterator[dict[date, float]]:
-    """For each assertion 1 on the days on which it failed, and 0 on those on which it passed."""
+    """For each assertion 1 on the days on which it failed, in an instance of a mapped gate, and 0
+    on those on which it passed."""
     wanted = frozenset(dates)
     for line in backtest.judge().statuses:
-        yield {
-            on: float(status is Status.FAILED)
-            for on, status in zip(backtest.dates, line, strict=True)
-            if on in wanted and status in _DECIDED
-        }
+        failed: dict[date, float] = {}
+        for on, status in zip(backtest.dates, line, strict=True):
+            if on in wanted and status in _DECIDED:
+                failed[on] = max(failed.get(on, 0.0), float(status is Status.FAILED))
+        yield failed

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import gymnasium
@@ -100,8 +101,12 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         if not self._dials or not self.dates:
             raise ValueError("an environment needs at least one tunable and one day")
         self._episode = min(episode, len(self.dates))
-        self._place = {
-            name: {day.date: index for index, day in enumerate(one.days)}
+        # Instances of a mapped gate have days of the same date.
+        self._places = {
+            name: {
+                on: tuple(index for index, _ in group)
+                for on, group in groupby(enumerate(one.days), lambda each: each[1].date)
+            }
             for name, one in self.backtests.items()
         }
         self._known = {name: truths(one) for name, one in self.backtests.items()}
@@ -172,10 +177,10 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         on = self._date
         active: list[float] = []
         for name, one in self.backtests.items():
-            index = self._place[name].get(on)
-            now = one.profiles[index] if index is not None else ()
+            places = self._places[name].get(on)
+            now = one.profiles[places[0]] if places else ()
             active += [float(profile in now) for profile in self._profiles[name]]
-        ran = [float(on in places) for places in self._place.values()]
+        ran = [float(on in places) for places in self._places.values()]
         return np.concatenate([self._present, active, ran]).astype(np.float32)
 
     def _judged(self, action: Vector) -> dict[str, JudgedDays]:
@@ -189,19 +194,21 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         failed: set[tuple[str, int]] = set()
         real: set[tuple[str, int]] = set()
         for name, one in self.backtests.items():
-            index = self._place[name].get(on)
-            if index is None:
+            places = self._places[name].get(on)
+            if places is None:
                 bonus += self._rewards.early_stop if is_stopped else 0.0
                 continue
             for row, line in enumerate(judged[name].statuses):
                 known = self._known[name][row]
-                total += counts(line, known, one.assertions[row].cost, [index])
-                if line[index] is Status.FAILED:
-                    failed.add((name, row))
-                    is_false = (truth := known[index]) is not None and not truth.is_issue
-                    is_stopped |= not is_false and not one.assertions[row].is_experimental
-                if (truth := known[index]) is not None and truth.is_label and truth.is_issue:
-                    real.add((name, row))
+                total += counts(line, known, one.assertions[row].cost, places)
+                for index in places:
+                    truth = known[index]
+                    if line[index] is Status.FAILED:
+                        failed.add((name, row))
+                        is_false = truth is not None and not truth.is_issue
+                        is_stopped |= not is_false and not one.assertions[row].is_experimental
+                    if truth is not None and truth.is_known_issue:
+                        real.add((name, row))
         for pair in self.co_failures:
             both = {pair.one, pair.other}
             if both <= failed and both & real:

@@ -207,12 +207,13 @@ def _allows(guard: Any, request: Request, user: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """The task instance of an attempt."""
+    """The task instance of an attempt. `label` is the result of `map_index_template`."""
 
     dag_id: str
     run_id: str
     task_id: str
     map_index: int
+    label: str | None = None
 
 
 def places_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskPlace]:
@@ -225,11 +226,9 @@ def places_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskPlace
         ids = [one for one in map(_uuid, attempt_ids) if one]
         wanted = ids if column.type.python_type is UUID else [str(one) for one in ids]
         if wanted:
-            rows = session.execute(
-                select(column, model.dag_id, model.run_id, model.task_id, model.map_index).where(
-                    column.in_(wanted)
-                )
-            )
+            place = model.dag_id, model.run_id, model.task_id, model.map_index
+            asked = select(column, *place, model.rendered_map_index).where(column.in_(wanted))
+            rows = session.execute(asked)
             places |= {str(attempt): TaskPlace(*place) for attempt, *place in rows}
     return places
 

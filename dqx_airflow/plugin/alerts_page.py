@@ -49,9 +49,11 @@ class AlertView:
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """The failures of an assertion, first those without a label, then the newest."""
+    """The failures of an assertion, first those without a label, then the newest. `instance` is
+    the label or the map index of an instance of a mapped gate, empty for others."""
 
     gate: str
+    instance: str
     verdict: Verdict
     unlabelled: int
     alerts: tuple[AlertView, ...]
@@ -113,6 +115,7 @@ def alerts_page(
         groups=tuple(
             AlertGroup(
                 key[0],
+                _instance(alerts, places),
                 alerts[0].alert.verdict,
                 unlabelled[key],
                 tuple(_view(one, places.get(one.attempt_id), editable) for one in alerts),
@@ -150,6 +153,15 @@ def _view(one: RecentAlert, place: TaskPlace | None, editable: frozenset[str]) -
         place is not None and place.dag_id in editable,
         samples_of(alert.verdict.failing_rows),
     )
+
+
+def _instance(alerts: Sequence[RecentAlert], places: Mapping[str, TaskPlace]) -> str:
+    index = alerts[0].alert.map_index
+    if index < 0:
+        return ""
+    known = (places.get(one.attempt_id) for one in alerts)
+    labels = [place.label for place in known if place is not None and place.label]
+    return labels[0] if labels else str(index)
 
 
 def _spark(history: Sequence[tuple[date, Verdict]]) -> Chart | None:

@@ -38,7 +38,7 @@ from dqx_airflow.plugin.stoppers import STOPPED_STATES, stopped_by
 from dqx_airflow.plugin.store import Answer, Desk
 from dqx_airflow.plugin.writes import form_token
 from dqx_airflow.results.labels import Label
-from dqx_airflow.results.recent_alerts import labels_of_day
+from dqx_airflow.results.recent_alerts import labels_of
 from dqx_airflow.values import GateReport, Outcome, SourceFile
 
 router = APIRouter()
@@ -87,7 +87,7 @@ def gate(
     labels: Answer[Label] = Answer()
     if known.chosen is not None:
         report, key = known.chosen, known.chosen.run_key
-        labels = desk.ask(lambda store: labels_of_day(store.select, key.gate, key.date))
+        labels = desk.ask(lambda store: labels_of(store.select, key))
         past = desk.ask(
             lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
         )

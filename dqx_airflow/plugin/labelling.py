@@ -133,6 +133,7 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
         reason or None,
         alert.suite,
         alert.run_id,
+        alert.map_index,
     )
     record(session, user, "dqx label", place, _facts(said))
     session.close()
@@ -196,6 +197,7 @@ def _facts(label: Label) -> dict[str, object]:
     return {
         "gate": label.gate,
         "date": label.date.isoformat(),
+        "map_index": label.map_index,
         "check": label.check,
         "assertion": label.name,
         "ground_truth": label.ground_truth,

@@ -116,6 +116,8 @@ def _change(given: object) -> SideChange | None:
         )
     except KeyError:
         return None
+    if isinstance(index := fields.get("map_index"), int):
+        date += f"[{index}]"
     said = _LABELS[label] if isinstance(label, bool) else ""
     return SideChange(date, assertion, before, after, said)
 

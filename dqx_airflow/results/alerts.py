@@ -9,6 +9,7 @@ from enum import Enum
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
+from dqx_airflow.results.column import Row
 from dqx_airflow.results.labels import Label, read_labels
 from dqx_airflow.results.past import PastRun, past_runs
 from dqx_airflow.results.report_rows import verdict_from_row
@@ -49,7 +50,8 @@ class Said(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A verdict of a past day, with its label if it has one."""
+    """A verdict of a past day, with its label if it has one. `map_index` is that of an instance of
+    a mapped gate, -1 for others."""
 
     gate: str
     date: date
@@ -57,6 +59,7 @@ class Alert:
     verdict: Verdict
     label: Label | None = None
     suite: str = ""
+    map_index: int = -1
 
     @property
     def said(self) -> Said | None:
@@ -74,6 +77,7 @@ def alerts(
     until: date,
     *,
     gate: str | None = None,
+    map_index: int | None = None,
     unlabelled: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[Alert, ...]:
@@ -81,11 +85,19 @@ def alerts(
     missed issues.
 
     :param suite: the name of the suite, as in its file.
+    :param map_index: only this instance of a mapped gate.
     :param unlabelled: only those without a label.
     :raises StoreError: the store exists and cannot be read.
     """
     runs = past_runs(
-        root, suite, since, until, OF_VERDICTS, gate=gate, storage_options=storage_options
+        root,
+        suite,
+        since,
+        until,
+        OF_VERDICTS,
+        gate=gate,
+        map_index=map_index,
+        storage_options=storage_options,
     )
     labels = read_labels(
         root,
@@ -107,24 +119,26 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
     listed = []
     for run in runs:
         for row in run.rows:
-            label = by_key.get((run.gate, run.date, row["check"], row["name"]))
+            label = by_key.get((run.gate, run.date, run.map_index, row["check"], row["name"]))
             failed = row["status"] == Status.FAILED
             if failed or (label and label.ground_truth):
                 verdict = verdict_from_row(row)
-                suite = row.get("suite") or ""
-                listed.append(Alert(run.gate, run.date, run.run_id, verdict, label, suite))
+                suite, index = row.get("suite") or "", run.map_index
+                listed.append(Alert(run.gate, run.date, run.run_id, verdict, label, suite, index))
     return tuple(listed)
 
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """A user's judgement on one verdict."""
+    """A user's judgement on one verdict. `map_index` is that of an instance of a mapped gate; None
+    if it is not given."""
 
     date: date
     assertion: str
     said: Said
     reason: str | None = None
     check: str | None = None
+    map_index: int | None = None
 
 
 def labels_for(
@@ -154,7 +168,8 @@ def labels_for(
         try:
             labels.append(_label(suite, saying, on_day, author))
         except RequestError as error:
-            problems.append(f"{saying.date} {saying.assertion}: {error.in_one_line}")
+            instance = "" if saying.map_index is None else f"[{saying.map_index}]"
+            problems.append(f"{saying.date}{instance} {saying.assertion}: {error.in_one_line}")
     return tuple(labels), tuple(problems)
 
 
@@ -168,6 +183,8 @@ def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> 
         for row in run.rows
         if row["name"] == saying.assertion and saying.check in (None, row["check"])
     ]
+    if saying.map_index is not None:
+        matches = _of_instance(saying.map_index, matches)
     if not matches:
         names = sorted({row["name"] for run in runs for row in run.rows})
         raise RequestError("unknown assertion", did_you_mean(saying.assertion, names) or "")
@@ -179,7 +196,10 @@ def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> 
         raise RequestError(f"several gates ran it: {', '.join(gates)}", "add --gate NAME")
     if len(checks) > 1:
         raise RequestError(f"several checks have it: {', '.join(checks)}", "add --check NAME")
-    (run, row), *_ = matches
+    if len(matches) > 1:
+        listed = ", ".join(f"{run.map_index} ({row['status']})" for run, row in matches)
+        raise RequestError(f"several instances ran it: {listed}", "add --map-index NUMBER")
+    ((run, row),) = matches
     status, is_failure = row["status"], row["status"] == Status.FAILED
     if is_failure != saying.said.is_of_failure:
         flags = "--false-positive or --true-positive" if is_failure else "--missed"
@@ -194,7 +214,22 @@ def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> 
         saying.reason,
         suite,
         run.run_id,
+        run.map_index,
     )
+
+
+def _of_instance(
+    map_index: int, matches: Sequence[tuple[PastRun, Row]]
+) -> list[tuple[PastRun, Row]]:
+    """:raises RequestError: other instances have a verdict, but this one has none."""
+    own = [(run, row) for run, row in matches if run.map_index == map_index]
+    if matches and not own:
+        there = sorted({run.map_index for run, _ in matches})
+        if there == [-1]:
+            raise RequestError("the gate was not mapped", "remove the map index")
+        listed = ", ".join(map(str, there))
+        raise RequestError(f"instance {map_index} has no results", f"instances: {listed}")
+    return own
 
 
 def _different(names: Iterable[str]) -> list[str]:

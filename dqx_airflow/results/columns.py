@@ -339,6 +339,7 @@ LABELS = (
     Column("label_id", TEXT, "a UUID of this label"),
     Column("gate", TEXT, "the name of the gate, `dag_id.task_id` if it has no other"),
     Column("dataset_date", DATE, "the date of the data"),
+    Column("map_index", WHOLE, "the map index of a mapped task, -1 for others; NULL: see `run_id`"),
     Column("suite", TEXT, "the file of the suite"),
     Column("check", TEXT, "the check that contains it"),
     Column("name", TEXT, "the name of the assertion"),
@@ -348,8 +349,8 @@ LABELS = (
     Column("labelled_at", TIME, "when the label was set"),
     MONTH,
 )
-"""One row for each label of a verdict. Of several for the same assertion, gate and date the last
-one counts."""
+"""One row for each label of a verdict. Of several for the same assertion, gate, date and map index
+the last one counts."""
 
 INCIDENT_NOTES = (
     Column("event_id", TEXT, "a UUID of this note"),

@@ -13,13 +13,13 @@ from datetime import date, datetime, timezone
 from typing import TypeAlias
 
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.past import Select, selecting
+from dqx_airflow.results.past import Select, map_index_of, selecting
 from dqx_airflow.results.query import date_literal, text_literal
-from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA
+from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA, RUNS
 from dqx_airflow.results.tables import locate, store_errors
 
-LabelKey: TypeAlias = tuple[str, date, str, str]
-"""A gate, a date of its data, a check, and the name of an assertion."""
+LabelKey: TypeAlias = tuple[str, date, int, str, str]
+"""A gate, a date of its data, a map index, a check, and the name of an assertion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class Label:
     """Whether there was a real issue in what an assertion of a gate checked on a date.
 
     With `ground_truth` False, a failure was a false alarm; with True, a pass missed an issue.
-    `run_id` is the run whose verdict the author saw, `at` is in UTC.
+    `run_id` is the run whose verdict the author saw, `map_index` that of an instance of a mapped
+    gate, -1 for others. `at` is in UTC.
     """
 
     gate: str
@@ -39,13 +40,14 @@ class Label:
     reason: str | None = None
     suite: str = ""
     run_id: str | None = None
+    map_index: int = -1
     at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def key(self) -> LabelKey:
-        """The labelled verdict: the gate, the date, the check and the assertion."""
-        return self.gate, self.date, self.check, self.name
+        """The labelled verdict: the gate, the date, the instance, the check and the assertion."""
+        return self.gate, self.date, self.map_index, self.check, self.name
 
     @property
     def says(self) -> tuple[bool, str, str | None]:
@@ -100,6 +102,8 @@ def read_labels(
 ) -> tuple[Label, ...]:
     """The labels of some gates on data of some days, oldest label first.
 
+    A label of an older version has no map index: its instance is that of the run that was labelled.
+
     :param all_versions: also those that a later one replaces.
     :raises StoreError: the store exists and cannot be read.
     """
@@ -130,7 +134,11 @@ def labels_from(
     if until is not None:
         where.append(f'"dataset_date" <= {date_literal(until)}')
     order = 'ORDER BY "labelled_at", "label_id"'
-    labels = [_label(row) for row in select(LABELS, LABELS_SCHEMA.names, where, order)]
+    rows = select(LABELS, LABELS_SCHEMA.names, where, order)
+    instances: Mapping[str, int] = {}
+    if any(row.get("map_index") is None for row in rows):
+        instances = _mapped_runs(select, where)
+    labels = [_label(row, instances) for row in rows]
     unique = {label.id: label for label in labels}
     if all_versions:
         return tuple(unique.values())
@@ -141,12 +149,23 @@ def labels_from(
     return tuple(last.values())
 
 
+def _mapped_runs(select: Select, where: list[str]) -> dict[str, int]:
+    """The map indexes of runs of mapped gates, by their ids.
+
+    :param where: conditions on gates and dates, as SQL.
+    """
+    mapped = [*where, "right(\"scheduler_run\", 1) = ']'"]
+    rows = select(RUNS, ("run_id", "gate", "dataset_date", "scheduler_run"), mapped)
+    return {row["run_id"]: map_index_of(row) for row in rows}
+
+
 def _row(label: Label) -> Row:
     return {
         "run_id": label.run_id,
         "label_id": label.id,
         "gate": label.gate,
         "dataset_date": label.date,
+        "map_index": label.map_index,
         "suite": label.suite,
         "check": label.check,
         "name": label.name,
@@ -157,8 +176,10 @@ def _row(label: Label) -> Row:
     }
 
 
-def _label(row: Row) -> Label:
+def _label(row: Row, instances: Mapping[str, int]) -> Label:
+    """:param instances: the map indexes of mapped runs, for a label that has none."""
     at: datetime = row["labelled_at"]
+    index = row.get("map_index")
     return Label(
         row["gate"],
         row["dataset_date"],
@@ -169,6 +190,7 @@ def _label(row: Row) -> Label:
         row.get("reason"),
         row.get("suite") or "",
         row.get("run_id"),
+        instances.get(row.get("run_id") or "", -1) if index is None else index,
         at if at.tzinfo else at.replace(tzinfo=timezone.utc),
         row["label_id"],
     )

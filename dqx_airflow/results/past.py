@@ -1,4 +1,5 @@
-"""The verdicts of past days, one run for each day: the input of alerts, labels and backtests."""
+"""The verdicts of past days, one run for each day and instance of a mapped gate: the input of
+alerts, labels and backtests."""
 
 from __future__ import annotations
 
@@ -21,28 +22,32 @@ from dqx_airflow.results.query import (
     select_rows,
     text_literal,
 )
+from dqx_airflow.results.run_lines import instance_condition
 from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.results.tables import locate, open_table, store_errors
-from dqx_airflow.values import DatasetSnapshot, from_json
+from dqx_airflow.values import DatasetSnapshot, RunKey, from_json
 
 _OF_RUNS = (
-    *("run_id", "gate", "dataset_date", "attempt_id", "started_at", "outcome", "datasets"),
-    *("failed", PARTIAL),
+    *("run_id", "gate", "dataset_date", "scheduler_run", "attempt_id", "started_at", "outcome"),
+    *("datasets", "failed", PARTIAL),
 )
 
+_MAP_INDEX = "regexp_match(\"scheduler_run\", '\\[([0-9]{1,9})\\]$')[1]"
+"""The map index at the end of a scheduler run, as SQL; NULL if it is not of a mapped task."""
 _VIEW = """
 WITH dql_results AS (
     SELECT stored."dataset_date" AS date, stored."name" AS assertion_name,
            stored."status" = 'passed' AS passed, stored."status" AS status, stored."check",
-           stored."gate", stored."suite", stored."severity", stored."value"
-    FROM stored JOIN ({standing}) AS standing ON stored."run_id" = standing."run_id"
+           stored."gate", stored."suite", stored."severity", stored."value",
+           coalesce(CAST({index} AS BIGINT), -1) AS map_index
+    FROM stored JOIN ({standing}) AS standing ON stored."run_id" = standing.run
     WHERE stored."status" IN ('passed', 'failed') {counting}
 )
 """
 _LAST = """
-    SELECT "run_id" FROM (
+    SELECT "run_id" AS run FROM (
         SELECT "run_id", row_number() OVER (
-            PARTITION BY "gate", "dataset_date" ORDER BY {last}, "run_id"
+            PARTITION BY "gate", "dataset_date", {index} ORDER BY {last}, "run_id"
         ) AS later FROM runs
     ) WHERE later = 1
 """
@@ -50,12 +55,13 @@ _LAST = """
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """A run that counts for a gate and a date. `rows` are those of its assertions, `attempt_id` is
-    the scheduler's."""
+    """A run that counts for a gate, a date and a map index, -1 if the gate is not mapped. `rows`
+    are those of its assertions, `attempt_id` is the scheduler's."""
 
     run_id: str
     gate: str
     date: date
+    map_index: int
     attempt_id: str
     started_at: datetime
     outcome: str
@@ -86,19 +92,24 @@ def past_runs(
     columns: Sequence[str],
     *,
     gate: str | None = None,
+    map_index: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[PastRun, ...]:
     """The runs of a suite on data of some days, oldest first, with these columns of their rows.
 
     Attempts that a later one supersedes do not count. If several scheduler runs were about one
-    date, the one that was started last counts. A missing store has no runs.
+    date, the one that was started last counts: for each instance of a mapped gate its own. A
+    missing store has no runs.
 
     :param suite: the name of the suite, as in its file.
+    :param map_index: only this instance of a mapped gate.
     :raises StoreError: the store exists and cannot be read.
     """
     which = [f'"suite" = {text_literal(suite)}']
     if gate is not None:
         which.append(f'"gate" = {text_literal(gate)}')
+    if map_index is not None:
+        which.append(instance_condition(map_index))
     return runs_that_count(selecting(root, storage_options), which, since, until, columns)
 
 
@@ -112,8 +123,8 @@ def runs_that_count(
     which_rows: Sequence[str] = (),
     only_failed: bool = False,
 ) -> tuple[PastRun, ...]:
-    """The last run of each gate and date, oldest first, among those that conditions select. A
-    partial run counts if there is no other, or if it was blocked or broken.
+    """The last run of each gate, date and map index, oldest first, among those that conditions
+    select. A partial run counts if there is no other, or if it was blocked or broken.
 
     :param which: conditions on runs, as SQL.
     :param which_rows: conditions on the rows of their assertions.
@@ -126,15 +137,15 @@ def runs_that_count(
     ]
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
     runs = select(RUNS, _OF_RUNS, [*which, *days], order, standing=True)
-    last: dict[tuple[str, date], Row] = {}
+    last: dict[tuple[date, str, int], Row] = {}
     for row in runs:
-        key = row["gate"], row["dataset_date"]
+        key = row["dataset_date"], row["gate"], map_index_of(row)
         if not (_is_weak(row) and key in last and not _is_weak(last[key])):
             last[key] = row
-    counting = [row for row in last.values() if not only_failed or row["failed"] != 0]
+    counting = {key: row for key, row in last.items() if not only_failed or row["failed"] != 0}
     if not counting:
         return ()
-    ids = ", ".join(text_literal(row["run_id"]) for row in counting)
+    ids = ", ".join(text_literal(row["run_id"]) for row in counting.values())
     of_runs = [f'"run_id" IN ({ids})', *days, *which_rows]
     rows: dict[str, dict[int, Row]] = defaultdict(dict)
     for row in select(RESULTS, ("run_id", "position", *columns), of_runs):
@@ -144,14 +155,20 @@ def runs_that_count(
             row["run_id"],
             row["gate"],
             row["dataset_date"],
+            index,
             row["attempt_id"],
             row["started_at"],
             row["outcome"],
             row["datasets"],
             tuple(one for _, one in sorted(rows[row["run_id"]].items())),
         )
-        for row in counting
+        for (_, _, index), row in sorted(counting.items())
     )
+
+
+def map_index_of(row: Row) -> int:
+    """The map index of a run, -1 if its gate was not mapped."""
+    return RunKey(row["gate"], row["dataset_date"], row["scheduler_run"]).map_index
 
 
 def _is_weak(row: Row) -> bool:
@@ -219,8 +236,8 @@ def dataset_names(
 def query_results(
     root: str, sql: str, *, storage_options: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The rows of a SELECT over `dql_results`, the verdicts of the last run for each gate and date;
-    none if there is no store yet.
+    """The rows of a SELECT over `dql_results`, the verdicts of the last run for each gate, date and
+    map index; none if there is no store yet.
 
     :raises StoreError: the store cannot be read, or the SQL is invalid.
     """
@@ -230,8 +247,9 @@ def query_results(
         return []
     columns = {column.name for column in results.schema().fields}
     counting = f'AND stored."{SHADOW}" IS NULL' if SHADOW in columns else ""
-    standing = _LAST.format(last=last_first({column.name for column in runs.schema().fields}))
-    text = _VIEW.format(standing=standing, counting=counting) + sql
+    last = last_first({column.name for column in runs.schema().fields})
+    standing = _LAST.format(last=last, index=_MAP_INDEX)
+    text = _VIEW.format(standing=standing, counting=counting, index=_MAP_INDEX) + sql
     with store_errors(location, "read"):
         builder = QueryBuilder().register("stored", results).register("runs", runs)
         return rows_of(builder.execute(text).read_all())

@@ -25,11 +25,14 @@ def past_days(
     until: date,
     *,
     gate: str | None = None,
+    map_index: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[PastDay, ...]:
-    """The days for which a gate left results, oldest first, with their labels.
+    """The days for which a gate left results, oldest first, with their labels: one for each
+    instance of a mapped gate.
 
     :param suite: the name of the suite, as in its file.
+    :param map_index: only this instance of a mapped gate.
     :raises RequestError: several gates run the suite, and none is named.
     :raises StoreError: the store exists and cannot be read.
     """
@@ -40,18 +43,20 @@ def past_days(
         until,
         (*_COLUMNS, *_OF_VALUE),
         gate=gate,
+        map_index=map_index,
         storage_options=storage_options,
     )
     name = one_gate(runs)
     if name is None:
         return ()
-    labels: dict[date, dict[tuple[str, str], bool]] = {}
+    labels: dict[tuple[date, int], dict[tuple[str, str], bool]] = {}
     stored = read_labels(
         root, gates={name}, since=since, until=until, storage_options=storage_options
     )
     for label in stored:
-        labels.setdefault(label.date, {})[label.check, label.name] = label.ground_truth
-    return tuple(_day(run, labels.get(run.date, {})) for run in runs)
+        of_run = labels.setdefault((label.date, label.map_index), {})
+        of_run[label.check, label.name] = label.ground_truth
+    return tuple(_day(run, labels.get((run.date, run.map_index), {})) for run in runs)
 
 
 def _day(run: PastRun, labels: Mapping[tuple[str, str], bool]) -> PastDay:
@@ -66,4 +71,4 @@ def _day(run: PastRun, labels: Mapping[tuple[str, str], bool]) -> PastDay:
     }
     timestamp = run.started_at
     now = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
-    return PastDay(run.date, measured, now, verdicts, labels, run.run_id)
+    return PastDay(run.date, measured, now, verdicts, labels, run.run_id, run.map_index)

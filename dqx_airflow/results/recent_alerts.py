@@ -13,7 +13,7 @@ from dqx_airflow.results.past import PastRun, Select, runs_that_count
 from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.report_rows import verdict_from_row
 from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RUNS
-from dqx_airflow.values import FailingRow, Status, Verdict
+from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
 
 DAYS = 30
 """An alert is recent if it is about one of the last days of its gate's data."""
@@ -21,8 +21,8 @@ DAYS = 30
 _FAILED = f"\"status\" = '{Status.FAILED.value}'"
 _KEYS = ("name", "check")
 
-AssertionKey: TypeAlias = tuple[str, str, str]
-"""A gate, a check, and the name of an assertion."""
+AssertionKey: TypeAlias = tuple[str, int, str, str]
+"""A gate, a map index, a check, and the name of an assertion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,9 @@ class RecentAlert:
 
     @property
     def key(self) -> AssertionKey:
-        """The assertion: its gate, its check, its name."""
-        return self.alert.gate, self.alert.verdict.check, self.alert.verdict.name
+        """The assertion: its gate, the instance, its check, its name."""
+        verdict = self.alert.verdict
+        return self.alert.gate, self.alert.map_index, verdict.check, verdict.name
 
 
 def gates_of_attempts(select: Select, attempt_ids: Collection[str]) -> tuple[GateOfAttempt, ...]:
@@ -110,12 +111,13 @@ def alert_of(select: Select, run: GateOfAttempt, check: str, name: str) -> tuple
     )
 
 
-def labels_of_day(select: Select, gate: str, day: date) -> tuple[Label, ...]:
-    """The labels of the verdicts of a gate on the data of a day.
+def labels_of(select: Select, key: RunKey) -> tuple[Label, ...]:
+    """The labels of the verdicts of a gate, or of an instance of it, on the data of a day.
 
     :raises StoreError: the store exists and cannot be read.
     """
-    return labels_from(select, [gate], day, day)
+    labels = labels_from(select, [key.gate], key.date, key.date)
+    return tuple(label for label in labels if label.map_index == key.map_index)
 
 
 def histories(
@@ -127,8 +129,8 @@ def histories(
     """
     if not assertions:
         return {}
-    names = ", ".join(sorted({text_literal(name) for _, _, name in assertions}))
-    gates = {gate for gate, _, _ in assertions}
+    names = ", ".join(sorted({text_literal(name) for *_, name in assertions}))
+    gates = {gate for gate, *_ in assertions}
     runs = runs_that_count(
         select,
         [_among("gate", gates)],
@@ -140,7 +142,7 @@ def histories(
     by_assertion: dict[AssertionKey, list[tuple[date, Verdict]]] = {key: [] for key in assertions}
     for run in runs:
         for row in run.rows:
-            key = run.gate, row["check"], row["name"]
+            key = run.gate, run.map_index, row["check"], row["name"]
             if key in by_assertion:
                 by_assertion[key].append((run.date, verdict_from_row(row)))
     return by_assertion
@@ -221,4 +223,4 @@ def _among(column: str, values: Collection[str]) -> str:
 
 
 def _key(run: PastRun, check: str, name: str) -> LabelKey:
-    return run.gate, run.date, check, name
+    return run.gate, run.date, run.map_index, check, name

@@ -19,8 +19,9 @@ _COLUMNS = ("name", "check", "status")
 
 @dataclass(frozen=True, slots=True)
 class ShadowDay:
-    """A day on which a gate had a shadow. Statuses and labels are by check and name; a label is
-    True if there was a real issue. `problem` says why the shadow was not judged."""
+    """A day on which a gate, or an instance of a mapped gate, had a shadow. Statuses and labels are
+    by check and name; a label is True if there was a real issue. `problem` says why the shadow was
+    not judged."""
 
     date: date
     shadow: str
@@ -28,6 +29,7 @@ class ShadowDay:
     other: Mapping[_Key, Status] = field(default_factory=dict)
     labels: Mapping[_Key, bool] = field(default_factory=dict)
     problem: str | None = None
+    map_index: int = -1
 
 
 def shadow_days(
@@ -39,7 +41,7 @@ def shadow_days(
     gate: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> tuple[ShadowDay, ...]:
-    """The days on which a gate had a shadow, oldest first.
+    """The days on which a gate had a shadow, oldest first: one for each instance of a mapped gate.
 
     :param suite: the name of the suite of the gate, as in its file.
     :raises RequestError: several gates run the suite, and none is named.
@@ -68,17 +70,19 @@ def shadow_days(
     for row in select(RESULTS, ("run_id", *_COLUMNS), of_runs, shadows=True):
         by_key = others.setdefault(row["run_id"], {})
         by_key[row["check"], row["name"]] = Status(row["status"])
-    labels: dict[date, dict[_Key, bool]] = {}
+    labels: dict[tuple[date, int], dict[_Key, bool]] = {}
     for label in labels_from(select, [name], since, until):
-        labels.setdefault(label.date, {})[label.check, label.name] = label.ground_truth
+        of_run = labels.setdefault((label.date, label.map_index), {})
+        of_run[label.check, label.name] = label.ground_truth
     return tuple(
         ShadowDay(
             run.date,
             reports[run.run_id].name,
             {(row["check"], row["name"]): Status(row["status"]) for row in run.rows},
             others.get(run.run_id, {}),
-            labels.get(run.date, {}),
+            labels.get((run.date, run.map_index), {}),
             reports[run.run_id].problem,
+            run.map_index,
         )
         for run in runs
         if run.run_id in reports

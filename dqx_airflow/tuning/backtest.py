@@ -9,7 +9,7 @@ costs one comparison per day.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import chain
@@ -77,15 +77,14 @@ class Backtest:
     """The past days of a suite, to be judged with any values of its tunables.
 
     :param suite: without errors, its macros expanded; `judge()` uses its values by default.
-    :param days: one for each date.
+    :param days: one for each date, and for each instance of a mapped gate on it.
     """
 
     def __init__(self, suite: nodes.Suite, days: Sequence[PastDay]) -> None:
         self.suite = suite
-        self.days = tuple(sorted(days, key=lambda day: day.date))
+        self.days = tuple(sorted(days, key=lambda day: (day.date, day.map_index)))
         self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
-        # A dataset is read now as it was on the last of the days.
-        self._reads = {name: how for day in self.days for name, how in day.measured.reads.items()}
+        self._reads = _current_reads(self.days)
         self._refs = refs_of(suite, self.days)
         self._known_keys: dict[int, _Keys] = {}
         self._cache: dict[object, tuple[Status | None, ...]] = {}
@@ -132,6 +131,17 @@ class Backtest:
     @property
     def dates(self) -> tuple[date, ...]:
         return tuple(day.date for day in self.days)
+
+    def count_dates(self, days: Iterable[int]) -> int:
+        """The number of dates of some days: instances of a mapped gate share them."""
+        return len({self.days[index].date for index in days})
+
+    def first_of_date(self, index: int) -> int:
+        """The first day of the same date, which instances of a mapped gate share."""
+        on = self.days[index].date
+        while index > 0 and self.days[index - 1].date == on:
+            index -= 1
+        return index
 
     @property
     def values(self) -> dict[str, float]:
@@ -480,7 +490,8 @@ class Backtest:
         if day.now is None and any(map(asks_for_now, (planned.term, *planned.condition.bounds))):
             return "it depends on when a gate runs, but no gate ran on this day"
         for name in planned.datasets:
-            if known.reads.get(name, self._reads.get(name)) != self._reads.get(name):
+            how = known.reads.get(name)
+            if how is not None and how not in self._reads[name]:
                 return f"dataset '{name}' was different, or was read differently"
         return None
 
@@ -519,6 +530,18 @@ class Backtest:
                 self._known_keys.clear()
             keys = self._known_keys[id(planned)] = _Keys(planned, needed, behind)
         return keys
+
+
+def _current_reads(days: Sequence[PastDay]) -> dict[str, frozenset[str]]:
+    """How each dataset is read now: as on the last of the days; by a mapped gate, as on the last
+    day of each map index."""
+    last = {(name, day.map_index): how for day in days for name, how in day.measured.reads.items()}
+    is_mapped = next((day.map_index >= 0 for day in reversed(days) if day.measured.reads), False)
+    reads: dict[str, frozenset[str]] = {name: frozenset() for name, _ in last}
+    for (name, index), how in last.items():
+        if (index >= 0) == is_mapped:
+            reads[name] |= {how}
+    return reads
 
 
 def _ops(planned: PlannedAssertion) -> tuple[str, ...]:

@@ -1,11 +1,13 @@
 """A calendar of days by assertion as SVG: the current and the proposed verdicts.
 
-If the two differ, a cell is split: current above, proposed below. A dot is a label.
+If the two differ, a cell is split: current above, proposed below. A dot is a label. Each
+instance of a mapped gate has a row of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from html import escape
 
@@ -34,7 +36,8 @@ _HEAD = (
 
 def calendar_svg(comparison: BacktestComparison) -> str:
     """The picture, as one SVG document."""
-    dates, rows = comparison.dates, comparison.assertions
+    dates = comparison.dates
+    rows = [one for assertion in comparison.assertions for one in _by_instance(assertion)]
     longest = max((len(_shown(row.name)) for row in rows), default=0)
     left = round(longest * _LETTER) + 10
     width = left + len(dates) * (_CELL + _GAP) + 10
@@ -48,7 +51,7 @@ def calendar_svg(comparison: BacktestComparison) -> str:
         *_months(dates, left),
     ]
     for number, row in enumerate(rows):
-        parts += _row(row, left, _TOP + number * _ROW)
+        parts += _row(row, dates, left, _TOP + number * _ROW)
     parts += _legend(_TOP + len(rows) * _ROW + 14)
     return "\n".join([*parts, "</svg>\n"])
 
@@ -94,13 +97,22 @@ def _months(dates: Sequence[date], left: int) -> Iterator[str]:
             yield f'<text x="{x}" y="28" fill="#999" font-size="9">{on.day}</text>'
 
 
-def _row(row: ComparedAssertion, left: int, top: int) -> Iterator[str]:
+def _by_instance(assertion: ComparedAssertion) -> Iterator[ComparedAssertion]:
+    """The assertion for each instance of a mapped gate, with the map index in its name."""
+    for index in sorted({day.map_index for day in assertion.days}):
+        name = f"{assertion.name}[{index}]" if index >= 0 else assertion.name
+        days = tuple(day for day in assertion.days if day.map_index == index)
+        yield replace(assertion, name=name, days=days)
+
+
+def _row(row: ComparedAssertion, dates: Sequence[date], left: int, top: int) -> Iterator[str]:
     yield (
         f'<text x="{left - 8}" y="{top + 10}" text-anchor="end" fill="#222">'
         f"{escape(_shown(row.name))}</text>"
     )
-    for index, day in enumerate(row.days):
-        yield _cell(row, day, left + index * (_CELL + _GAP), top)
+    places = {on: left + number * (_CELL + _GAP) for number, on in enumerate(dates)}
+    for day in row.days:
+        yield _cell(row, day, places[day.date], top)
 
 
 def _cell(row: ComparedAssertion, day: ComparedDay, x: int, y: int) -> str:

@@ -9,7 +9,7 @@ it was learned from.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from statistics import fmean, median
@@ -21,7 +21,7 @@ from dqx_airflow.errors import SourceError
 from dqx_airflow.exact import NUMBERS, nearest_float
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, Period
-from dqx_airflow.tuning.costs import counts, labelled_days
+from dqx_airflow.tuning.costs import counts
 from dqx_airflow.tuning.folds import Trial, folds_of, wins
 from dqx_airflow.tuning.past_suite import alone
 from dqx_airflow.tuning.proposals import Proposal
@@ -33,6 +33,7 @@ from dqx_airflow.tuning.tuner import (
     ProfileDays,
     Rules,
     Tuned,
+    day_fields,
     evidence_of,
     no_win,
     reason_of,
@@ -127,8 +128,9 @@ def _clusters(
     the values best, such as that of Sundays if Saturdays are almost usual.
 
     Alarms without a label also count, but some of them must be labelled as false. Real issues do
-    not count.
+    not count. Chance is a matter of dates: instances of a mapped gate often alarm together.
     """
+    count = past.backtest.count_dates
     dates, statuses = past.backtest.dates, past.backtest.judge().statuses[row]
     known = [n for n in days if statuses[n] is not None]
     label = {n: past.label(row, n) for n in known}
@@ -140,7 +142,7 @@ def _clusters(
         false = sum(label[n] is False for n in inside)
         if false < FEWEST_IN_CLUSTER or len(held) == len(known):
             continue
-        chance = _at_least(len(inside), len(alarms), len(held) / len(known))
+        chance = _at_least(count(inside), count(alarms), count(held) / count(known))
         if chance < CHANCE / len(tried):
             factor, spread = _factor(past, row, held, days)
             counted = len(inside), len(alarms), false, chance
@@ -166,7 +168,7 @@ def _tuned(
 ) -> Tuned:
     backtest, one = past.backtest, past.backtest.assertions[row]
     about = (one.name, cluster.calendar.name)
-    labelled = labelled_days([past.known[row]], days)
+    labelled = past.labelled([row], days)
     thin = thin_evidence(about, labelled, rules, "eligible days")
     if thin is not None:
         return thin
@@ -210,7 +212,7 @@ def _tuned(
     if becomes.cost >= was.cost:
         return Tuned(about, None, "over all days it costs more than it saves", len(labelled))
     evidence = {
-        **evidence_of(backtest, trials, len(labelled), len(days)),
+        **evidence_of(backtest, trials, len(labelled), days),
         "cluster": {
             "days": cluster.calendar.text,
             "alarms": cluster.alarms,
@@ -221,7 +223,7 @@ def _tuned(
         },
         "changes": [
             {
-                "date": backtest.dates[n].isoformat(),
+                **day_fields(backtest, n),
                 "check": one.check,
                 "assertion": one.name,
                 "before": word_of(statuses[n]),
@@ -276,25 +278,30 @@ def _factor(
     It is the quotient of the medians, to two digits, and at most fourfold. Days with a real issue
     do not count.
     """
-    values = past.backtest.compared(row)
-    there: list[float] = []
-    elsewhere: list[float] = []
+    values, backtest = past.backtest.compared(row), past.backtest
+    of_instances: dict[Hashable, tuple[list[float], list[float]]] = {}
     for n in days:
         value, truth = values[n], past.known[row][n]
         if not isinstance(value, NUMBERS) or (truth and truth.is_label and truth.is_issue):
             continue
-        (there if n in inside else elsewhere).append(nearest_float(value))
-    if not there or not elsewhere:
+        both = of_instances.setdefault(backtest.days[n].instance, ([], []))
+        both[n not in inside].append(nearest_float(value))
+    # Of a mapped gate, each instance has its own usual value.
+    there: list[float] = []
+    elsewhere: list[float] = []
+    for here, others in of_instances.values():
+        usual = median(others) if others else 0.0
+        if usual:
+            there += (value / usual for value in here)
+            elsewhere += (value / usual for value in others)
+    if not there or median(there) <= 0:
         return None, math.inf
-    usual, here = median(elsewhere), median(there)
-    if usual * here <= 0:
-        return None, math.inf
-    factor = float(f"{usual / here:.2g}")
+    factor = float(f"{1 / median(there):.2g}")
     if abs(factor - 1) < _SAME:
         return None, math.inf
     factor = min(max(factor, 1 / _FURTHEST_FACTOR), _FURTHEST_FACTOR)
     scaled = [*elsewhere, *(value * factor for value in there)]
-    return factor, fmean(abs(value / usual - 1) for value in scaled)
+    return factor, fmean(abs(value - 1) for value in scaled)
 
 
 def _judged_alone(backtest: Backtest, suite: nodes.Suite, row: int) -> tuple[Status | None, ...]:

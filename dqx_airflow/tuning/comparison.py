@@ -16,6 +16,7 @@ UNKNOWN = "unknown"
 @dataclass(frozen=True, slots=True)
 class ComparedDay:
     """One assertion on one day: the current verdict, the proposed verdict, and the label.
+    `map_index` is that of an instance of a mapped gate, -1 for others.
 
     A status is None if it is unknown, and `unknown` says why. `value` is the compared value.
     """
@@ -26,6 +27,7 @@ class ComparedDay:
     label: bool | None = None
     value: MetricValue = None
     unknown: str | None = None
+    map_index: int = -1
 
     @property
     def changes_side(self) -> bool:
@@ -70,7 +72,14 @@ class BacktestComparison:
 
     @property
     def dates(self) -> tuple[date, ...]:
-        return tuple(day.date for day in self.assertions[0].days) if self.assertions else ()
+        """Each date once, ascending."""
+        days = self.assertions[0].days if self.assertions else ()
+        return tuple(dict.fromkeys(day.date for day in days))
+
+    @property
+    def instances(self) -> int:
+        """The number of instances of a mapped gate; 0 if it is not mapped."""
+        return len({day.map_index for _, day in self._all() if day.map_index >= 0})
 
     @property
     def before(self) -> Tally:
@@ -134,10 +143,11 @@ def _compared(
     values, labels = source.compared(row), source.labels[row]
     was, becomes = _statuses(before), _statuses(after)
     days = []
-    for index, on in enumerate(source.dates):
+    for index, day in enumerate(source.days):
         is_known = was[index] is not None or becomes[index] is not None
         why = None if is_known else source.why_unknown(row, index)
-        days.append(ComparedDay(on, was[index], becomes[index], labels[index], values[index], why))
+        facts = labels[index], values[index], why, day.map_index
+        days.append(ComparedDay(day.date, was[index], becomes[index], *facts))
     return ComparedAssertion(one.check, one.name, one.severity, tuple(days))
 
 

@@ -1,7 +1,8 @@
 """The measurements of earlier days, as the lagged values of later ones.
 
 A gate that asks for the value of a week ago, and did not in the past, finds it on the day on which
-it was measured, if the dataset was read in the same way. What no gate measured stays unknown.
+it was measured, if the dataset was read in the same way: so an instance of a mapped gate finds its
+own. What no gate measured stays unknown.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def with_earlier_values(days: Sequence[PastDay], keys: Iterable[str]) -> tuple[P
     lagged = [one for key in dict.fromkeys(keys) if (one := _lagged(key))]
     if not lagged:
         return tuple(days)
-    by_date = {day.date: day for day in days}
+    by_date: dict[date, list[PastDay]] = {}
+    for day in days:
+        by_date.setdefault(day.date, []).append(day)
     return tuple(_filled(day, lagged, by_date) for day in days)
 
 
@@ -46,7 +49,9 @@ def _lagged(key: str) -> _Lagged | None:
     return _Lagged(key, own_key, dataset, lag)
 
 
-def _filled(day: PastDay, lagged: Sequence[_Lagged], by_date: Mapping[date, PastDay]) -> PastDay:
+def _filled(
+    day: PastDay, lagged: Sequence[_Lagged], by_date: Mapping[date, Sequence[PastDay]]
+) -> PastDay:
     measured = day.measured
     if not measured.values:  # of an older version, or nothing is known
         return day
@@ -54,13 +59,19 @@ def _filled(day: PastDay, lagged: Sequence[_Lagged], by_date: Mapping[date, Past
     for one in lagged:
         if any(one.key in known for known in (values, measured.failures, measured.groups)):
             continue
-        earlier = by_date.get(day.date - timedelta(days=one.lag))
-        if earlier is None or one.own_key not in earlier.measured.values:
-            continue
-        stored = earlier.measured
-        if stored.reads.get(one.dataset) != measured.reads.get(one.dataset):
-            continue
-        values[one.key] = stored.values[one.own_key]
-        if one.own_key in stored.details:
-            details[one.key] = stored.details[one.own_key]
+        for earlier in by_date.get(day.date - timedelta(days=one.lag), ()):
+            stored = earlier.measured
+            if one.own_key in stored.values and _is_same(one.dataset, day, earlier):
+                values[one.key] = stored.values[one.own_key]
+                if one.own_key in stored.details:
+                    details[one.key] = stored.details[one.own_key]
+                break
     return replace(day, measured=replace(measured, values=values, details=details))
+
+
+def _is_same(dataset: str, day: PastDay, earlier: PastDay) -> bool:
+    """Whether a dataset was read in the same way on both days."""
+    how = day.measured.reads.get(dataset)
+    if how is None and day.map_index != earlier.map_index:
+        return False
+    return how == earlier.measured.reads.get(dataset)

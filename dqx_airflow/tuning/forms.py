@@ -24,7 +24,7 @@ from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import CHANGES, USUAL, WINDOWS
 from dqx_airflow.tuning.calendars import is_weekly
-from dqx_airflow.tuning.costs import Counts, counts, labelled_days
+from dqx_airflow.tuning.costs import Counts, counts
 from dqx_airflow.tuning.folds import Fold, Trial, folds_of, wins
 from dqx_airflow.tuning.form_edits import assertion_of, claim_text
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm
@@ -37,6 +37,7 @@ from dqx_airflow.tuning.tuner import (
     Rules,
     Tuned,
     curve_of,
+    day_fields,
     evidence_of,
     no_win,
     reason_of,
@@ -126,13 +127,14 @@ def _tuned(
         return None
     own = past.alone(row)
     days = _known_in_all([own, *(one.past for one in candidates)])
-    labelled = labelled_days(own.known, days)
-    if len(days) < FEWEST_DAYS:
+    labelled = own.labelled([0], days)
+    count_dates = own.backtest.count_dates
+    if count_dates(days) < FEWEST_DAYS:
         return None
     thin = thin_evidence(about, labelled, rules, "days with enough history to know the usual value")
     if thin is not None:
         return thin
-    folds = [one for one in folds_of(days, labelled) if len(one.learned) >= FEWEST_DAYS]
+    folds = [one for one in folds_of(days, labelled) if count_dates(one.learned) >= FEWEST_DAYS]
     if len(folds) < FEWEST_FOLDS:
         reason = "too little history before the labelled days to learn the usual value"
         return Tuned(about, None, reason, len(labelled))
@@ -242,10 +244,10 @@ def _proposed(
     was, (becomes,) = backtest.judge().statuses[row], best.search.statuses(best.values)
     held = {index for trial in best.trials for index in trial.fold.held_out}
     evidence: dict[str, Any] = {
-        **evidence_of(backtest, best.trials, labels, len(best.days)),
+        **evidence_of(backtest, best.trials, labels, best.days),
         "form": {
             "reference": candidate.reference,
-            "unknown_days": len(backtest.days) - len(best.days),
+            "unknown_days": backtest.count_dates({*range(len(backtest.days))} - {*best.days}),
             "fixed_limits": {
                 "false_alarms": fixed.after.false_alarms,
                 "missed": fixed.after.missed,
@@ -258,7 +260,7 @@ def _proposed(
         },
         "changes": [
             {
-                "date": backtest.dates[n].isoformat(),
+                **day_fields(backtest, n),
                 "check": one.check,
                 "assertion": one.name,
                 "before": word_of(was[n]),

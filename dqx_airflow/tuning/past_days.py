@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
@@ -22,8 +22,9 @@ class StoredVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PastDay:
-    """The facts about one day. `now` is when the gate ran. Verdicts and labels are by check and
-    name; a label is True if there was a real issue."""
+    """The facts about one day, or about an instance of a mapped gate on it, by its map index. `now`
+    is when the gate ran. Verdicts and labels are by check and name; a label is True if there was a
+    real issue."""
 
     date: date
     measured: Measurements
@@ -31,3 +32,12 @@ class PastDay:
     verdicts: Mapping[tuple[str, str], StoredVerdict] = field(default_factory=dict)
     labels: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     run_id: str | None = None
+    map_index: int = -1
+
+    @property
+    def instance(self) -> Hashable:
+        """What identifies an instance of a mapped gate on other days: what it reads. The same map
+        index may be that of other data there."""
+        if self.map_index < 0:
+            return None
+        return frozenset(self.measured.reads.items()) or self.map_index

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol, TypeAlias
 
-from dqx_airflow.values import Status
+from dqx_airflow.values import Status, day_of_instance
 
 _Key: TypeAlias = tuple[str, str]
 
@@ -17,6 +17,8 @@ class ShadowedDay(Protocol):
 
     @property
     def date(self) -> date: ...
+    @property
+    def map_index(self) -> int: ...
     @property
     def own(self) -> Mapping[_Key, Status]: ...
     @property
@@ -38,15 +40,16 @@ class Alarms:
 
 @dataclass(frozen=True, slots=True)
 class ShadowedAssertion:
-    """An assertion in the gate and in its shadow; if only one alarms, the other one does not,
-    whether it passed, was skipped, or lacks the assertion."""
+    """An assertion in the gate and in its shadow. On the days `only_own` and `only_shadow`, such as
+    `2024-03-20`, or `2024-03-20[3]` for an instance of a mapped gate, only one of the two alarms:
+    the other one passed, was skipped, or lacks the assertion."""
 
     check: str
     name: str
     own: Alarms
     shadow: Alarms
-    only_own: tuple[date, ...]
-    only_shadow: tuple[date, ...]
+    only_own: tuple[str, ...]
+    only_shadow: tuple[str, ...]
 
 
 def compare_alarms(days: Sequence[ShadowedDay]) -> tuple[ShadowedAssertion, ...]:
@@ -61,12 +64,15 @@ def _compared(key: _Key, days: Sequence[ShadowedDay]) -> ShadowedAssertion:
     def fails(statuses: Mapping[_Key, Status]) -> bool:
         return statuses.get(key) is Status.FAILED
 
+    def shown(day: ShadowedDay) -> str:
+        return day_of_instance(day.date, day.map_index)
+
     return ShadowedAssertion(
         *key,
         _alarms(key, [(day.own, day.labels) for day in days]),
         _alarms(key, [(day.other, day.labels) for day in days]),
-        tuple(day.date for day in days if fails(day.own) and not fails(day.other)),
-        tuple(day.date for day in days if fails(day.other) and not fails(day.own)),
+        tuple(shown(day) for day in days if fails(day.own) and not fails(day.other)),
+        tuple(shown(day) for day in days if fails(day.other) and not fails(day.own)),
     )
 
 

@@ -123,8 +123,10 @@ class KnownPast:
         return tuple(index for index in every if index not in left_out)
 
     def labelled(self, rows: Iterable[int], days: Collection[int]) -> tuple[int, ...]:
-        """Those of the days that have labels of some assertions, once for each label."""
-        return labelled_days([self.known[row] for row in rows], days)
+        """Those of the days that have labels of some assertions, once for each label: of instances
+        of a mapped gate the first one of the date, since folds are cut between dates."""
+        days = labelled_days([self.known[row] for row in rows], days)
+        return tuple(map(self.backtest.first_of_date, days))
 
 
 def tuned_values(
@@ -203,7 +205,7 @@ def _tuned(
     if not wins(trials):
         return Tuned(names, None, no_win(trials), len(labelled))
     evidence = {
-        **evidence_of(backtest, trials, len(labelled), len(days)),
+        **evidence_of(backtest, trials, len(labelled), days),
         "max_move": rules.max_move,
         "profile_days": rules.profile_days.value,
         "changes": _changes(past, search, best, days, trials),
@@ -229,19 +231,21 @@ def no_win(trials: Sequence[Trial]) -> str:
 
 
 def evidence_of(
-    backtest: Backtest, trials: Sequence[Trial], labels: int, days: int
+    backtest: Backtest, trials: Sequence[Trial], labels: int, days: Collection[int]
 ) -> dict[str, Any]:
     """The evidence from the folds, as JSON."""
     dates = backtest.dates
+    instances = {backtest.days[index].map_index for index in days} - {-1}
     before = sum((trial.before for trial in trials), Counts())
     after = sum((trial.after for trial in trials), Counts())
     return {
         "from": dates[0].isoformat(),
         "to": dates[-1].isoformat(),
-        "days": days,
+        "days": backtest.count_dates(days),
+        **({"instances": len(instances)} if instances else {}),
         "labels": labels,
         "held_out": {
-            "days": sum(len(trial.fold.held_out) for trial in trials),
+            "days": sum(backtest.count_dates(trial.fold.held_out) for trial in trials),
             "before": _plain(before),
             "after": _plain(after),
             "gain": round(mean_gain(trials), 6),
@@ -263,11 +267,19 @@ def reason_of(evidence: dict[str, Any]) -> str:
     """The evidence in one line."""
     held = evidence["held_out"]
     before, after = held["before"], held["after"]
+    of_instances = f" of {evidence['instances']} instances" if "instances" in evidence else ""
     return (
-        f"on {held['days']} held-out days: false alarms {before['false_alarms']} -> "
+        f"on {held['days']} held-out days{of_instances}: false alarms {before['false_alarms']} -> "
         f"{after['false_alarms']}, missed issues {before['missed']} -> {after['missed']} "
         f"({evidence['labels']} labels)"
     )
+
+
+def day_fields(backtest: Backtest, index: int) -> dict[str, Any]:
+    """The date of a day, with the map index of an instance of a mapped gate, as JSON."""
+    day = backtest.days[index]
+    instance = {"map_index": day.map_index} if day.map_index >= 0 else {}
+    return {"date": day.date.isoformat(), **instance}
 
 
 def word_of(status: Status | None) -> str:
@@ -300,7 +312,7 @@ def _changes(
             one = past.backtest.assertions[row]
             found.append(
                 {
-                    "date": past.backtest.dates[index].isoformat(),
+                    **day_fields(past.backtest, index),
                     "check": one.check,
                     "assertion": one.name,
                     "before": word_of(was[index]),

@@ -41,6 +41,7 @@ from dqx_airflow.values.request import (
     RunKey,
     Selection,
     ShadowSuite,
+    day_of_instance,
 )
 from dqx_airflow.values.run_options import RunOptions
 from dqx_airflow.values.sources import ImportedFile, SourceDigest, SourceFile, SourceLocation, Span
@@ -86,6 +87,7 @@ __all__ = [
     "UnenforcedClause",
     "ValidatedRows",
     "Verdict",
+    "day_of_instance",
     "from_json",
     "to_json",
     "worst_outcome",

@@ -61,6 +61,11 @@ class RunKey:
         return f"{self.gate}/{self.date.isoformat()}/{self.scheduler_run}"
 
 
+def day_of_instance(on: date, map_index: int) -> str:
+    """A day, distinguished from that of other instances of a mapped task: `2024-03-20[3]`."""
+    return f"{on.isoformat()}[{map_index}]" if map_index >= 0 else on.isoformat()
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One attempt at a run key.

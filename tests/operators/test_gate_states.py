@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 from gate_stubs import SUITE, Log, Run, SparkSubmit, needs_airflow
 
+from dqx_airflow.results.alerts import alerts
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
@@ -306,6 +307,13 @@ def test_mapped_gates_are_judged_one_by_one(run_dag: RunDag, spark_submit: Spark
     keys = [request.run_key for request in spark_submit.requests]
     assert len({str(key) for key in keys}) == 3
     assert len({(key.gate, key.date) for key in keys}) == 1
+    on, root = keys[0].date, spark_submit.requests[0].results_root
+    listed = alerts(root, "Orders", on, on)
+    assert [(one.map_index, one.verdict.name) for one in listed] == [
+        (1, "orders.note"),
+        (1, "orders.id"),
+        (2, "orders.note"),
+    ]
 
 
 def test_mapped_settings_are_checked_too(run_dag: RunDag, spark_submit: SparkSubmit) -> None:

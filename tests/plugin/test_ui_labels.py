@@ -376,6 +376,41 @@ def test_the_alerts_of_all_suites_of_a_gate_are_there(get: Get, scene: Scene) ->
     assert "2 unlabelled alerts " in Html(get("board", "ada").text).text
 
 
+def test_an_instance_of_a_mapped_gate_has_alerts_labels_and_a_history_of_its_own(
+    get: Get, post: Get, tab: Get, scene: Scene
+) -> None:
+    from airflow.models.taskinstance import TaskInstance
+
+    scene.dag()
+    for number, (back, index) in enumerate([(1, 0), (1, 1), (0, 0), (0, 1)], start=1):
+        report = report_of(number, on=DAY - timedelta(days=back))
+        key = replace(report.run_key, scheduler_run=f"{report.run_key.scheduler_run}[{index}]")
+        scene.ran(replace(report, run_key=key), number=number, map_index=index)
+    scene.session.execute(
+        TaskInstance.__table__.update()
+        .where(TaskInstance.map_index == 1)
+        .values(rendered_map_index="zurich")
+    )
+    scene.session.commit()
+    assert "4 unlabelled alerts" in Html(get("board", "ada").text).text
+    page = Html(get("alerts", "eve").text)
+    assert "4 without a label, 4 in the last 30 days" in page.text
+    assert "instance 0 · check Completeness · 2 without a label" in page.text
+    assert "instance zurich · check Completeness · 2 without a label" in page.text
+    assert len(page.all("svg")) == 2
+    (fields,) = Html(tab("eve", map_index="1").text).forms
+    answer = post("label", **fields, said="false_alarm")
+    assert "map_index=1" in answer.headers["location"]
+    (label,) = labels(scene)
+    assert (label.date, label.map_index) == (DAY, 1)
+    assert "false alarm eve" in Html(tab("ada", map_index="1").text).text
+    assert "false alarm eve" not in Html(tab("ada", map_index="0").text).text
+    text = Html(get("alerts", "eve").text).text
+    assert "instance 0 · check Completeness · 2 without a label" in text
+    assert "instance zurich · check Completeness · 1 without a label" in text
+    assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
+
+
 def test_nobody_sees_alerts_of_a_dag_that_is_not_theirs(get: Get, scene: Scene) -> None:
     scene.dag()
     days(scene, 2)

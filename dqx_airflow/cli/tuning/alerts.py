@@ -11,6 +11,7 @@ import typer
 from dqx_airflow.cli.formats import SheetFormat
 from dqx_airflow.cli.tuning.call import (
     GateOption,
+    MapIndexOption,
     ResultsOption,
     SuiteArgument,
     failing_well,
@@ -37,6 +38,7 @@ def alerts(
         typer.Option("--until", formats=["%Y-%m-%d"], help="The last day; default: today."),
     ] = None,
     gate: GateOption = None,
+    map_index: MapIndexOption = None,
     results: ResultsOption = None,
     output: Annotated[
         SheetFormat,
@@ -57,6 +59,7 @@ def alerts(
             last - timedelta(days=days - 1),
             last,
             gate=gate,
+            map_index=map_index,
             unlabelled=unlabeled,
             storage_options=storage_options(),
         )
@@ -82,6 +85,7 @@ def _plain(alert: Alert) -> dict[str, object]:
     return {
         "date": alert.date.isoformat(),
         "gate": alert.gate,
+        "map_index": alert.map_index,
         "check": verdict.check,
         "assertion": verdict.name,
         "severity": verdict.severity.value,
@@ -102,15 +106,18 @@ def _as_csv(listed: tuple[Alert, ...]) -> str:
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("date", "check", "assertion", "value", "expected", "label", "reason"))
+    is_mapped = any(alert.map_index >= 0 for alert in listed)
+    instance = ("map_index",) if is_mapped else ()
+    head = ("check", "assertion", "value", "expected", "label", "reason")
+    writer.writerow(("date", *instance, *head))
     for alert in listed:
         verdict = alert.verdict
         said = alert.said.value.replace(" ", "_") if alert.said else ""
         reason = (alert.label.reason if alert.label else None) or ""
         value = shown_value(alert)
-        writer.writerow(
-            (alert.date, verdict.check, verdict.name, value, verdict.expected, said, reason)
-        )
+        index = (alert.map_index if alert.map_index >= 0 else "",) if is_mapped else ()
+        cells = verdict.check, verdict.name, value, verdict.expected, said, reason
+        writer.writerow((alert.date, *index, *cells))
     return out.getvalue()
 
 
@@ -120,13 +127,16 @@ def _print_table(listed: tuple[Alert, ...]) -> None:
     from dqx_airflow.cli.reports import console_for, printable, table_of
 
     several = len({alert.gate for alert in listed}) > 1
-    head = ("date", "gate") if several else ("date",)
+    is_mapped = any(alert.map_index >= 0 for alert in listed)
+    head = ("date", *(("gate",) if several else ()), *(("instance",) if is_mapped else ()))
     table = table_of(*head, "assertion", "value", "expected", "status", "label")
     for alert in listed:
         verdict, label = alert.verdict, alert.label
         said = f"{alert.said.value} ({label.author})" if alert.said and label else ""
         cells = (
-            *((alert.date.isoformat(), alert.gate) if several else (alert.date.isoformat(),)),
+            alert.date.isoformat(),
+            *((alert.gate,) if several else ()),
+            *((str(alert.map_index) if alert.map_index >= 0 else "",) if is_mapped else ()),
             verdict.name,
             shown_value(alert),
             verdict.expected,

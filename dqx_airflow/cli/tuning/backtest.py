@@ -13,6 +13,7 @@ import typer
 from dqx_airflow.cli.run.options import ConfigOption, ConnectionOption, DatasetOption
 from dqx_airflow.cli.tuning.call import (
     GateOption,
+    MapIndexOption,
     ResultsOption,
     SinceOption,
     SuiteArgument,
@@ -60,6 +61,7 @@ def backtest(
         bool, typer.Option("--fill", help="Measure the days that the store lacks, in one scan.")
     ] = False,
     gate: GateOption = None,
+    map_index: MapIndexOption = None,
     results: ResultsOption = None,
     dataset: DatasetOption = None,
     connection: ConnectionOption = None,
@@ -90,6 +92,7 @@ def backtest(
             first,
             last,
             gate=gate,
+            map_index=map_index,
             storage_options=storage_options(),
         )
         if fill:
@@ -111,13 +114,21 @@ def backtest(
 
 
 def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
-    """The days, with those between them that have no results."""
+    """The days, with those between them that have no results: of each instance of a mapped gate,
+    on dates on which it was mapped."""
     from dqx_airflow.plan.measured import Measurements
     from dqx_airflow.tuning.past_days import PastDay
 
-    known = {day.date: day for day in days}
+    known = {(day.date, day.map_index): day for day in days}
+    instances = sorted({day.map_index for day in days}) or [-1]
+    mapped = {day.date: day.map_index >= 0 for day in days}
     dates = (first + timedelta(days=number) for number in range((last - first).days + 1))
-    return [known.get(on) or PastDay(on, Measurements()) for on in dates]
+    return [
+        known.get((on, index)) or PastDay(on, Measurements(), map_index=index)
+        for on in dates
+        for index in instances
+        if (on, index) in known or (index >= 0) == mapped.get(on, instances[-1] >= 0)
+    ]
 
 
 def _compared(
@@ -208,6 +219,7 @@ def _plain(comparison: BacktestComparison) -> dict[str, Any]:
                 "days": [
                     {
                         "date": day.date.isoformat(),
+                        "map_index": day.map_index,
                         "today": day.before.value if day.before else "unknown",
                         "proposed": day.after.value if day.after else "unknown",
                         "label": day.label,
@@ -228,7 +240,7 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
-    from dqx_airflow.values import Status
+    from dqx_airflow.values import Status, day_of_instance
 
     console = console_for(file)
     is_same = comparison.values_before == comparison.values_after and not comparison.changed
@@ -239,13 +251,15 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
         for status in (*Status, None):
             was, becomes = one.count(status, after=False), one.count(status, after=True)
             cells.append(str(was) if was == becomes else f"{was} -> {becomes}")
-        days = [day.date.isoformat() for day in one.days if day.changes_side]
+        days = [day_of_instance(day.date, day.map_index) for day in one.days if day.changes_side]
         more = f" and {len(days) - _MOST_NAMED} more" if len(days) > _MOST_NAMED else ""
         last = () if is_same else (", ".join(days[:_MOST_NAMED]) + more,)
         table.add_row(*(Text(printable(cell)) for cell in (one.name, *cells, *last)))
     console.print(table)
     before, after = comparison.before, comparison.after
     lines = [f"{len(comparison.dates)} days, {len(comparison.assertions)} assertions"]
+    if (instances := comparison.instances) > 1:
+        lines[0] += f", {instances} instances of a mapped gate"
     for name, value in comparison.values_after.items():
         if comparison.values_before.get(name) != value:
             lines.append(f"{name}: {comparison.values_before.get(name)} -> {value}")

@@ -33,6 +33,10 @@ GateOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--gate", help="The gate, if several run the suite."),
 ]
+MapIndexOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--map-index", min=0, help="Only this instance of a mapped gate."),
+]
 
 
 SinceOption: TypeAlias = Annotated[

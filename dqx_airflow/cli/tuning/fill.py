@@ -31,9 +31,20 @@ def filled(
     What depends on the state of other datasets on that day is not measured: references, and SQL
     over several datasets. Nothing is stored.
 
+    :param known: of one instance, if the gate is mapped.
     :raises SourceError: the suite does not fit its datasets.
+    :raises RequestError: the days are those of several instances of a mapped gate.
     :raises DqxError: they cannot be read.
     """
+    instances = sorted({day.map_index for day in known}) or [-1]
+    if len(instances) > 1:
+        from dqx_airflow.errors import RequestError
+
+        listed = ", ".join(map(str, instances))
+        raise RequestError(
+            f"--fill reads one dataset of each name, but the gate has several instances: {listed}",
+            "add --map-index NUMBER, and the dataset of that instance",
+        )
     there = {day.date for day in known if day.measured.values}
     count = (last - first).days + 1
     missing = [on for n in range(count) if (on := first + timedelta(days=n)) not in there]
@@ -54,7 +65,8 @@ def filled(
         measured = reduce(or_, parts, Measurements())
         # The caller gives the location of the data: its name may differ from that in the gate.
         measured = replace(measured, reads={})
-        made.append(PastDay(plan.date, measured, labels=labels.get(plan.date, {})))
+        own = labels.get(plan.date, {})
+        made.append(PastDay(plan.date, measured, labels=own, map_index=instances[0]))
     kept = [day for day in known if day.date in there]
     return tuple(sorted([*kept, *made], key=lambda day: day.date))
 

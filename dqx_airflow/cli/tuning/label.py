@@ -12,6 +12,7 @@ import typer
 
 from dqx_airflow.cli.tuning.call import (
     GateOption,
+    MapIndexOption,
     ResultsOption,
     SuiteArgument,
     failing_well,
@@ -58,8 +59,8 @@ def label(
         typer.Option(
             "--from-csv",
             help="Set many labels at once from a CSV file with the columns date, assertion "
-            "and label, and optionally check and reason. `dql alerts --format csv` writes one "
-            "to fill in.",
+            "and label, and optionally check, map_index and reason. `dql alerts --format csv` "
+            "writes one to fill in.",
         ),
     ] = None,
     author: Annotated[
@@ -67,6 +68,7 @@ def label(
         typer.Option("--author", help="The author of the label; default: the current user."),
     ] = None,
     gate: GateOption = None,
+    map_index: MapIndexOption = None,
     results: ResultsOption = None,
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts."""
@@ -84,7 +86,7 @@ def label(
         }
         said = [one for one, is_given in given.items() if is_given]
         if from_csv is not None:
-            if said or assertion or on:
+            if said or assertion or on or map_index is not None:
                 raise RequestError(
                     "--from-csv cannot be combined with other labels", "remove the other options"
                 )
@@ -96,7 +98,7 @@ def label(
                 "--missed and --true-negative; or --from-csv FILE",
             )
         else:
-            sayings = [Saying(on.date(), assertion, said[0], reason, check)]
+            sayings = [Saying(on.date(), assertion, said[0], reason, check, map_index)]
         labels, problems = labels_for(
             root,
             suite_name(suite),
@@ -150,7 +152,12 @@ def _read(path: Path) -> list[Saying]:
             continue
         name = (row["assertion"] or "").strip()
         check, reason = (row.get("check") or "").strip(), (row.get("reason") or "").strip()
-        sayings.append(Saying(on, name, known[text], reason or None, check or None))
+        index = (row.get("map_index") or "").strip()
+        if index and not (index.isascii() and index.isdigit()):
+            problems.append(f"line {line}: '{index}' is not a map index: write 0, 1, 2 or more")
+            continue
+        instance = int(index) if index else None
+        sayings.append(Saying(on, name, known[text], reason or None, check or None, instance))
     if problems:
         raise RequestError(f"{path} has errors:\n  " + "\n  ".join(problems))
     return sayings

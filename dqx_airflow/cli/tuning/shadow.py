@@ -90,17 +90,16 @@ def _plain(
 ) -> dict[str, object]:
     return {
         "shadow": name,
-        "days": [day.date.isoformat() for day in days if day.problem is None],
-        "not_judged": {day.date.isoformat(): day.problem for day in days if day.problem},
-        "assertions": [
-            {
-                **asdict(one),
-                "only_own": [on.isoformat() for on in one.only_own],
-                "only_shadow": [on.isoformat() for on in one.only_shadow],
-            }
-            for one in compared
-        ],
+        "days": [_shown(day) for day in days if day.problem is None],
+        "not_judged": {_shown(day): day.problem for day in days if day.problem},
+        "assertions": [asdict(one) for one in compared],
     }
+
+
+def _shown(day: ShadowDay) -> str:
+    from dqx_airflow.values import day_of_instance
+
+    return day_of_instance(day.date, day.map_index)
 
 
 def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]) -> None:
@@ -123,13 +122,13 @@ def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAsse
         table.add_row(*(Text(printable(cell)) for cell in cells))
     if compared:
         console_for().print(table)
-    judged = [day.date for day in days if day.problem is None]
+    judged = list(dict.fromkeys(day.date for day in days if day.problem is None))
     lines = [f"gate -> shadow {name}: {len(judged)} days judged by both"]
     if judged:
         lines[0] += f", from {judged[0]} to {judged[-1]}"
     for day in days:
         if day.problem is not None:
-            lines.append(f"{day.date}: the shadow was not judged: {day.problem}")
+            lines.append(f"{_shown(day)}: the shadow was not judged: {day.problem}")
     lines.append(f"alarms: {_total(compared, 'alarms')}")
     lines.append(f"labelled false: {_total(compared, 'false')}")
     lines.append(f"missed issues, by label: {_total(compared, 'missed')}")

@@ -196,7 +196,10 @@ def _print(tuned: Sequence[Tuned], days: Sequence[PastDay], first: date, last: d
     from dqx_airflow.cli.reports import printable
 
     labels = sum(len(day.labels) for day in days)
-    lines = [f"{len(days)} days with results from {first} to {last}, {labels} labels"]
+    dates, instances = len({day.date for day in days}), {day.map_index for day in days} - {-1}
+    lines = [f"{dates} days with results from {first} to {last}, {labels} labels"]
+    if instances:
+        lines[0] += f", {len(instances)} instances of a mapped gate"
     if not tuned:
         lines.append("the suite has no tunables: write `const NAME = VALUE tunable [LOW, HIGH]`")
     for one in tuned:
@@ -222,6 +225,11 @@ def _print(tuned: Sequence[Tuned], days: Sequence[PastDay], first: date, last: d
 def _days(proposal: Proposal) -> str:
     changes = proposal.evidence["changes"]
     words = {None: "no label", True: "real issue", False: "false alarm"}
-    shown = [f"{one['date']} ({words[one['label']]})" for one in changes[:_MOST_NAMED]]
+    shown = [f"{_day(one)} ({words[one['label']]})" for one in changes[:_MOST_NAMED]]
     more = len(changes) - _MOST_NAMED
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _day(change: dict[str, object]) -> str:
+    instance = f"[{change['map_index']}]" if "map_index" in change else ""
+    return f"{change['date']}{instance}"
