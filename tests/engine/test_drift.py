@@ -117,6 +117,35 @@ def test_with_a_declared_schema_files_may_have_more_and_not_less(
     assert judge(replace(ref, schema=declared))["price"].status.value == "failed"
 
 
+def test_a_struct_with_other_fields_in_a_file_has_another_type(spark: Any, tmp_path: Path) -> None:
+    with_city = {"address": [{"city": "Bern", "lines": [{"text": "a"}]}]}
+    with_zip = {"address": [{"city": "Bern", "lines": [{"text": "a", "zip": 3000}]}]}
+    without = {"address": [{"lines": [{"text": "a"}]}]}
+    type_ = "struct<city:string,lines:array<struct<text:string>>>"
+    suite = f"""
+        assert column address type "{type_}" name "type"
+        assert column address.city exists name "city"
+    """
+
+    def statuses(ref: DatasetRef) -> list[str]:
+        report = try_gate(request(tmp_path, suite, [ref]), lambda _: spark)
+        found = {verdict.name: verdict for verdict in report.verdicts}
+        for name in ("type", "city"):
+            if found[name].status.value == "failed":
+                assert "/1.parquet it is struct<" in (found[name].reason or "")
+        return [found[name].status.value for name in ("type", "city")]
+
+    alike = written(tmp_path / "t", "parquet", (TODAY, with_city), (TODAY, with_city))
+    assert statuses(alike) == ["passed", "passed"]
+    more = written(tmp_path / "u", "parquet", (TODAY, with_city), (TODAY, with_zip))
+    assert statuses(more) == ["failed", "passed"]
+    declared = replace(more, schema=f"address {type_}, ds date")
+    assert statuses(declared) == ["passed", "passed"]
+    less = written(tmp_path / "v", "parquet", (TODAY, with_city), (TODAY, without))
+    assert statuses(less) == ["failed", "failed"]
+    assert statuses(replace(less, options=(("mergeSchema", "true"),))) == ["passed", "passed"]
+
+
 def test_without_dates_the_newest_files_are_looked_into(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -476,6 +476,16 @@ def setting(spark: Any, name: str, value: str) -> Iterator[None]:
         spark.conf.unset(name)
 
 
+def test_a_session_that_keeps_backslashes_in_strings_judges_nothing(
+    spark: Any, judge: Judge, tmp_path: Path
+) -> None:
+    _write("parquet", tmp_path / "a.parquet", 1)
+    with setting(spark, "spark.sql.parser.escapedStringLiterals", "true"):
+        assert "other strings than those in the suite" in why(
+            judge(DatasetRef("orders", str(tmp_path), format="parquet"))
+        )
+
+
 @pytest.mark.parametrize("format", ["parquet", "orc", "csv", "json", "delta"])
 def test_a_session_that_ignores_corrupt_files_does_not_for_a_gate(
     spark: Any, judge: Judge, tmp_path: Path, format: str

@@ -162,9 +162,9 @@ def _answer_from_columns(
             continue
         answer_from_schema(request, there, scanned)
         places = filter(None, map(schema.find, columns_of(request, schema)))
-        files = [drift.missing[place.path[0]] for place in places if place.path[0] in drift.missing]
-        if files:
-            scanned.details[request] = f"{files[0]} is without it"
+        found = next(filter(None, (drift.difference(place.path[0]) for place in places)), None)
+        if found:
+            scanned.details[request] = found
 
 
 def _answer_from_log(

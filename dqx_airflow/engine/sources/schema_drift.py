@@ -1,13 +1,13 @@
 """Columns that some files of a dataset lack, or have in addition: Spark uses the columns of one
 file.
 
-The other files are read as if they had the same: missing columns are NULL, new ones are ignored.
-Assertions about columns use the columns of the files of the date.
+The other files are read as if they had the same: missing columns are NULL, new ones are ignored, and
+so are the fields of structs. Assertions about columns use the columns of the files of the date.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile, partition_names
 from dqx_airflow.engine.sources.parquet_schema import merges_schemas
+from dqx_airflow.metrics.types import fields_of, parts_of
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import DatasetField
 
@@ -43,11 +44,16 @@ class SchemaDrift:
     """How the columns of files differ from those that Spark reads.
 
     `missing` maps a column to the path of a file without it, `new` are columns that Spark does not
-    read.
+    read. `reshaped` maps a column with other nested fields in a file to the path of that file and
+    the type there.
     """
 
     missing: Mapping[str, str]
     new: tuple[DatasetField, ...]
+    reshaped: Mapping[str, tuple[str, str]]
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.new or self.reshaped)
 
     @property
     def unread(self) -> dict[str, str]:
@@ -55,16 +61,26 @@ class SchemaDrift:
         return {field.name.casefold(): _FIRST for field in self.new}
 
     def in_schema(self, schema: Schema) -> Schema:
-        """The columns that all files have, and those that only some have."""
+        """The columns that all files have, and those that only some have. If a file has other
+        nested fields, the type is the one there."""
         kept = [
-            DatasetField(name, kind)
+            DatasetField(name, self.reshaped[name][1] if name in self.reshaped else kind)
             for name, kind in schema.types.items()
             if name not in self.missing
         ]
         return Schema.of(schema.dataset, [*kept, *self.new])
 
+    def difference(self, column: str) -> str | None:
+        """What is different about a column, and in which file; None if nothing is."""
+        if column in self.missing:
+            return f"{self.missing[column]} is without it"
+        if column in self.reshaped:
+            path, kind = self.reshaped[column]
+            return f"in {path} it is {kind}"
+        return None
 
-NO_DRIFT = SchemaDrift(MappingProxyType({}), ())
+
+NO_DRIFT = SchemaDrift(MappingProxyType({}), (), MappingProxyType({}))
 
 
 def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> SchemaDrift:
@@ -78,7 +94,7 @@ def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> SchemaDrift
 
 def has_drift(spark: SparkSession, dataset: OpenDataset, dates: Collection[date]) -> bool:
     """True if `drift_of` finds a difference on one of the dates. Each file is read once."""
-    return any(drift.missing or drift.new for drift in _drifts(spark, dataset, dates).values())
+    return any(_drifts(spark, dataset, dates).values())
 
 
 def _drifts(
@@ -132,9 +148,37 @@ def _drift(
         if without and (not merged or len(without) == len(files)):
             missing[name] = without[0]
     # With a declared schema, additional columns in a file are expected.
-    for columns in there.values() if dataset.ref.schema is None else ():
+    is_declared = dataset.ref.schema is not None
+    for columns in there.values() if not is_declared else ():
         new |= {key: field for key, field in columns.items() if key not in {*read, *folders, *new}}
-    return SchemaDrift(missing, tuple(new[key] for key in sorted(new)))
+    reshaped: dict[str, tuple[str, str]] = {}
+    if not merged:
+        for path, columns in there.items():
+            for key in columns.keys() & read.keys():
+                name, held = read[key], columns[key].type
+                if _is_reshaped(dataset.schema.types[name], held, more_is_expected=is_declared):
+                    reshaped.setdefault(name, (path, held))
+    return SchemaDrift(missing, tuple(new[key] for key in sorted(new)), reshaped)
+
+
+def _is_reshaped(read: str, held: str, *, more_is_expected: bool) -> bool:
+    """True if a type does not have the nested fields of the type that is read, whatever their
+    types."""
+    if read == held:
+        return False
+    expected, found = set(_nested_fields(read)), set(_nested_fields(held))
+    return not expected <= found or (expected != found and not more_is_expected)
+
+
+def _nested_fields(kind: str, outer: str = "") -> Iterator[str]:
+    """The paths of the fields within a type, in lower case."""
+    inner = fields_of(kind)
+    if not inner and kind.startswith(("array<", "map<")):
+        inner = {f"<{number}>": part for number, part in enumerate(parts_of(kind))}
+    for name, part in inner.items():
+        path = f"{outer}.{name.casefold()}"
+        yield path
+        yield from _nested_fields(part, path)
 
 
 def _of_parquet(system: FileSystem, path: str) -> pa.Schema:

@@ -1,5 +1,5 @@
-"""Makes Spark fail where it would silently read nothing: by reader options, or by refusing a read
-without them.
+"""Makes Spark fail where it would silently read nothing, or something else: by reader options, or
+by refusing a read.
 
 A cluster may be configured to skip files that are corrupt or missing. Reader options override such
 a setting; reads of catalog tables take no options that apply to all of their files.
@@ -27,6 +27,7 @@ _IGNORING = (
     *(f"spark.sql.files.{name}" for name in NOTHING_IGNORED),
     "spark.sql.hive.verifyPartitionPath",
 )
+_LITERALS_AS_WRITTEN = "spark.sql.parser.escapedStringLiterals"
 _CHECKS_FOLDERS = "spark.sql.sources.validatePartitionColumns"
 
 
@@ -42,6 +43,19 @@ def require_strict_session(spark: SparkSession, ref: DatasetRef, what: str) -> N
                 "silently lack rows",
                 f"set {name}=false, at least for the gate",
             )
+
+
+def require_escaped_literals(spark: SparkSession, ref: DatasetRef) -> None:
+    """Rejects a session in which the strings of a suite would be other strings in Spark's SQL.
+
+    :raises DatasetError: the session is configured so.
+    """
+    if spark.conf.get(_LITERALS_AS_WRITTEN, "false").lower() == "true":
+        raise DatasetError(
+            f"dataset '{ref.name}': this Spark session has {_LITERALS_AS_WRITTEN}=true, so it "
+            "would compare with other strings than those in the suite",
+            f"set {_LITERALS_AS_WRITTEN}=false, at least for the gate",
+        )
 
 
 def require_checked_folders(spark: SparkSession, ref: DatasetRef) -> None:
