@@ -21,6 +21,16 @@ _OF_A_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 """Errors about a typed path, whatever the operation."""
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def open_closed_streams() -> None:
+    """Replaces standard streams that are closed (`dql ... >&-`) by empty ones."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
 class LastResort(TyperGroup):
     """A group of commands whose exceptions become messages."""
 
@@ -67,6 +77,11 @@ def _tell(error: Exception) -> None:
     elif isinstance(error, OSError) and isinstance(error.filename, (str, os.PathLike)):
         problem = f"{os.fspath(error.filename)}: {error.strerror}"
         hint = f"check the path; {hint}"
+    elif isinstance(error, OSError) and error.errno in _FULL:
+        problem, hint = (
+            f"cannot write: {error.strerror}",
+            "make room, or write the output elsewhere",
+        )
     else:
         problem = f"dql failed: {_first_line(error)}"
     typer.echo(printable(redact(f"error: {problem}\n  help: {hint}"), keep="\n"), err=True)

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import dqx_airflow
-from dqx_airflow.cli.last_resort import LastResort
+from dqx_airflow.cli.last_resort import LastResort, open_closed_streams
 from dqx_airflow.cli.lazy_group import group_of
 from dqx_airflow.short_process import collect_rarely, leave
 
@@ -68,6 +68,7 @@ def dql(
 
 def main() -> NoReturn:
     """The program `dql`."""
+    open_closed_streams()
     collect_rarely()
     try:
         app()

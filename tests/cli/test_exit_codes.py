@@ -145,5 +145,16 @@ def test_who_does_not_read_and_who_has_no_output(broken: Path) -> None:
     assert "BrokenPipe" not in done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_closed_streams_are_empty_and_a_full_disk_is_no_defect(broken: Path) -> None:
+    (broken / "sound.dql").write_text('suite "S" { check "C" on t { assert num_rows() > 0 } }')
+    command = f"{DQL} check sound.dql <&- >&-; echo $?; {DQL} check sound.dql >/dev/full; echo $?"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=broken, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.stdout.split() == ["0", "4"]
+    assert done.stderr.startswith("error: cannot write: No space left on device\n  help: make room")
+
+
 def test_no_sign_in_json_steers_a_terminal() -> None:
     assert json_text("ä\x9b31m\u202e\u2066\u200f") == '"ä\\u009b31m\\u202e\\u2066\\u200f"'

@@ -1,8 +1,8 @@
 """Columns that some files of a dataset lack, or have in addition: Spark uses the columns of one
 file.
 
-The other files are read as if they had the same: missing columns are NULL, new ones are ignored, and
-so are the fields of structs. Assertions about columns use the columns of the files of the date.
+The other files are read as if they had the same: missing columns and fields of structs are NULL,
+new ones are ignored. Assertions about columns use the columns of the files of the date.
 """
 
 from __future__ import annotations
