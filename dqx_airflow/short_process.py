@@ -15,6 +15,13 @@ from typing import NoReturn
 _OBJECTS = 100_000
 
 
+def open_closed_streams() -> None:
+    """Replaces standard streams that are closed (`dql ... >&-`) by empty ones."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
 def collect_rarely() -> None:
     """Raises the threshold of garbage collection, so that imports trigger few of them.
 

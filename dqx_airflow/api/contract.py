@@ -29,6 +29,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
 from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
 from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.contracts.source.references import FolderReader, no_files
+from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -307,11 +308,10 @@ def assert_contract(
         )
     broken = [item for item in results.report.verdicts if item.status is not Status.PASSED]
     if broken:
-        reasons = "; ".join(f"{item.name}: {item.reason}" for item in broken[:_MOST_SHOWN])
-        more = f" and {len(broken) - _MOST_SHOWN} more" if len(broken) > _MOST_SHOWN else ""
+        reasons = listed([f"{item.name}: {item.reason}" for item in broken], "; ", most=_MOST_SHOWN)
         written = f"{contract.id} {contract.version or ''}".rstrip()
         raise ContractViolation(
-            f"the data does not satisfy {written}: {reasons}{more}",
+            f"the data does not satisfy {written}: {reasons}",
             "see the changelog of its producer, or `dql contract diff`",
             tuple(broken),
         )

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.exit_codes import EXIT_WRONG
+
 if TYPE_CHECKING:
     from dqx_airflow.contracts.datalex.check import Binding
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
     from dqx_airflow.values import SourceFile
-
-EXIT_ERRORS = 2
 
 
 class DiagnosticFormat(str, Enum):
@@ -104,7 +104,7 @@ def check(
         more = f"; see `dql explain {code}`" if code else ""
         typer.echo(f"{counted(len(files), 'file')} checked, {counted(errors, 'error')}{more}")
     if errors:
-        raise typer.Exit(EXIT_ERRORS)
+        raise typer.Exit(EXIT_WRONG)
 
 
 def written(

@@ -21,12 +21,11 @@ from dqx_airflow.cli.run.options import (
     SeverityOption,
     TagOption,
 )
+from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.values import Selection, SourceFile
-
-EXIT_ERRORS = 2
 
 _CODE = re.compile(r"[EW]\d{3}", re.IGNORECASE)
 
@@ -78,32 +77,25 @@ def explain(
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.selection import selection_of
 
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
-        typer.echo(draw([source.diagnostic], {str(path): source.text}), err=True)
-        raise typer.Exit(EXIT_ERRORS)
+        drawn = draw([source.diagnostic], {str(path): source.text})
+        raise SourceError(drawn, diagnostics=(source.diagnostic,))
     if stage is SuiteStage.TOKENS:
         typer.echo(_tokens(source, format))
         return
     reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
     checked = check_source(source, reader, needs_suite=stage is not SuiteStage.TREE)
     if checked.errors:
-        typer.echo(draw(checked.errors, checked.sources), err=True)
-        raise typer.Exit(EXIT_ERRORS)
+        drawn = draw(checked.errors, checked.sources)
+        raise SourceError(drawn, diagnostics=tuple(checked.errors))
     day = on.date() if on else date.today()
     selection = selection_of(only, tag, exclude_tag, severity, dimension)
     if selection is not None and stage is not SuiteStage.PLAN:
-        typer.echo("error: a selection only affects the plan: add --stage plan", err=True)
-        raise typer.Exit(EXIT_ERRORS)
-    try:
-        text = _shown(source, checked, stage, day, format, selection)
-    except RequestError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_ERRORS) from None
-    typer.echo(text)
+        raise RequestError("a selection only affects the plan", "add --stage plan")
+    typer.echo(_shown(source, checked, stage, day, format, selection))
 
 
 def _explain_code(code: str, format: TextOrJson) -> None:
@@ -113,8 +105,7 @@ def _explain_code(code: str, format: TextOrJson) -> None:
     from dqx_airflow.diagnostics.pages import page
 
     if code not in CODES:
-        typer.echo(f"error: unknown code {code}: {did_you_mean(code, CODES)}", err=True)
-        raise typer.Exit(EXIT_ERRORS)
+        raise RequestError(f"unknown code {code}: {did_you_mean(code, CODES)}")
     if format is TextOrJson.JSON:
         import json
 

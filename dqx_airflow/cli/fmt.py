@@ -14,8 +14,7 @@ from typing import Annotated
 
 import typer
 
-EXIT_WOULD_CHANGE = 1
-EXIT_ERRORS = 2
+from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 
 _STDIN = Path("-")
 
@@ -66,9 +65,9 @@ def fmt(
     if counts:
         typer.echo(_summary(counts, (done, "left unchanged", "not formatted")), err=aside)
     if missing or counts["not formatted"]:
-        raise typer.Exit(EXIT_ERRORS)
+        raise typer.Exit(EXIT_WRONG)
     if is_dry and counts[done]:
-        raise typer.Exit(EXIT_WOULD_CHANGE)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _format(path: Path, *, is_dry: bool, shows_diff: bool) -> bool:

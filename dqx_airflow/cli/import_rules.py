@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.formats import TableOrJson
+from dqx_airflow.cli.output_file import print_or_write
 from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.migration.double_quotes import DoubleQuotes
 
 if TYPE_CHECKING:
     from dqx_airflow.migration.suite import ImportedRule
-
-EXIT_LEFT, EXIT_WRONG = 1, 2
 
 
 class FailOnUntranslated(str, Enum):
@@ -102,7 +102,7 @@ def import_rules(
     if wrong:
         raise typer.Exit(EXIT_WRONG)
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
-    _write(suite.text, output)
+    print_or_write(suite.text, output)
     if format is TableOrJson.JSON:
         typer.echo(_as_json(suite.rules), err=True)
     else:
@@ -113,18 +113,7 @@ def import_rules(
         FailOnUntranslated.DIFFERENT: (ImportOutcome.NOT_TRANSLATED, ImportOutcome.DIFFERENT),
     }[fail_on]
     if any(one.outcome in failing for one in suite.rules):
-        raise typer.Exit(EXIT_LEFT)
-
-
-def _write(text: str, output: Path | None) -> None:
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        typer.echo(f"error: cannot write {output}: {error.strerror}", err=True)
-        raise typer.Exit(EXIT_WRONG) from None
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _print_table(rules: Sequence[ImportedRule]) -> None:

@@ -6,14 +6,16 @@ import json
 from datetime import date, datetime, timedelta, timezone
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dqx_airflow.cli.output_file import write_text
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.drafting import ObservedTable
 
-_WRONG_CALL, _UNREADABLE = 2, 4
 _SAMPLE = "orders"
 _SAMPLE_DAYS = 3
 _SAMPLE_ROWS = 20
@@ -54,30 +56,26 @@ def init(
     """
     from dqx_airflow.cli.contract.observation import observe
     from dqx_airflow.contracts.drafting.drafted_suite import draft_suite
-    from dqx_airflow.errors import DqxError
 
     today = datetime.now(timezone.utc).date()
     name = _SAMPLE
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        _end(f"cannot create {folder}: {error.strerror}", _WRONG_CALL)
+        raise RequestError(f"cannot create {folder}: {error.strerror}") from error
     if table is None:
         sample = folder / f"{_SAMPLE}.csv"
         _require_none(folder, [sample.name, *_names(_SAMPLE)])
-        _write(sample, _sample(today))
+        write_text(sample, _sample(today))
     place = str(folder / f"{_SAMPLE}.csv") if table is None else table
-    try:
-        observed = observe(place, format.value if format is not None else None)
-    except DqxError as error:
-        _end(str(error), _UNREADABLE)
+    observed = observe(place, format.value if format is not None else None)
     name = observed.name
     suite, dag, settings = _names(name)
     _require_none(folder, [suite, dag, settings])
     path = f"{_SAMPLE}.csv" if table is None else _absolute(place)
-    _write(folder / suite, draft_suite(observed))
-    _write(folder / dag, _dag(observed, path, today))
-    _write(folder / settings, _toml(observed, path))
+    write_text(folder / suite, draft_suite(observed))
+    write_text(folder / dag, _dag(observed, path, today))
+    write_text(folder / settings, _toml(observed, path))
     wrote = [*([f"{_SAMPLE}.csv"] if table is None else []), suite, dag, settings]
     typer.echo(f"wrote {', '.join(wrote)} in {folder.resolve()}")
     typer.echo("next, in that folder:")
@@ -96,14 +94,7 @@ def _names(name: str) -> tuple[str, str, str]:
 def _require_none(folder: Path, names: list[str]) -> None:
     for name in names:
         if (folder / name).exists():
-            _end(f"{folder / name} already exists: choose another folder", _WRONG_CALL)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        _end(f"cannot write {path}: {error.strerror}", _WRONG_CALL)
+            raise RequestError(f"{folder / name} already exists", "choose another folder")
 
 
 def _absolute(place: str) -> str:
@@ -189,8 +180,3 @@ def _toml(table: ObservedTable, path: str) -> str:
     pairs = [("path", path), *_settings(table)]
     lines += [f"{key} = {json.dumps(value)}" for key, value in pairs]
     return "\n".join(lines) + "\n"
-
-
-def _end(problem: str, code: int) -> NoReturn:
-    typer.echo(f"error: {problem}", err=True)
-    raise typer.Exit(code)

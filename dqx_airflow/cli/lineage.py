@@ -6,16 +6,17 @@ import json
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
+from dqx_airflow.cli.exit_codes import EXIT_INFRASTRUCTURE
 from dqx_airflow.cli.formats import TextOrJson
 from dqx_airflow.cli.results_root import ROOT_VARIABLES
+from dqx_airflow.errors import RequestError, StoreError
 
 app = typer.Typer(help="Manage the lineage events of gates.", no_args_is_help=True)
 
-_WRONG_CALL, _INFRASTRUCTURE = 2, 4
 _EACH_S = 5.0
 
 
@@ -53,17 +54,16 @@ def flush(
     from dqx_airflow.lineage import spool as spools
 
     if spool is None and (root is None or "://" in root.removeprefix("file://")):
-        _fail(
+        raise RequestError(
             "no spool given",
             f"add --spool FOLDER, or --root with a local results store, or set {spools.VARIABLE}",
-            _WRONG_CALL,
         )
     folder = spool or spools.beside((root or "").removeprefix("file://"))
     folder = folder.expanduser()
     try:
         waiting = len(spools.kept(folder))
     except OSError as error:
-        _fail(f"{folder} cannot be read: {error.strerror or error}", "", _INFRASTRUCTURE)
+        raise StoreError(f"{folder} cannot be read: {error.strerror or error}") from error
     sent = left = 0
     if waiting:
         logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
@@ -77,9 +77,4 @@ def flush(
     else:
         typer.echo(f"{sent} sent, {left} left in {folder}")
     if left:
-        raise typer.Exit(_INFRASTRUCTURE)
-
-
-def _fail(problem: str, hint: str, code: int) -> NoReturn:
-    typer.echo(f"error: {problem}" + (f"\n  help: {hint}" if hint else ""), err=True)
-    raise typer.Exit(code)
+        raise typer.Exit(EXIT_INFRASTRUCTURE)

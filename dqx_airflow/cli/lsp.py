@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-EXIT_WRONG_CALL = 2
+from dqx_airflow.errors import RequestError
 
 
 def lsp(
@@ -25,9 +25,10 @@ def lsp(
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("pygls", "lsprotocol"):
             raise
-        typer.echo("error: the language server needs pygls, which is not installed", err=True)
-        typer.echo("  help: pip install 'dqx-airflow[lsp]'", err=True)
-        raise typer.Exit(EXIT_WRONG_CALL) from None
+        raise RequestError(
+            "the language server needs pygls, which is not installed",
+            "pip install 'dqx-airflow[lsp]'",
+        ) from None
     # A rejected request, such as renaming a column, is a response and not an error.
     logging.getLogger("pygls.protocol").setLevel(logging.CRITICAL)
     if sys.stdin.isatty():

@@ -7,9 +7,9 @@ from typing import Annotated, NoReturn
 import typer
 
 import dqx_airflow
-from dqx_airflow.cli.last_resort import LastResort, open_closed_streams
+from dqx_airflow.cli.command_group import CommandGroup
 from dqx_airflow.cli.lazy_group import group_of
-from dqx_airflow.short_process import collect_rarely, leave
+from dqx_airflow.short_process import collect_rarely, leave, open_closed_streams
 
 VERBS = {
     "init": "dqx_airflow.cli.init:init",
@@ -40,7 +40,7 @@ VERBS = {
 
 app = typer.Typer(
     name="dql",
-    cls=group_of(VERBS, LastResort),
+    cls=group_of(VERBS, CommandGroup),
     help="Data quality gates: check and run suites, inspect results, run the demo.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

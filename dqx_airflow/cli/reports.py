@@ -15,7 +15,7 @@ from dqx_airflow.diagnostics.verdicts import draw_verdict, headline, scaled_text
 from dqx_airflow.values import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from dqx_airflow.values import GateReport, Outcome, Verdict
 
@@ -92,6 +92,14 @@ def table_of(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column not in _WRAPPED)
     return table
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Prints a table on stdout."""
+    table = table_of(*columns)
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    console_for().print(table)
 
 
 def coloured(status: Outcome | Status) -> Text:

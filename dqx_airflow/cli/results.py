@@ -6,17 +6,17 @@ import os
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dqx_airflow.cli.formats import TextOrJson
 from dqx_airflow.cli.results_root import ROOT_VARIABLES
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dqx_airflow.errors import DqxError
     from dqx_airflow.results.report_rows import RunRow
     from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Inspect the results of gates and maintain their store.", no_args_is_help=True
 )
-
-_WRONG_CALL, _INFRASTRUCTURE = 2, 4
-
 
 _Root = Annotated[
     str | None,
@@ -56,23 +53,18 @@ def list_(
     output: _Format = TextOrJson.TEXT,
 ) -> None:
     """List the runs of gates, newest first."""
-    from dqx_airflow.errors import DqxError
+    from dqx_airflow.request_arguments import storage_options_of
+    from dqx_airflow.results.reader import list_runs
 
     root = _required_root(root)
-    try:
-        from dqx_airflow.request_arguments import storage_options_of
-        from dqx_airflow.results.reader import list_runs
-
-        runs = list_runs(
-            root,
-            gate=gate,
-            dataset_date=on.date() if on else None,
-            limit=limit,
-            all_attempts=all_attempts,
-            storage_options=storage_options_of(os.environ),
-        )
-    except DqxError as error:
-        _fail(error)
+    runs = list_runs(
+        root,
+        gate=gate,
+        dataset_date=on.date() if on else None,
+        limit=limit,
+        all_attempts=all_attempts,
+        storage_options=storage_options_of(os.environ),
+    )
     if output is TextOrJson.JSON:
         _print_json(runs)
     elif runs:
@@ -80,8 +72,7 @@ def list_(
 
         console_for().print(_runs_table(runs))
     if not runs:
-        typer.echo(f"error: no matching runs under {root}", err=True)
-        raise typer.Exit(_WRONG_CALL)
+        raise RequestError(f"no matching runs under {root}")
 
 
 @app.command("show")
@@ -97,20 +88,12 @@ def show(
     output: _Format = TextOrJson.TEXT,
 ) -> None:
     """Show one run: every assertion, with the reason if it did not pass."""
-    from dqx_airflow.errors import DqxError
-
     root = _required_root(root)
-    try:
-        report = _find(root, run_id)
-    except DqxError as error:
-        _fail(error)
+    report = _find(root, run_id)
     if report is None:
-        typer.echo(
-            f"error: no run {run_id} under {root}\n"
-            "  help: `dql results list --all-attempts` shows the ids",
-            err=True,
+        raise RequestError(
+            f"no run {run_id} under {root}", "`dql results list --all-attempts` shows the ids"
         )
-        raise typer.Exit(_WRONG_CALL)
     if output is TextOrJson.JSON:
         _print_json(report)
     else:
@@ -193,33 +176,26 @@ def _tend(
     output: TextOrJson,
 ) -> None:
     """Processes the store, and prints the result for each of its tables."""
-    from dqx_airflow.errors import DqxError
     from dqx_airflow.request_arguments import storage_options_of
 
-    try:
-        done = work(_required_root(root), storage_options_of(os.environ))
-    except DqxError as error:
-        _fail(error)
+    done = work(_required_root(root), storage_options_of(os.environ))
     if output is TextOrJson.JSON:
         _print_json(done)
         return
-    from dqx_airflow.cli.reports import console_for, table_of
+    from dqx_airflow.cli.reports import print_table
 
-    table = table_of("table", "files before", "files after", "deleted rows", "deleted files")
+    rows = []
     for one in done:
         numbers = (one.files_before, one.files_after, one.deleted_rows, one.deleted_files)
-        table.add_row(one.table, *(f"{number:,}" for number in numbers))
-    console_for().print(table)
+        rows.append((one.table, *(f"{number:,}" for number in numbers)))
+    print_table(("table", "files before", "files after", "deleted rows", "deleted files"), rows)
 
 
 def _days(text: str, option: str) -> timedelta:
     """The time that an option gives in days."""
     match = re.fullmatch(r"([1-9]\d{0,4})d?", text.strip(), re.ASCII)
     if match is None:
-        typer.echo(
-            f"error: {option} {text}: invalid number of days\n  help: write it like 400d", err=True
-        )
-        raise typer.Exit(_WRONG_CALL)
+        raise RequestError(f"{option} {text}: invalid number of days", "write it like 400d")
     return timedelta(days=int(match[1]))
 
 
@@ -239,21 +215,7 @@ def _find(root: str, run_id: str) -> GateReport | None:
 def _required_root(root: str | None) -> str:
     if root:
         return root
-    typer.echo(
-        "error: no results root given\n  help: add --root PATH, or set DQX_RESULTS_ROOT",
-        err=True,
-    )
-    raise typer.Exit(_WRONG_CALL)
-
-
-def _fail(error: DqxError) -> NoReturn:
-    from dqx_airflow.cli.reports import printable
-    from dqx_airflow.errors import RequestError
-
-    message = printable(str(error), keep="\n")
-    typer.echo(f"error: {message}", err=True)
-    code = _WRONG_CALL if isinstance(error, RequestError) else _INFRASTRUCTURE
-    raise typer.Exit(code) from error
+    raise RequestError("no results root given", "add --root PATH, or set DQX_RESULTS_ROOT")
 
 
 def _print_json(value: object) -> None:

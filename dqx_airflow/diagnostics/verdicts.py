@@ -9,6 +9,7 @@ import shlex
 from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.text import draw, printable
 from dqx_airflow.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.values import (
@@ -301,10 +302,7 @@ def partial_text(partial: PartialRun) -> str:
     text = f"partial, {partial.selected} of {partial.assertions} assertions selected"
     text += f" ({partial.selection})"
     if partial.protected:
-        shown = ", ".join(partial.protected[:_MOST_NAMED])
-        more = len(partial.protected) - _MOST_NAMED
-        rest = f" and {more} more" if more > 0 else ""
-        text += f", P0 or @required left out: {shown}{rest}"
+        text += f", P0 or @required left out: {listed(partial.protected, most=_MOST_NAMED)}"
     return text
 
 

@@ -14,6 +14,7 @@ from datetime import date, datetime
 from typing import Any
 
 from dqx_airflow.date_range import dates_of_range, is_range
+from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 
@@ -97,11 +98,10 @@ def date_of_run(context: Any) -> DataDate:
         named[on, f"the asset event of {extra['gate']}"] = None
     dates = {on for on, _ in named}
     if len(dates) > 1:
-        listed = ", ".join(f"{on.isoformat()} ({who})" for on, who in [*named][:_MOST_SHOWN])
-        more = f" and {len(named) - _MOST_SHOWN} more" if len(named) > _MOST_SHOWN else ""
+        given = listed([f"{on.isoformat()} ({who})" for on, who in named], most=_MOST_SHOWN)
         return _in_doubt(
             due,
-            f"the run was triggered with different dates: {listed}{more}",
+            f"the run was triggered with different dates: {given}",
             "date= with one of them, or expand the gate over all of them with .expand(date=...)",
         )
     if dates:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.values import (
     DatasetSnapshot,
     GateReport,
@@ -78,9 +79,8 @@ def part_lines(reports: Sequence[GateReport]) -> list[str]:
     for outcome in Outcome:
         own = [report for report in reports if report.outcome is outcome]
         if own and len(reports) > 1:
-            named = [f"{one.run_key.date.isoformat()} {one.suite}" for one in own[:5]]
-            more = f" and {len(own) - 5} more" if len(own) > 5 else ""
-            lines.append(f"{outcome.value}: {len(own)} of {len(reports)}: {', '.join(named)}{more}")
+            named = [f"{one.run_key.date.isoformat()} {one.suite}" for one in own]
+            lines.append(f"{outcome.value}: {len(own)} of {len(reports)}: {listed(named, most=5)}")
     return lines
 
 

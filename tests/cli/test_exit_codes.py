@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dqx_airflow.cli.last_resort import LastResort
+from dqx_airflow.cli.command_group import CommandGroup
 from dqx_airflow.cli.main import app
 from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.errors import StoreError
@@ -110,7 +110,7 @@ def test_what_refers_to_itself_is_told(broken: Path, name: str) -> None:
     ],
 )
 def test_an_exception_is_a_message_and_never_1(raised: BaseException, code: int, said: str) -> None:
-    tried = typer.Typer(cls=LastResort, pretty_exceptions_enable=False)
+    tried = typer.Typer(cls=CommandGroup, pretty_exceptions_enable=False)
 
     @tried.command()
     def one() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from dqx_airflow.cli.contract import app
+from dqx_airflow.cli.main import app
 
 CONTRACT = """\
 contract: {name: Customers, version: "1.0.0"}
@@ -50,7 +50,7 @@ def contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def dql(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
+    return CliRunner().invoke(app, ["contract", *arguments])
 
 
 def test_to_suite_prints_the_suite(contract: Path) -> None:

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator
 from markdown_cases import Case, cases
 from typer.testing import CliRunner, Result
 
-from dqx_airflow.cli.contract import app
 from dqx_airflow.cli.contract.export import To
+from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.export import FORMATS
 
 HERE = Path(__file__).parent
@@ -22,7 +22,7 @@ ORDERS = str(HERE / "examples" / "odcs" / "orders_3_1.yaml")
 
 
 def dql(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
+    return CliRunner().invoke(app, ["contract", *arguments])
 
 
 @pytest.mark.parametrize("case", ALL, ids=str)

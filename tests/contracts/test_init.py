@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import SparkDatabase
-from dqx_airflow.cli.contract import app
+from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.drafting import draft_text
 from dqx_airflow.contracts.drafting.observed import common_pattern
 from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings, spark_type
@@ -32,7 +32,7 @@ DRAFTS = list(cases(Path(__file__).parent / "exports" / "drafts.md", fewest_bloc
 
 
 def dql(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
+    return CliRunner().invoke(app, ["contract", *arguments])
 
 
 @pytest.fixture
@@ -294,7 +294,7 @@ def test_what_is_there_already_is_not_written_over(here: Path) -> None:
     (here / "orders.yaml").write_text("mine")
     result = dql("init", "--from", path.name, "--output", "orders.yaml")
     assert result.exit_code == 2
-    assert result.stderr == "error: orders.yaml already exists: choose another file\n"
+    assert result.stderr == "error: orders.yaml already exists\n  help: choose another file\n"
     assert (here / "orders.yaml").read_text() == "mine"
 
 

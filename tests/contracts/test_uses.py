@@ -11,7 +11,7 @@ from contract_edits import contract_of
 from markdown_cases import Case, cases
 from typer.testing import CliRunner, Result
 
-from dqx_airflow.cli.contract import app
+from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.uses.code import uses_in
 from dqx_airflow.contracts.uses.consumers import ConsumerUse, Reliance, reliances
 from dqx_airflow.contracts.uses.python_code import ContractCall, contract_calls
@@ -53,7 +53,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def consumers(*options: str) -> Result:
     return CliRunner().invoke(
-        app, ["consumers", ID, "--registry", "published", "--on", "2026-01-05", *options]
+        app,
+        ["contract", "consumers", ID, "--registry", "published", "--on", "2026-01-05", *options],
     )
 
 
@@ -218,7 +219,7 @@ def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_blocks_are_consumers_of_the_versions_of_a_manifest(blocks: Path) -> None:
-    result = CliRunner().invoke(app, ["consumers", CUSTOMERS, "--code", ".", "--json"])
+    result = CliRunner().invoke(app, ["contract", "consumers", CUSTOMERS, "--code", ".", "--json"])
     assert rows(result) == [
         ("old", "1", "1", "version 2 is there"),
         ("new", "2", "2", None),
@@ -238,7 +239,7 @@ def test_blocks_are_consumers_of_the_versions_of_a_manifest(blocks: Path) -> Non
 
 def test_outdated_blocks_are_told(blocks: Path) -> None:
     call = ["consumers", CUSTOMERS, "--code", "blocks.dql", "--outdated"]
-    result = CliRunner().invoke(app, [*call, "--datalex", "datalex-manifest.json"])
+    result = CliRunner().invoke(app, ["contract", *call, "--datalex", "datalex-manifest.json"])
     assert result.exit_code == 1
     assert "old (blocks.dql:3)" in result.stdout
     assert "new (" not in result.stdout
@@ -255,7 +256,7 @@ def test_outdated_blocks_are_told(blocks: Path) -> None:
 def test_a_call_that_cannot_be_answered_is_told(
     blocks: Path, options: tuple[str, ...], told: str
 ) -> None:
-    result = CliRunner().invoke(app, ["consumers", *options])
+    result = CliRunner().invoke(app, ["contract", "consumers", *options])
     assert result.exit_code == 2
     assert told in result.stderr
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from dqx_airflow.cli.results import app
+from dqx_airflow.cli.main import app
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, Outcome, from_json
 
@@ -22,7 +22,7 @@ from .samples import FAILED, PASSED, RUN_KEY, sample_report
 
 def dql(*arguments: str, **environment: str) -> Result:
     variables = {"DQX_RESULTS_ROOT": None, "FORCE_COLOR": None, "NO_COLOR": None, **environment}
-    return CliRunner().invoke(app, arguments, env=variables)
+    return CliRunner().invoke(app, ["results", *arguments], env=variables)
 
 
 @pytest.fixture

@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.contract.published import (
-    EXIT_REFUSED,
     PLACE_HELP,
     PLACE_VARIABLE,
     DayOption,
     IdArgument,
     JsonOption,
     day_of,
-    fail,
-    print_table,
     registry_at,
     versions_of,
-    wrong,
 )
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
+from dqx_airflow.cli.reports import print_table
 from dqx_airflow.cli.results_root import ROOT_VARIABLES
 from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.uses.consumers import ConsumerUse, Reliance
@@ -89,7 +88,9 @@ def consumers(
     if _is_of_datalex(contract_id) and (datalex is not None or place is None):
         relying = _by_manifest(datalex, code or (), contract_id, uses)
     elif place is None:
-        wrong("the location of published contracts is unknown", f"give --registry: {PLACE_HELP}")
+        raise RequestError(
+            "the location of published contracts is unknown", f"give --registry: {PLACE_HELP}"
+        )
     else:
         from dqx_airflow.contracts.uses.consumers import reliances
 
@@ -104,7 +105,7 @@ def consumers(
             "no outdated consumers" if outdated else f"no consumers of {contract_id} are known"
         )
     if outdated and shown:
-        raise typer.Exit(EXIT_REFUSED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[ConsumerUse, ...]:
@@ -124,7 +125,7 @@ def _files(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif not path.is_dir():
-        wrong(f"nothing found at {path}", "give --code the path of a file or a folder")
+        raise RequestError(f"nothing found at {path}", "give --code the path of a file or a folder")
     for file in sorted(path.rglob("*")):
         folders = file.relative_to(path).parts[:-1]
         is_passed_by = any(name.startswith(".") or name in _PASSED_BY for name in folders)
@@ -135,15 +136,11 @@ def _files(path: Path) -> Iterator[Path]:
 def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
     """The gates that have enforced a contract, with its version."""
     from dqx_airflow.contracts.uses.consumers import ConsumerUse
-    from dqx_airflow.errors import DqxError
     from dqx_airflow.request_arguments import storage_options_of
     from dqx_airflow.results.contract_uses import contract_uses
 
-    try:
-        options = storage_options_of(os.environ)
-        enforced = contract_uses(results, contract_id, since, storage_options=options)
-    except DqxError as error:
-        fail(error)
+    options = storage_options_of(os.environ)
+    enforced = contract_uses(results, contract_id, since, storage_options=options)
     for use in enforced:
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
         yield ConsumerUse(
@@ -160,8 +157,10 @@ def _is_of_datalex(contract_id: str) -> bool:
 def _by_manifest(
     given: Path | None, code: Sequence[Path], contract_id: str, uses: Sequence[ConsumerUse]
 ) -> tuple[Reliance, ...]:
-    """The versions of a DataLex contract that are relied on; ends the command if there is no
-    manifest."""
+    """The versions of a DataLex contract that are relied on.
+
+    :raises RequestError: there is no manifest with the contract.
+    """
     from dqx_airflow.contracts.datalex.check import find_manifest
     from dqx_airflow.contracts.datalex.manifest import read_manifest
     from dqx_airflow.contracts.uses.datalex_versions import promise_reliances
@@ -173,16 +172,19 @@ def _by_manifest(
     nearest = (nearby for folder in folders if (nearby := find_manifest(folder.absolute())))
     path = given or next(nearest, None)
     if path is None:
-        wrong(f"no manifest contains {contract_id}", "add --datalex PATH")
+        raise RequestError(f"no manifest contains {contract_id}", "add --datalex PATH")
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
-        wrong(f"{path}: {source.reason}")
+        raise RequestError(f"{path}: {source.reason}")
     manifest = read_manifest(source)
     if manifest.errors:
-        wrong(draw(manifest.errors, {source.name: source.text}))
+        drawn = draw(manifest.errors, {source.name: source.text})
+        raise SourceError(drawn, diagnostics=manifest.errors)
     if not manifest.versions_of(contract_id):
         known = sorted({promise.id for promise in manifest.promises})
-        wrong(f"{path} has no contract {contract_id}", did_you_mean(contract_id, known))
+        raise RequestError(
+            f"{path} has no contract {contract_id}", did_you_mean(contract_id, known) or ""
+        )
     return promise_reliances(manifest, contract_id, uses)
 
 

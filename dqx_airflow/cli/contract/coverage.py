@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
-
-EXIT_UNSUPPORTED = 1
 
 
 class CoverageFormat(str, Enum):
@@ -64,7 +63,7 @@ def coverage(
             _print_tables(covered)
     left = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, _, clauses in covered)
     if fail_on is FailOnUnsupported.UNSUPPORTED and left:
-        raise typer.Exit(EXIT_UNSUPPORTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 class Covered(NamedTuple):

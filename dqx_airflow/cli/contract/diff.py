@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-EXIT_FALLS_SHORT, EXIT_WRONG_CALL = 1, 2
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
+from dqx_airflow.errors import RequestError
 
 
 class DiffFormat(str, Enum):
@@ -72,14 +73,12 @@ def diff(
         release = release_of(pairs, datetime.now(timezone.utc).date(), semantic=weight)
         print_diffs(release, format.value)
         if release.falls_short:
-            raise typer.Exit(EXIT_FALLS_SHORT)
+            raise typer.Exit(EXIT_FAILED)
         return
     if len(places) != 2:
-        hint = "OLD NEW, or --git REV PATH..."
-        typer.echo(f"error: {len(places)} files are given\n  help: write {hint}", err=True)
-        raise typer.Exit(EXIT_WRONG_CALL)
+        raise RequestError(f"{len(places)} files are given", "write OLD NEW, or --git REV PATH...")
     old, new = read_versions(places)
     changes = compare(old, new, semantic=weight)
     print_diff(changes, format.value)
     if changes.falls_short:
-        raise typer.Exit(EXIT_FALLS_SHORT)
+        raise typer.Exit(EXIT_FAILED)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-EXIT_WRONG = 2
+from dqx_airflow.errors import RequestError
 
 
 def evolve(
@@ -30,23 +30,13 @@ def evolve(
     added, it is filled while the old column is deprecated, and the major version drops the old
     column.
     """
-    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.cli.contract.versions import model_of, read_versions
     from dqx_airflow.contracts.diff import diff
     from dqx_airflow.contracts.evolve import evolution, versioned_evolution
-    from dqx_airflow.diagnostics.nearest import did_you_mean
 
     before, after = read_versions((old, new))
-    names = [item.name for item in after.models]
-    wanted = [item for item in after.models if model in (None, item.name)]
-    if len(wanted) != 1:
-        problem = f"{new} has no model '{model}'" if model else f"{new} has {len(names)} models"
-        typer.echo(
-            f"error: {problem}\n  help: --model: {did_you_mean(model or '', names)}", err=True
-        )
-        raise typer.Exit(EXIT_WRONG)
+    chosen = model_of(after, new, model)
     if not all(part.strip() for part in table.split(".")):
-        typer.echo(f"error: '{table}' is not a table name\n  help: write schema.table", err=True)
-        raise typer.Exit(EXIT_WRONG)
-    changes = diff(before, after)
+        raise RequestError(f"'{table}' is not a table name", "write schema.table")
     plan = versioned_evolution if versioned else evolution
-    typer.echo(plan(changes, wanted[0], table).as_sql(), nl=False)
+    typer.echo(plan(diff(before, after), chosen, table).as_sql(), nl=False)

@@ -8,15 +8,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from os.path import relpath
 from pathlib import Path
-from typing import NoReturn
 
 import typer
 
 from dqx_airflow.cli.contract.files import contract_files, is_contract
-from dqx_airflow.cli.contract.versions import EXIT_ERRORS, GIT_TIMEOUT_S, GitFile, read_place
+from dqx_airflow.cli.contract.versions import GIT_TIMEOUT_S, GitFile, read_place
+from dqx_airflow.cli.exit_codes import EXIT_WRONG
 from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.errors import RequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,7 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
         before |= {path: it for path, it in _gone(revision, before) if it.id in new}
     if not before and not after:
         shown = ", ".join(paths)
-        typer.echo(f"error: no contract found at {shown}, neither now nor at {revision}", err=True)
-        raise typer.Exit(EXIT_ERRORS)
+        raise RequestError(f"no contract found at {shown}, neither now nor at {revision}")
     pairs = []
     for path in [path for path in after if path in before]:
         if before[path].id == after[path].id:
@@ -82,11 +82,11 @@ def _present(paths: Sequence[str]) -> Iterator[tuple[str, Path]]:
 def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFile]]:
     """The earlier contracts below the paths."""
     if revision.startswith("-"):
-        _refuse(f"'{revision}' is not a revision")
+        raise RequestError(f"'{revision}' is not a revision")
     here = [_key(path) for path in paths]
     outside = [path for path in here if path.startswith("..")]
     if outside:
-        _refuse(
+        raise RequestError(
             f"{outside[0]} is outside this folder: run the command in a folder that contains both"
         )
     try:
@@ -97,12 +97,14 @@ def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFi
             timeout=GIT_TIMEOUT_S,
         )
     except FileNotFoundError:
-        _refuse("git is not installed")
+        raise RequestError("git is not installed") from None
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        _refuse(f"git did not respond: {error}")
+        raise RequestError(f"git did not respond: {error}") from error
     if run.returncode != 0:
         answer = run.stderr.decode(errors="replace").strip().splitlines()
-        _refuse(f"git cannot list {revision}: {answer[0] if answer else 'no reason given'}")
+        raise RequestError(
+            f"git cannot list {revision}: {answer[0] if answer else 'no reason given'}"
+        )
     for name in filter(None, run.stdout.decode(errors="replace").split("\0")):
         place = GitFile(revision, name)
         named = name in here
@@ -131,9 +133,4 @@ def _contracts(
         else:
             yield path, result.contract
     if failed:
-        raise typer.Exit(EXIT_ERRORS)
-
-
-def _refuse(reason: str) -> NoReturn:
-    typer.echo(f"error: {reason}", err=True)
-    raise typer.Exit(EXIT_ERRORS)
+        raise typer.Exit(EXIT_WRONG)

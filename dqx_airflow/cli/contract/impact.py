@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.formats import TextOrJson
 from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.datalex.impact import Impact
     from dqx_airflow.contracts.datalex.manifest import Manifest
-
-EXIT_BROKEN, EXIT_WRONG = 1, 2
 
 
 def impact(
@@ -64,7 +63,7 @@ def impact(
             for it in broken
         )
     if broken:
-        raise typer.Exit(EXIT_BROKEN)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _manifest(path: Path) -> Manifest | None:

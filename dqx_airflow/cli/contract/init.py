@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.output_file import print_or_write, require_new
 from dqx_airflow.cli.run.options import ConnectionOption
+from dqx_airflow.cli.settings import connection_in, settings_here
 from dqx_airflow.datasets.settings import format_of
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
-    from dqx_airflow.config.settings import Settings
     from dqx_airflow.contracts.drafting import ObservedTable
-
-EXIT_WRONG, EXIT_INFRASTRUCTURE = 2, 4
 
 _TABLE_MARK = "table:"
 _NAME_OF_THREE_PARTS = re.compile(r"(?:[\w-]+|`[^`]+`)(?:\.(?:[\w-]+|`[^`]+`)){2,}")
@@ -73,34 +73,22 @@ def init(
     """
     from dqx_airflow.contracts.drafting import draft_text
     from dqx_airflow.contracts.model import Dialect
-    from dqx_airflow.errors import DqxError
 
-    if output is not None and output.exists():
-        _wrong(f"{output} already exists: choose another file")
+    if output is not None:
+        require_new(output)
     name = _table_name(table)
     if name is not None and format is not None:
-        _wrong("--format only applies to files")
-    try:
-        if name is not None:
-            observed = _observed_in_catalog(name, connection)
-        else:
-            from dqx_airflow.cli.contract.observation import observe
+        raise RequestError("--format only applies to files")
+    if name is not None:
+        observed = _observed_in_catalog(name, connection)
+    else:
+        from dqx_airflow.cli.contract.observation import observe
 
-            written = format.value if format is not None else None
-            observed = observe(table, written, _settings().reader)
-    except DqxError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_INFRASTRUCTURE) from None
-    text = draft_text(observed, Dialect(dialect.value))
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        output.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        _wrong(f"cannot write {output}: {error.strerror}")
-    data = table if name is None else f"{_TABLE_MARK}{name}"
-    typer.echo(f"drafted {output}: test it with `dql contract test {output} --data {data}`")
+        observed = observe(table, format.value if format else None, settings_here().reader)
+    print_or_write(draft_text(observed, Dialect(dialect.value)), output)
+    if output is not None:
+        data = table if name is None else f"{_TABLE_MARK}{name}"
+        typer.echo(f"drafted {output}: test it with `dql contract test {output} --data {data}`")
 
 
 def _table_name(place: str) -> str | None:
@@ -114,30 +102,6 @@ def _table_name(place: str) -> str | None:
 def _observed_in_catalog(name: str, address: str | None) -> ObservedTable:
     """The table as Spark reads it, over the given connection, or that of the `dqx.toml`."""
     from dqx_airflow.cli.contract.catalog_table import observe_over
-    from dqx_airflow.config.connection import connection_of
-    from dqx_airflow.errors import RequestError
 
-    settings = _settings()
-    try:
-        connection = connection_of(address) if address is not None else settings.connection
-    except RequestError as error:
-        _wrong(f"--connection: {error}")
-    return observe_over(connection, settings.session, name)
-
-
-def _settings() -> Settings:
-    """The settings in the `dqx.toml` of this folder."""
-    from dqx_airflow.config.settings import Settings
-    from dqx_airflow.config.settings_file import find_settings, read_settings
-
-    path = find_settings(Path())
-    settings = read_settings(path) if path is not None else Settings()
-    if settings.problems:
-        first = settings.problems[0]
-        _wrong(f"{path}:{first.span.line}: {first.message}")
-    return settings
-
-
-def _wrong(problem: str) -> NoReturn:
-    typer.echo(f"error: {problem}", err=True)
-    raise typer.Exit(EXIT_WRONG)
+    settings = settings_here()
+    return observe_over(connection_in(settings, address), settings.session, name)

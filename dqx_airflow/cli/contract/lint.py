@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.check import EXIT_ERRORS, DiagnosticFormat, counted, written
+from dqx_airflow.cli.check import DiagnosticFormat, counted, written
+from dqx_airflow.cli.exit_codes import EXIT_WRONG
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -43,14 +45,15 @@ def lint(
             typer.echo(f"{rule.name:<12} {rule.code}  {rule.doc}")
         return
     ignored = frozenset(ignore or ())
-    for name, hint in unknown_rules(ignored):
+    unknown = list(unknown_rules(ignored))
+    for name, hint in unknown:
         typer.echo(f"error: unknown rule '{name}': {hint}", err=True)
-    if any(True for _ in unknown_rules(ignored)):
-        raise typer.Exit(EXIT_ERRORS)
+    if unknown:
+        raise typer.Exit(EXIT_WRONG)
     if not paths:
-        hint = "give contracts or folders, or . for the current folder"
-        typer.echo(f"error: no contract given\n  help: {hint}", err=True)
-        raise typer.Exit(EXIT_ERRORS)
+        raise RequestError(
+            "no contract given", "give contracts or folders, or . for the current folder"
+        )
     files, missing = contract_files(paths)
     for path in missing:
         typer.echo(f"error: no contract found at {path}", err=True)
@@ -70,7 +73,7 @@ def lint(
         summary = f"{checked}, {counted(errors, 'error')}, {counted(warnings, 'warning')}"
         typer.echo(summary, err=not sys.stdout.isatty() and not text)
     if errors or (strict and findings):
-        raise typer.Exit(EXIT_ERRORS)
+        raise typer.Exit(EXIT_WRONG)
 
 
 def _findings(file: Path, ignored: frozenset[str]) -> tuple[tuple[Diagnostic, ...], dict[str, str]]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.errors import RequestError
+
 if TYPE_CHECKING:
     from dqx_airflow.engine.contract_properties import Published
     from dqx_airflow.values import ContractDescription
-
-EXIT_WRONG, EXIT_INFRASTRUCTURE = 2, 4
 
 
 def publish(
@@ -38,10 +38,13 @@ def publish(
     that the table already has are not written again. Exit code 2 if the contract has errors, 4 if
     the table cannot be written.
     """
+    from dqx_airflow.cli.contract.versions import model_of, read_versions
+    from dqx_airflow.contracts.export.table_comments import description_of
+
     if (table is None) == (sql is None):
-        typer.echo("error: give --table PATH, or --sql NAME", err=True)
-        raise typer.Exit(EXIT_WRONG)
-    description = _description(path, model)
+        raise RequestError("give --table PATH, or --sql NAME")
+    (contract,) = read_versions([str(path)])
+    description = description_of(contract, model_of(contract, str(path), model))
     if sql is not None:
         from dqx_airflow.engine.contract_properties import statements
 
@@ -49,33 +52,11 @@ def publish(
         return
     assert table is not None
     from dqx_airflow.engine.contract_properties import publish as publish_in
-    from dqx_airflow.errors import DatasetError
 
-    try:
-        published = publish_in(description, table, is_dry=dry_run)
-    except DatasetError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_INFRASTRUCTURE) from None
+    published = publish_in(description, table, is_dry=dry_run)
     _tell(published, description, is_dry=dry_run)
     if not dry_run:
         _emit(description, table)
-
-
-def _description(path: Path, model: str | None) -> ContractDescription:
-    from dqx_airflow.cli.contract.versions import read_versions
-    from dqx_airflow.contracts.export.table_comments import description_of
-    from dqx_airflow.diagnostics.nearest import did_you_mean
-
-    (contract,) = read_versions([str(path)])
-    models = contract.models
-    wanted = [item for item in models if model in (None, item.name)]
-    if len(wanted) == 1:
-        return description_of(contract, wanted[0])
-    names = [item.name for item in models]
-    hint = did_you_mean(model or "", names)
-    problem = f"{path} has no model '{model}'" if model else f"{path} has {len(names)} models"
-    typer.echo(f"error: {problem}\n  help: --model: {hint}", err=True)
-    raise typer.Exit(EXIT_WRONG)
 
 
 def _tell(published: Published, contract: ContractDescription, *, is_dry: bool) -> None:

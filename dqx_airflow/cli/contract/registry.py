@@ -11,20 +11,18 @@ import typer
 
 from dqx_airflow.cli.contract.consumers import consumers
 from dqx_airflow.cli.contract.published import (
-    EXIT_REFUSED,
-    EXIT_WRONG,
     DayOption,
     IdArgument,
     JsonOption,
     PlaceOption,
     day_of,
-    fail,
-    print_table,
     registry_at,
     versions_of,
-    wrong,
 )
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
+from dqx_airflow.cli.reports import print_table
 from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.model import Contract
@@ -53,20 +51,16 @@ def publish(
     written.
     """
     from dqx_airflow.cli.contract.files import contract_files
-    from dqx_airflow.errors import DqxError
 
     registry, day = registry_at(place), day_of(on)
     files, missing = contract_files(paths)
     if missing:
-        wrong(f"no contract found at {missing[0]}")
+        raise RequestError(f"no contract found at {missing[0]}")
     read = [_read(path) for path in files]
     is_refused = False
     for path, contract, texts in read:
         shown = f"{contract.id} {contract.version or ''}".rstrip()
-        try:
-            outcome = registry.publish(contract, texts, day, is_dry=dry_run)
-        except DqxError as error:
-            fail(error)
+        outcome = registry.publish(contract, texts, day, is_dry=dry_run)
         for objection in outcome.objections:
             typer.echo(f"refused: {path}: {objection.problem}\n  help: {objection.hint}", err=True)
         is_refused |= bool(outcome.objections)
@@ -75,22 +69,18 @@ def publish(
         elif not outcome.objections:
             typer.echo(f"{shown} can be published" if dry_run else f"{shown} published")
     if is_refused:
-        raise typer.Exit(EXIT_REFUSED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 @app.command("list")
 def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = False) -> None:
     """List the contracts, each with its newest version and state."""
-    from dqx_airflow.errors import DqxError
 
     registry, day = registry_at(place), day_of(on)
-    try:
-        newest = [
-            (max(versions, key=lambda item: item.version), len(versions))
-            for versions in map(registry.versions, registry.ids())
-        ]
-    except DqxError as error:
-        fail(error)
+    newest = [
+        (max(versions, key=lambda item: item.version), len(versions))
+        for versions in map(registry.versions, registry.ids())
+    ]
     if as_json:
         rows = [{**_plain(item, day), "versions": count} for item, count in newest]
         typer.echo(json_text(rows))
@@ -141,7 +131,7 @@ def show(
     meant = [item for item in versions if objection_to_version(item.contract, version) is None]
     if not meant:
         known = ", ".join(str(item.contract.version) for item in versions)
-        wrong(f"{contract_id} has no version {version}", f"there is {known}")
+        raise RequestError(f"{contract_id} has no version {version}", f"there is {known}")
     texts = registry.texts(contract_id, max(meant, key=lambda item: item.version).number)
     typer.echo(next(iter(texts.values())), nl=False)
 
@@ -155,11 +145,11 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
 
     source = read_source(path, path.name)
     if isinstance(source, Unreadable):
-        wrong(f"{path}: {source.reason}")
+        raise RequestError(f"{path}: {source.reason}")
     result = read_contract(source, FolderReader(path.parent))
     if result.contract is None or result.errors:
-        typer.echo(draw(result.errors, result.sources), err=True)
-        raise typer.Exit(EXIT_WRONG)
+        drawn = draw(result.errors, result.sources)
+        raise SourceError(drawn, diagnostics=result.errors)
     return path, result.contract, result.sources
 
 

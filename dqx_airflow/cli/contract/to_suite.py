@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-EXIT_DRIFT, EXIT_WRONG = 1, 2
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
+from dqx_airflow.cli.output_file import print_or_write
+from dqx_airflow.errors import RequestError
 
 
 def to_suite(
@@ -36,14 +38,8 @@ def to_suite(
     text = compile_contract(contract).text
     if check is not None:
         _compare(check, text)
-    elif output is None:
-        typer.echo(text, nl=False)
     else:
-        try:
-            output.write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            typer.echo(f"error: cannot write {output}: {error.strerror}", err=True)
-            raise typer.Exit(EXIT_WRONG) from None
+        print_or_write(text, output)
 
 
 def _compare(kept: Path, due: str) -> None:
@@ -53,12 +49,11 @@ def _compare(kept: Path, due: str) -> None:
 
     committed = read_source(kept, str(kept))
     if isinstance(committed, Unreadable):
-        typer.echo(f"error: {kept}: {committed.reason}", err=True)
-        raise typer.Exit(EXIT_WRONG)
+        raise RequestError(f"{kept}: {committed.reason}")
     if committed.text == due:
         typer.echo(f"{kept} matches the contract")
         return
     before, after = (text.splitlines(keepends=True) for text in (committed.text, due))
     difference = unified_diff(before, after, str(kept), "compiled from the contract now")
     typer.echo("".join(difference), nl=False)
-    raise typer.Exit(EXIT_DRIFT)
+    raise typer.Exit(EXIT_FAILED)

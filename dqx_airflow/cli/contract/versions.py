@@ -11,14 +11,16 @@ from posixpath import normpath
 
 import typer
 
-from dqx_airflow.contracts.model import Contract
+from dqx_airflow.cli.exit_codes import EXIT_WRONG
+from dqx_airflow.contracts.model import Contract, Model
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.source.references import FolderReader
+from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
 
-EXIT_ERRORS = 2
 GIT_TIMEOUT_S = 60
 
 
@@ -76,8 +78,22 @@ def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
         elif result.contract is not None:
             contracts.append(result.contract)
     if failed:
-        raise typer.Exit(EXIT_ERRORS)
+        raise typer.Exit(EXIT_WRONG)
     return tuple(contracts)
+
+
+def model_of(contract: Contract, place: str, name: str | None) -> Model:
+    """The model with a name, or else the only one.
+
+    :raises RequestError: there is no such model, or there are several.
+    """
+    wanted = [item for item in contract.models if name in (None, item.name)]
+    if len(wanted) == 1:
+        return wanted[0]
+    names = [item.name for item in contract.models]
+    problem = f"{place} has no model '{name}'" if name else f"{place} has {len(names)} models"
+    known = did_you_mean(name or "", names)
+    raise RequestError(problem, f"--model: {known}" if known else "")
 
 
 def _shown(place: str | GitFile) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.errors import DqxError
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dqx_airflow.cli.demo.home import DemoHome
     from dqx_airflow.values import Verdict
 
-EXIT_UNEXPECTED, EXIT_INFRASTRUCTURE = 1, 4
 _EXPECTATION = "Real flights through two gates: three days take about two minutes on two cores."
 
 
@@ -73,18 +72,14 @@ def demo(
     days = _chosen({timestamp.date() for timestamp in day or ()})
     console = Console(highlight=False)
     started = datetime.now(timezone.utc)
-    try:
-        demo_home = DemoHome(home.resolve())
-        states = _run(demo_home, days, console)
-        surprises = _show(demo_home, states, started, console)
-    except DqxError as error:
-        console.print(f"error: {error}", style="red", markup=False)
-        raise typer.Exit(EXIT_INFRASTRUCTURE) from None
+    demo_home = DemoHome(home.resolve())
+    states = _run(demo_home, days, console)
+    surprises = _show(demo_home, states, started, console)
     console.print(
         f"\nThat took {(datetime.now(timezone.utc) - started).total_seconds():.0f} seconds."
     )
     if surprises:
-        raise typer.Exit(EXIT_UNEXPECTED)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _chosen(dates: Collection[date]) -> tuple[DemoDay, ...]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.errors import StoreError
+
 if TYPE_CHECKING:
     from dqx_airflow.cli.package.bundle import Bundle
-
-EXIT_INFRASTRUCTURE = 4
 
 
 def package(
@@ -36,20 +36,14 @@ def package(
     compiled ones. With --jvm-archive, write an archive with which a driver on this machine starts
     faster.
     """
-    from dqx_airflow.errors import DqxError
-
     try:
         if jvm_archive is not None:
             typer.echo(_archive(jvm_archive.absolute()))
         if output is not None or jvm_archive is None:
             typer.echo(_bundle(output))
-    except DqxError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(EXIT_INFRASTRUCTURE) from None
     except OSError as error:
         what = error.filename or "it"
-        typer.echo(f"error: {what} cannot be written: {error.strerror or error}", err=True)
-        raise typer.Exit(EXIT_INFRASTRUCTURE) from None
+        raise StoreError(f"{what} cannot be written: {error.strerror or error}") from error
 
 
 def _bundle(output: Path | None) -> str:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dqx_airflow.cli.reports import COLOURS, printable
+from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.values import GateReport, Outcome
 
 _MARKS = {Outcome.PASSED: ".", Outcome.WARNED: "w", Outcome.BLOCKED: "B", Outcome.BROKEN: "X"}
@@ -48,8 +49,7 @@ def calendar_lines(title: str, outcomes: dict[date, Outcome]) -> list[Text]:
     for one in (Outcome.BLOCKED, Outcome.BROKEN):
         named = [on.isoformat() for on, outcome in sorted(outcomes.items()) if outcome is one]
         if named:
-            more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-            line = Text(f"{one.value}: {', '.join(named[:_MOST_NAMED])}{more}")
+            line = Text(f"{one.value}: {listed(named, most=_MOST_NAMED)}")
             line.stylize(COLOURS[one.value], 0, len(one.value))
             lines.append(line)
     return lines

@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.exit_codes import (
+    EXIT_BROKEN,
+    EXIT_FAILED,
+    EXIT_INFRASTRUCTURE,
+    EXIT_INTERRUPTED,
+    EXIT_WRONG,
+    exit_code_of,
+)
 from dqx_airflow.cli.run.options import ShadowOption
 from dqx_airflow.cli.run.shared_options import with_shared_options
 from dqx_airflow.values import Outcome
@@ -24,8 +32,12 @@ if TYPE_CHECKING:
     from dqx_airflow.cli.run.watch import Stamps
     from dqx_airflow.values import GateReport
 
-EXIT_WRONG_CALL, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED = 2, 4, 130
-EXIT_OF = {Outcome.PASSED: 0, Outcome.WARNED: 0, Outcome.BLOCKED: 1, Outcome.BROKEN: 3}
+EXIT_OF = {
+    Outcome.PASSED: 0,
+    Outcome.WARNED: 0,
+    Outcome.BLOCKED: EXIT_FAILED,
+    Outcome.BROKEN: EXIT_BROKEN,
+}
 
 
 @with_shared_options
@@ -78,7 +90,7 @@ class _Runner:
         self._read = stamps_of(call.files)
         _tell(call)
         if call.has_errors:
-            return EXIT_WRONG_CALL
+            return EXIT_WRONG
         try:
             from dqx_airflow.cli.run.spark import Spark
         except ModuleNotFoundError as error:
@@ -102,7 +114,7 @@ class _Runner:
                     file = opened.enter_context(output_file.open("w", encoding="utf-8"))
                 except OSError as error:
                     _tell_error(f"{output_file} cannot be written: {error.strerror or error}")
-                    return EXIT_WRONG_CALL
+                    return EXIT_WRONG
             reports = self._reports(call, self._spark, codes)
             earliest = [*islice(reports, 1)]
             # Imported by now, while Spark worked on the first report.
@@ -116,14 +128,13 @@ class _Runner:
     def _reports(self, call: RunCall, spark: Spark, codes: list[int]) -> Iterator[GateReport]:
         """The reports of the requests, as soon as they are available; their exit codes go into
         `codes`."""
-        from dqx_airflow.errors import DqxError, RequestError, SourceError
+        from dqx_airflow.errors import DqxError
 
         for requests in call.shared_scans:
             try:
                 reports = spark.run(requests)
             except DqxError as error:
-                is_wrong = isinstance(error, SourceError | RequestError)
-                codes.append(EXIT_WRONG_CALL if is_wrong else EXIT_INFRASTRUCTURE)
+                codes.append(exit_code_of(error))
                 names = dict.fromkeys(request.suite.name for request in requests)
                 _tell_error(f"{', '.join(names)}: {error.problem}", error.hint)
             else:

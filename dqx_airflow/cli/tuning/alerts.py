@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +13,11 @@ from dqx_airflow.cli.tuning.call import (
     MapIndexOption,
     ResultsOption,
     SuiteArgument,
-    failing_well,
     results_root,
     storage_options,
     suite_name,
 )
+from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert
@@ -48,24 +47,23 @@ def alerts(
     ] = SheetFormat.TABLE,
 ) -> None:
     """List the failed assertions of the last days, oldest first, with their labels."""
-    with failing_well():
-        from dqx_airflow.results.alerts import alerts as find_alerts
+    from dqx_airflow.results.alerts import alerts as find_alerts
 
-        root = results_root(suite, results)
-        last = until.date() if until else date.today()
-        listed = find_alerts(
-            root,
-            suite_name(suite),
-            last - timedelta(days=days - 1),
-            last,
-            gate=gate,
-            map_index=map_index,
-            unlabelled=unlabeled,
-            storage_options=storage_options(),
-        )
+    root = results_root(suite, results)
+    last = until.date() if until else date.today()
+    listed = find_alerts(
+        root,
+        suite_name(suite),
+        last - timedelta(days=days - 1),
+        last,
+        gate=gate,
+        map_index=map_index,
+        unlabelled=unlabeled,
+        storage_options=storage_options(),
+    )
     match output:
         case SheetFormat.JSON:
-            typer.echo(json.dumps([_plain(one) for one in listed], ensure_ascii=False, indent=2))
+            typer.echo(json_text([_plain(one) for one in listed]))
         case SheetFormat.CSV:
             typer.echo(_as_csv(listed), nl=False)
         case SheetFormat.TABLE if listed:
@@ -122,18 +120,16 @@ def _as_csv(listed: tuple[Alert, ...]) -> str:
 
 
 def _print_table(listed: tuple[Alert, ...]) -> None:
-    from rich.text import Text
-
-    from dqx_airflow.cli.reports import console_for, printable, table_of
+    from dqx_airflow.cli.reports import print_table
 
     several = len({alert.gate for alert in listed}) > 1
     is_mapped = any(alert.map_index >= 0 for alert in listed)
     head = ("date", *(("gate",) if several else ()), *(("instance",) if is_mapped else ()))
-    table = table_of(*head, "assertion", "value", "expected", "status", "label")
+    rows = []
     for alert in listed:
         verdict, label = alert.verdict, alert.label
         said = f"{alert.said.value} ({label.author})" if alert.said and label else ""
-        cells = (
+        row = (
             alert.date.isoformat(),
             *((alert.gate,) if several else ()),
             *((str(alert.map_index) if alert.map_index >= 0 else "",) if is_mapped else ()),
@@ -143,8 +139,8 @@ def _print_table(listed: tuple[Alert, ...]) -> None:
             verdict.status.value,
             said,
         )
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    console_for().print(table)
+        rows.append(row)
+    print_table((*head, "assertion", "value", "expected", "status", "label"), rows)
 
 
 def shown_value(alert: Alert) -> str:

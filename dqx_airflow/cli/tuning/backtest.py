@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dqx_airflow.cli.output_file import print_or_write
 from dqx_airflow.cli.run.options import ConfigOption, ConnectionOption, DatasetOption
 from dqx_airflow.cli.tuning.call import (
     GateOption,
@@ -18,12 +19,12 @@ from dqx_airflow.cli.tuning.call import (
     SinceOption,
     SuiteArgument,
     UntilOption,
-    failing_well,
     first_and_last,
     results_root,
     storage_options,
     suite_file,
 )
+from dqx_airflow.diagnostics.listing import listed
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
@@ -78,39 +79,30 @@ def backtest(
 
     By default, the last 90 days. Days without stored values are unknown; --fill measures them.
     """
-    with failing_well():
-        from dqx_airflow.errors import RequestError
-        from dqx_airflow.results.past_days import past_days
+    from dqx_airflow.results.past_days import past_days
 
-        checked = suite_file(suite).read()
-        assert checked.suite is not None
-        first, last = first_and_last(since, until, default=90)
-        root = results_root(suite, results)
-        days = past_days(
-            root,
-            checked.suite.name.value,
-            first,
-            last,
-            gate=gate,
-            map_index=map_index,
-            storage_options=storage_options(),
-        )
-        if fill:
-            from dqx_airflow.cli.tuning.fill import filled
+    checked = suite_file(suite).read()
+    assert checked.suite is not None
+    first, last = first_and_last(since, until, default=90)
+    root = results_root(suite, results)
+    days = past_days(
+        root,
+        checked.suite.name.value,
+        first,
+        last,
+        gate=gate,
+        map_index=map_index,
+        storage_options=storage_options(),
+    )
+    if fill:
+        from dqx_airflow.cli.tuning.fill import filled
 
-            days = filled(suite, days, first, last, dataset, connection, config)
-        comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
-        text = _written(comparison, output)
-        if output_file is not None:
-            try:
-                output_file.write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise RequestError(f"cannot write {output_file}: {error.strerror}") from error
-            return
-    if output is BacktestFormat.TABLE:
+        days = filled(suite, days, first, last, dataset, connection, config)
+    comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
+    if output is BacktestFormat.TABLE and output_file is None:
         _print_table(comparison)
     else:
-        typer.echo(text, nl=False)
+        print_or_write(_written(comparison, output), output_file)
 
 
 def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
@@ -252,8 +244,7 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
             was, becomes = one.count(status, after=False), one.count(status, after=True)
             cells.append(str(was) if was == becomes else f"{was} -> {becomes}")
         days = [day_of_instance(day.date, day.map_index) for day in one.days if day.changes_side]
-        more = f" and {len(days) - _MOST_NAMED} more" if len(days) > _MOST_NAMED else ""
-        last = () if is_same else (", ".join(days[:_MOST_NAMED]) + more,)
+        last = () if is_same else (listed(days, most=_MOST_NAMED),)
         table.add_row(*(Text(printable(cell)) for cell in (one.name, *cells, *last)))
     console.print(table)
     before, after = comparison.before, comparison.after

@@ -1,10 +1,8 @@
-"""The common part of the tuning commands: the suite, the results, and error handling."""
+"""The common part of the tuning commands: the suite and the results."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -15,8 +13,6 @@ from dqx_airflow.cli.results_root import ROOT_VARIABLES
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.suite_file import SuiteFile
-
-EXIT_WRONG_CALL, EXIT_INFRASTRUCTURE = 2, 4
 
 SuiteArgument: TypeAlias = Annotated[
     Path, typer.Argument(help="A suite file.", metavar="SUITE", show_default=False)
@@ -37,8 +33,6 @@ MapIndexOption: TypeAlias = Annotated[
     int | None,
     typer.Option("--map-index", min=0, help="Only this instance of a mapped gate."),
 ]
-
-
 SinceOption: TypeAlias = Annotated[
     datetime | None,
     typer.Option("--from", formats=["%Y-%m-%d"], help="The first day.", show_default=False),
@@ -47,22 +41,6 @@ UntilOption: TypeAlias = Annotated[
     datetime | None,
     typer.Option("--to", formats=["%Y-%m-%d"], help="The last day; default: today."),
 ]
-
-
-@contextmanager
-def failing_well() -> Iterator[None]:
-    """Turns our exceptions into a message and an exit code."""
-    from dqx_airflow.cli.reports import printable
-    from dqx_airflow.errors import DqxError, RequestError, SourceError
-
-    try:
-        yield
-    except DqxError as error:
-        is_drawn = getattr(error, "diagnostics", ())
-        text = str(error) if is_drawn else f"error: {error}"
-        typer.echo(printable(text, keep="\n"), err=True)
-        is_wrong = isinstance(error, RequestError | SourceError)
-        raise typer.Exit(EXIT_WRONG_CALL if is_wrong else EXIT_INFRASTRUCTURE) from error
 
 
 def first_and_last(

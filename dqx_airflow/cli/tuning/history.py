@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dqx_airflow.cli.formats import SheetFormat
-from dqx_airflow.cli.tuning.call import SuiteArgument, failing_well
+from dqx_airflow.cli.tuning.call import SuiteArgument
+from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.history import Entry
@@ -30,12 +31,11 @@ def history(
     ] = SheetFormat.TABLE,
 ) -> None:
     """Show the changes of a suite, oldest first."""
-    with failing_well():
-        entries = _entries(suite, param)
+    entries = _entries(suite, param)
     match output:
         case SheetFormat.JSON:
             listed = [{"entry": number, **entry} for number, entry in entries]
-            typer.echo(json.dumps(listed, ensure_ascii=False, indent=2))
+            typer.echo(json_text(listed))
         case SheetFormat.CSV:
             typer.echo(_as_csv(entries), nl=False)
         case SheetFormat.TABLE if entries:
@@ -75,16 +75,14 @@ def _as_csv(entries: list[tuple[int, Entry]]) -> str:
 
 
 def _print_table(entries: list[tuple[int, Entry]]) -> None:
-    from rich.text import Text
-
-    from dqx_airflow.cli.reports import console_for, printable, table_of
+    from dqx_airflow.cli.reports import print_table
 
     columns = [key for key in _FIRST if any(key in entry for _, entry in entries)]
-    table = table_of("entry", *columns)
-    for number, entry in entries:
-        cells = (printable(_text(entry.get(column))) for column in columns)
-        table.add_row(Text(str(number)), *(Text(cell) for cell in cells))
-    console_for().print(table)
+    rows = [
+        (str(number), *(_text(entry.get(column)) for column in columns))
+        for number, entry in entries
+    ]
+    print_table(("entry", *columns), rows)
 
 
 def _text(value: Any) -> str:

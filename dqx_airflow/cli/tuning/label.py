@@ -15,7 +15,6 @@ from dqx_airflow.cli.tuning.call import (
     MapIndexOption,
     ResultsOption,
     SuiteArgument,
-    failing_well,
     results_root,
     storage_options,
     suite_name,
@@ -72,44 +71,43 @@ def label(
     results: ResultsOption = None,
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts."""
-    with failing_well():
-        from dqx_airflow.errors import RequestError
-        from dqx_airflow.results.alerts import Said, Saying, labels_for
-        from dqx_airflow.results.labels import write_labels
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.results.alerts import Said, Saying, labels_for
+    from dqx_airflow.results.labels import write_labels
 
-        root = results_root(suite, results)
-        given = {
-            Said.FALSE_POSITIVE: false_positive,
-            Said.TRUE_POSITIVE: true_positive,
-            Said.MISSED: missed,
-            Said.TRUE_NEGATIVE: true_negative,
-        }
-        said = [one for one, is_given in given.items() if is_given]
-        if from_csv is not None:
-            if said or assertion or on or map_index is not None:
-                raise RequestError(
-                    "--from-csv cannot be combined with other labels", "remove the other options"
-                )
-            sayings = _read(from_csv)
-        elif len(said) != 1 or assertion is None or on is None:
+    root = results_root(suite, results)
+    given = {
+        Said.FALSE_POSITIVE: false_positive,
+        Said.TRUE_POSITIVE: true_positive,
+        Said.MISSED: missed,
+        Said.TRUE_NEGATIVE: true_negative,
+    }
+    said = [one for one, is_given in given.items() if is_given]
+    if from_csv is not None:
+        if said or assertion or on or map_index is not None:
             raise RequestError(
-                "the label or the verdict is missing",
-                "give --date, --assertion, and one of --false-positive, --true-positive, "
-                "--missed and --true-negative; or --from-csv FILE",
+                "--from-csv cannot be combined with other labels", "remove the other options"
             )
-        else:
-            sayings = [Saying(on.date(), assertion, said[0], reason, check, map_index)]
-        labels, problems = labels_for(
-            root,
-            suite_name(suite),
-            sayings,
-            author or getpass.getuser(),
-            gate=gate,
-            storage_options=storage_options(),
+        sayings = _read(from_csv)
+    elif len(said) != 1 or assertion is None or on is None:
+        raise RequestError(
+            "the label or the verdict is missing",
+            "give --date, --assertion, and one of --false-positive, --true-positive, "
+            "--missed and --true-negative; or --from-csv FILE",
         )
-        if problems:
-            raise RequestError("no label was set:\n  " + "\n  ".join(problems))
-        written = write_labels(root, labels, storage_options=storage_options())
+    else:
+        sayings = [Saying(on.date(), assertion, said[0], reason, check, map_index)]
+    labels, problems = labels_for(
+        root,
+        suite_name(suite),
+        sayings,
+        author or getpass.getuser(),
+        gate=gate,
+        storage_options=storage_options(),
+    )
+    if problems:
+        raise RequestError("no label was set:\n  " + "\n  ".join(problems))
+    written = write_labels(root, labels, storage_options=storage_options())
     same = len(labels) - len(written)
     summary = f"{len(written)} labelled"
     typer.echo(f"{summary}, {same} already had the label" if same else summary)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.tuning.call import SuiteArgument, failing_well, suite_file
+from dqx_airflow.cli.tuning.call import SuiteArgument, suite_file
 
 
 def promote(
@@ -37,18 +37,17 @@ def promote(
     With --shadow, set its tunables to the values of that suite instead. The history records the
     change.
     """
-    with failing_well():
-        from dqx_airflow.tuning.review import promote as drop_experimental
-        from dqx_airflow.tuning.review import promote_values
+    from dqx_airflow.tuning.review import promote as drop_experimental
+    from dqx_airflow.tuning.review import promote_values
 
-        file, who = suite_file(suite), author or getpass.getuser()
-        if shadow is None:
-            owner, name = drop_experimental(file, assertion, who, check=check)
-            lines = [f"promoted: '{name}' of check '{owner}' can block from now on"]
-        else:
-            taken = promote_values(file, suite_file(shadow), assertion, who, check=check)
-            lines = [f"promoted: {one.param}: {one.old} -> {one.new}" for one in taken.values]
-            if taken.also:
-                lines.append(f"this also changes: {', '.join(taken.also)}")
+    file, who = suite_file(suite), author or getpass.getuser()
+    if shadow is None:
+        owner, name = drop_experimental(file, assertion, who, check=check)
+        lines = [f"promoted: '{name}' of check '{owner}' can block from now on"]
+    else:
+        taken = promote_values(file, suite_file(shadow), assertion, who, check=check)
+        lines = [f"promoted: {one.param}: {one.old} -> {one.new}" for one in taken.values]
+        if taken.also:
+            lines.append(f"this also changes: {', '.join(taken.also)}")
     for line in lines:
         typer.echo(line)

@@ -13,12 +13,12 @@ from dqx_airflow.cli.formats import TableOrJson
 from dqx_airflow.cli.tuning.call import (
     ResultsOption,
     SuiteArgument,
-    failing_well,
     known_results_root,
     storage_options,
     suite_file,
     suite_name,
 )
+from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.results.proposals import StoredProposal
@@ -61,34 +61,33 @@ def review(
     Proposals are in the results store or, if an algorithm saved the suite without one, in the
     history of the suite.
     """
-    with failing_well():
-        from dqx_airflow.errors import RequestError
+    from dqx_airflow.errors import RequestError
 
-        queue = _Queue(suite, results or known_results_root(suite))
-        wanted = [bool(approve), bool(reject), apply]
-        if sum(wanted) > 1 or (pending and any(wanted)):
-            raise RequestError(
-                "more than one action", "choose one of --pending, --approve, --reject and --apply"
-            )
-        who = author or getpass.getuser()
-        if approve is not None:
-            proposal = queue.pending(approve)
-            queue.approve(proposal, who, reason)
-            typer.echo(f"approved and applied: {_described(proposal)}")
-        elif reject is not None:
-            if reason is None:
-                raise RequestError("a rejection needs a reason", "add --reason TEXT")
-            proposal = queue.pending(reject)
-            queue.reject(proposal, who, reason)
-            typer.echo(f"rejected: {_described(proposal)}")
-        elif apply:
-            applied = queue.apply_approved()
-            for one in applied:
-                typer.echo(f"applied: {_described(one)}")
-            if not applied:
-                typer.echo("no approved proposals to apply")
-        else:
-            _show(queue.all_pending(), output)
+    queue = _Queue(suite, results or known_results_root(suite))
+    wanted = [bool(approve), bool(reject), apply]
+    if sum(wanted) > 1 or (pending and any(wanted)):
+        raise RequestError(
+            "more than one action", "choose one of --pending, --approve, --reject and --apply"
+        )
+    who = author or getpass.getuser()
+    if approve is not None:
+        proposal = queue.pending(approve)
+        queue.approve(proposal, who, reason)
+        typer.echo(f"approved and applied: {_described(proposal)}")
+    elif reject is not None:
+        if reason is None:
+            raise RequestError("a rejection needs a reason", "add --reason TEXT")
+        proposal = queue.pending(reject)
+        queue.reject(proposal, who, reason)
+        typer.echo(f"rejected: {_described(proposal)}")
+    elif apply:
+        applied = queue.apply_approved()
+        for one in applied:
+            typer.echo(f"applied: {_described(one)}")
+        if not applied:
+            typer.echo("no approved proposals to apply")
+    else:
+        _show(queue.all_pending(), output)
 
 
 class _Queue:
@@ -189,21 +188,18 @@ def _described(proposal: Proposal) -> str:
 def _show(waiting: list[Proposal], output: TableOrJson) -> None:
     if output is TableOrJson.JSON:
         listed = [json.loads(one.to_json()) for one in waiting]
-        typer.echo(json.dumps(listed, ensure_ascii=False, indent=2))
+        typer.echo(json_text(listed))
         return
     if not waiting:
         typer.echo("no pending proposals")
         return
-    from rich.text import Text
+    from dqx_airflow.cli.reports import print_table
 
-    from dqx_airflow.cli.reports import console_for, printable, table_of
-
-    table = table_of("id", "proposed", "agent", "change", "why")
+    rows = []
     for one in waiting:
         changes = [f"{item.param}: {item.old} -> {item.new}" for item in one.changes]
         changes += [] if one.profile is None else [" ".join(one.profile.split())]
         changes += [] if one.form is None else [f"{one.form.before} -> {one.form.claim}"]
         at = f"{one.at:%Y-%m-%d %H:%M}Z"
-        cells = (one.id, at, one.agent, ", ".join(changes), one.reason or "")
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    console_for().print(table)
+        rows.append((one.id, at, one.agent, ", ".join(changes), one.reason or ""))
+    print_table(("id", "proposed", "agent", "change", "why"), rows)

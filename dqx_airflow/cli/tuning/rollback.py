@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.tuning.call import SuiteArgument, failing_well, suite_file
+from dqx_airflow.cli.tuning.call import SuiteArgument, suite_file
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.suite_file import ParamChange
@@ -35,10 +35,9 @@ def rollback(
 
     The history records the rollback as a new entry and keeps the earlier ones.
     """
-    with failing_well():
-        changes, before, gone = _changes(suite, to, reason)
-        if changes and not dry_run:
-            suite_file(suite).save(changes)
+    changes, before, gone = _changes(suite, to, reason)
+    if changes and not dry_run:
+        suite_file(suite).save(changes)
     for name in gone:
         typer.echo(f"warning: {name} is no longer a tunable of the suite", err=True)
     for change in changes:

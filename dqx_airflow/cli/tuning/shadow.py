@@ -15,12 +15,12 @@ from dqx_airflow.cli.tuning.call import (
     SinceOption,
     SuiteArgument,
     UntilOption,
-    failing_well,
     first_and_last,
     results_root,
     storage_options,
     suite_name,
 )
+from dqx_airflow.diagnostics.listing import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,33 +50,32 @@ def shadow(
 
     By default, the last 30 days.
     """
-    with failing_well():
-        from dqx_airflow.errors import RequestError
-        from dqx_airflow.results.shadow_days import shadow_days
-        from dqx_airflow.tuning.shadow_comparison import compare_alarms
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.results.shadow_days import shadow_days
+    from dqx_airflow.tuning.shadow_comparison import compare_alarms
 
-        first, last = first_and_last(since, until, default=30)
-        observed = shadow_days(
-            results_root(suite, results),
-            suite_name(suite),
-            first,
-            last,
-            gate=gate,
-            storage_options=storage_options(),
+    first, last = first_and_last(since, until, default=30)
+    observed = shadow_days(
+        results_root(suite, results),
+        suite_name(suite),
+        first,
+        last,
+        gate=gate,
+        storage_options=storage_options(),
+    )
+    names = list(dict.fromkeys(day.shadow for day in observed))
+    if not names:
+        raise RequestError(
+            f"no shadow ran beside the suite from {first} to {last}",
+            "run `dql run SUITE --shadow PROPOSED --results PATH`, or give the operator "
+            "shadow=PROPOSED",
         )
-        names = list(dict.fromkeys(day.shadow for day in observed))
-        if not names:
-            raise RequestError(
-                f"no shadow ran beside the suite from {first} to {last}",
-                "run `dql run SUITE --shadow PROPOSED --results PATH`, or give the operator "
-                "shadow=PROPOSED",
-            )
-        chosen = name or observed[-1].shadow
-        if chosen not in names:
-            raise RequestError(f"no shadow '{chosen}' ran", f"shadows were: {', '.join(names)}")
-        days = [day for day in observed if day.shadow == chosen]
-        judged = [day for day in days if day.problem is None]
-        compared = compare_alarms(judged)
+    chosen = name or observed[-1].shadow
+    if chosen not in names:
+        raise RequestError(f"no shadow '{chosen}' ran", f"shadows were: {', '.join(names)}")
+    days = [day for day in observed if day.shadow == chosen]
+    judged = [day for day in days if day.problem is None]
+    compared = compare_alarms(judged)
     if output is TableOrJson.JSON:
         typer.echo(json.dumps(_plain(chosen, days, compared), ensure_ascii=False, indent=1))
         return
@@ -103,25 +102,16 @@ def _shown(day: ShadowDay) -> str:
 
 
 def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]) -> None:
-    from rich.text import Text
+    from dqx_airflow.cli.reports import print_table, printable
 
-    from dqx_airflow.cli.reports import console_for, printable, table_of
-
-    table = table_of("assertion", "days", "alarms", "false", "missed", "alarms of one alone")
+    rows = []
     for one in compared:
         alone = [f"gate {on}" for on in one.only_own] + [f"shadow {on}" for on in one.only_shadow]
-        more = [f"and {len(alone) - _MOST_NAMED} more"] if len(alone) > _MOST_NAMED else []
-        cells = (
-            one.name,
-            _both(one, "days"),
-            _both(one, "alarms"),
-            _both(one, "false"),
-            _both(one, "missed"),
-            ", ".join([*alone[:_MOST_NAMED], *more]),
-        )
-        table.add_row(*(Text(printable(cell)) for cell in cells))
+        numbers = (_both(one, what) for what in ("days", "alarms", "false", "missed"))
+        rows.append((one.name, *numbers, listed(alone, most=_MOST_NAMED)))
     if compared:
-        console_for().print(table)
+        columns = ("assertion", "days", "alarms", "false", "missed", "alarms of one alone")
+        print_table(columns, rows)
     judged = list(dict.fromkeys(day.date for day in days if day.problem is None))
     lines = [f"gate -> shadow {name}: {len(judged)} days judged by both"]
     if judged:

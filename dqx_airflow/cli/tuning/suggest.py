@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.output_file import print_or_write, require_new
 from dqx_airflow.cli.run.options import ConnectionOption
-from dqx_airflow.cli.tuning.call import failing_well
+from dqx_airflow.cli.settings import connection_in, settings_here
 
 if TYPE_CHECKING:
-    from dqx_airflow.config.settings import Settings
     from dqx_airflow.tuning.suggested import Seen
     from dqx_airflow.values import DatasetRef
 
@@ -51,23 +51,16 @@ def suggest(
     without Spark, catalog tables over --connection. Exit code 2 if the command line is wrong or
     the file exists, 4 if a dataset cannot be read.
     """
-    with failing_well():
-        from dqx_airflow.errors import RequestError
-        from dqx_airflow.tuning.suggested import suggested_suite
+    from dqx_airflow.tuning.suggested import suggested_suite
 
-        if output is not None and output.exists():
-            raise RequestError(f"{output} already exists", "choose another file")
-        seen = [_seen(ref, days, connection) for ref in _refs(dataset)]
-        text = suggested_suite(name or seen[0].name, seen, datetime.now(timezone.utc))
-        if output is None:
-            typer.echo(text, nl=False)
-            return
-        try:
-            output.write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise RequestError(f"cannot write {output}: {error.strerror}") from error
-    given = " ".join(f"--dataset '{one}'" for one in dataset)
-    typer.echo(f"drafted {output}: test it with `dql run {output} {given}{_on(seen)}`")
+    if output is not None:
+        require_new(output)
+    seen = [_seen(ref, days, connection) for ref in _refs(dataset)]
+    text = suggested_suite(name or seen[0].name, seen, datetime.now(timezone.utc))
+    print_or_write(text, output)
+    if output is not None:
+        given = " ".join(f"--dataset '{one}'" for one in dataset)
+        typer.echo(f"drafted {output}: test it with `dql run {output} {given}{_on(seen)}`")
 
 
 def _refs(texts: list[str]) -> list[DatasetRef]:
@@ -101,12 +94,11 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
     from dqx_airflow.cli.tuning.observed_days import observer
     from dqx_airflow.datasets.reader_options import with_default_options
 
-    settings = _settings()
+    settings = settings_here()
     if ref.path is not None:
         options = with_default_options(ref, settings.reader).options
         return read_files(ref.path, ref.format, observer(ref, ref.path, days), options)
     from dqx_airflow.cli.contract.catalog_table import read_over
-    from dqx_airflow.config.connection import connection_of
     from dqx_airflow.errors import RequestError
 
     if ref.conn_id is not None:
@@ -118,25 +110,8 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
         raise RequestError(f"--dataset {ref.name} is a query", "give a path or table:NAME")
     if ref.options:
         raise RequestError(f"--dataset {ref.name}: options of a table cannot be considered")
-    reached = connection_of(address) if address is not None else settings.connection
+    reached = connection_in(settings, address)
     return read_over(reached, settings.session, ref.table, observer(ref, ref.table, days))
-
-
-def _settings() -> Settings:
-    """The settings in the `dqx.toml` of this folder.
-
-    :raises RequestError: it has a mistake.
-    """
-    from dqx_airflow.config.settings import Settings
-    from dqx_airflow.config.settings_file import find_settings, read_settings
-    from dqx_airflow.errors import RequestError
-
-    path = find_settings(Path())
-    settings = read_settings(path) if path is not None else Settings()
-    if settings.problems:
-        first = settings.problems[0]
-        raise RequestError(f"{path}:{first.span.line}: {first.message}")
-    return settings
 
 
 def _on(seen: list[Seen]) -> str:

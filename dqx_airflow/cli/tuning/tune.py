@@ -18,12 +18,12 @@ from dqx_airflow.cli.tuning.call import (
     SinceOption,
     SuiteArgument,
     UntilOption,
-    failing_well,
     first_and_last,
     results_root,
     storage_options,
     suite_file,
 )
+from dqx_airflow.diagnostics.listing import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,18 +91,17 @@ def tune(
     By default, from the last 180 days. The suite is not changed: --propose queues the proposals
     for `dql review`.
     """
-    with failing_well():
-        from dqx_airflow.tuning.tuner import ProfileDays, Rules
+    from dqx_airflow.tuning.tuner import ProfileDays, Rules
 
-        first, last = first_and_last(since, until, default=180)
-        root, file = results_root(suite, results), suite_file(suite)
-        rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
-        days, tuned = _tuned(file, root, first, last, rules, holidays, gate)
-        proposals = [one.proposal for one in tuned if one.proposal is not None]
-        if propose:
-            _queue(root, file, proposals)
-        if output_dir is not None:
-            _write(output_dir, proposals)
+    first, last = first_and_last(since, until, default=180)
+    root, file = results_root(suite, results), suite_file(suite)
+    rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
+    days, tuned = _tuned(file, root, first, last, rules, holidays, gate)
+    proposals = [one.proposal for one in tuned if one.proposal is not None]
+    if propose:
+        _queue(root, file, proposals)
+    if output_dir is not None:
+        _write(output_dir, proposals)
     if output is TableOrJson.JSON:
         typer.echo(json.dumps([_plain(one) for one in tuned], ensure_ascii=False, indent=1))
         return
@@ -225,9 +224,8 @@ def _print(tuned: Sequence[Tuned], days: Sequence[PastDay], first: date, last: d
 def _days(proposal: Proposal) -> str:
     changes = proposal.evidence["changes"]
     words = {None: "no label", True: "real issue", False: "false alarm"}
-    shown = [f"{_day(one)} ({words[one['label']]})" for one in changes[:_MOST_NAMED]]
-    more = len(changes) - _MOST_NAMED
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    shown = [f"{_day(one)} ({words[one['label']]})" for one in changes]
+    return listed(shown, most=_MOST_NAMED)
 
 
 def _day(change: dict[str, object]) -> str:

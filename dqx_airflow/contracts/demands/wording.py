@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from dqx_airflow.diagnostics.listing import listed
+
 Literal: TypeAlias = "str | int | float | bool | None"
 """A value in a contract."""
 
@@ -26,9 +28,7 @@ def columns_text(columns: Iterable[str]) -> str:
 
 def values_text(values: tuple[Literal, ...]) -> str:
     """`A, B and 3 more`."""
-    shown = ", ".join(map(literal_text, values[:_MOST_VALUES]))
-    left = len(values) - _MOST_VALUES
-    return f"{shown} and {left} more" if left > 0 else shown
+    return listed(list(map(literal_text, values)), most=_MOST_VALUES)
 
 
 def percent_text(share: float) -> str:

@@ -1,8 +1,4 @@
-"""Turns unexpected exceptions into a message, and a correct exit code.
-
-1 means "blocked" (or a failed check of the command) to callers of `dql`, so nothing else may end
-with it.
-"""
+"""The group of all commands: turns exceptions into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -14,25 +10,24 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-EXIT_WRONG_CALL, EXIT_INFRASTRUCTURE, EXIT_INTERRUPTED, EXIT_NO_READER = 2, 4, 130, 141
+from dqx_airflow.cli.exit_codes import (
+    EXIT_INFRASTRUCTURE,
+    EXIT_INTERRUPTED,
+    EXIT_NO_READER,
+    EXIT_WRONG,
+    exit_code_of,
+)
+from dqx_airflow.errors import DqxError, first_line
+
 TRACEBACK = "DQX_TRACEBACK"
 _OF_SPARK = ("py4j", "pyspark")
 _OF_A_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
 """Errors about a typed path, whatever the operation."""
-
-
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def open_closed_streams() -> None:
-    """Replaces standard streams that are closed (`dql ... >&-`) by empty ones."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
-
-
-class LastResort(TyperGroup):
-    """A group of commands whose exceptions become messages."""
+class CommandGroup(TyperGroup):
+    """Commands end with a message if they raise, and with 1 only if they say so."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -55,23 +50,37 @@ class LastResort(TyperGroup):
                 if error.exit_code != 1:
                     raise
                 error.show()
-                raise typer.Exit(EXIT_WRONG_CALL) from None
+                raise typer.Exit(EXIT_WRONG) from None
             _tell(error)
-            is_typed = isinstance(error, OSError) and error.errno in _OF_A_PATH
-            code = EXIT_WRONG_CALL if is_typed else EXIT_INFRASTRUCTURE
-            raise typer.Exit(code) from None
+            raise typer.Exit(_exit_code(error)) from None
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, DqxError):
+        return exit_code_of(error)
+    is_typed = isinstance(error, OSError) and error.errno in _OF_A_PATH
+    return EXIT_WRONG if is_typed else EXIT_INFRASTRUCTURE
 
 
 def _tell(error: Exception) -> None:
     """Draws the error, without secrets: an exception may quote its input."""
     from dqx_airflow.cli.reports import printable
-    from dqx_airflow.errors import DqxError
     from dqx_airflow.redact import redact
 
-    hint = f"set {TRACEBACK}=1 to see where it happened, and report it with the command"
+    typer.echo(printable(redact(_message(error)), keep="\n"), err=True)
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        lines = "".join(traceback.format_exception(error))
+        typer.echo(printable(redact(lines), keep="\n"), err=True)
+
+
+def _message(error: Exception) -> str:
     if isinstance(error, DqxError):
-        problem, hint = error.problem, error.hint or hint
-    elif type(error).__module__.startswith(_OF_SPARK) or isinstance(error, ConnectionError):
+        is_drawn = bool(getattr(error, "diagnostics", ()))
+        return str(error) if is_drawn else f"error: {error}"
+    hint = f"set {TRACEBACK}=1 to see where it happened, and report it with the command"
+    if type(error).__module__.startswith(_OF_SPARK) or isinstance(error, ConnectionError):
         problem = f"Spark was lost: {_first_line(error)}"
         hint = f"check the output of its JVM; {hint}"
     elif isinstance(error, OSError) and isinstance(error.filename, (str, os.PathLike)):
@@ -84,16 +93,9 @@ def _tell(error: Exception) -> None:
         )
     else:
         problem = f"dql failed: {_first_line(error)}"
-    typer.echo(printable(redact(f"error: {problem}\n  help: {hint}"), keep="\n"), err=True)
-    if os.environ.get(TRACEBACK):
-        import traceback
-
-        lines = "".join(traceback.format_exception(error))
-        typer.echo(printable(redact(lines), keep="\n"), err=True)
+    return f"error: {problem}\n  help: {hint}"
 
 
 def _first_line(error: Exception) -> str:
-    from dqx_airflow.errors import first_line
-
     name, line = type(error).__name__, first_line(error)[:300]
     return name if line == name else f"{name}: {line}"

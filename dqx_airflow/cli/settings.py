@@ -1,0 +1,33 @@
+"""The settings in the `dqx.toml` of the working directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dqx_airflow.config.connection import Connection, connection_of
+from dqx_airflow.config.settings import Settings
+from dqx_airflow.config.settings_file import find_settings, read_settings
+from dqx_airflow.errors import RequestError
+
+
+def settings_here() -> Settings:
+    """:raises RequestError: they have a mistake."""
+    path = find_settings(Path())
+    settings = read_settings(path) if path is not None else Settings()
+    if settings.problems:
+        first = settings.problems[0]
+        raise RequestError(f"{path}:{first.span.line}: {first.message}")
+    return settings
+
+
+def connection_in(settings: Settings, address: str | None) -> Connection:
+    """The connection of `--connection`, or else that of the settings.
+
+    :raises RequestError: the address is invalid.
+    """
+    if address is None:
+        return settings.connection
+    try:
+        return connection_of(address)
+    except RequestError as error:
+        raise RequestError(f"--connection: {error.problem}", error.hint) from None
