@@ -19,6 +19,11 @@ _LONGEST = 200
 """A longer word is never a typo."""
 
 
+def define_constant(name: str) -> str:
+    """The hint for a constant that does not exist and resembles no other."""
+    return f"define it: const {name} = 100"
+
+
 def did_you_mean(word: str, known: Collection[str]) -> str | None:
     """`did you mean 'x'?`, or else the list of known names; None if there are none."""
     names = [name for name in dict.fromkeys(islice(known, _COMPARED)) if name]

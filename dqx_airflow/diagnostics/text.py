@@ -68,7 +68,7 @@ def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colo
         paint(" " * gutter + "-->", _BLUE) + f" {printable(span.file)}:{span.line}:{span.column}",
         bar,
     ]
-    file = span.file
+    file, excerpt_above = span.file, ""
     for place, label, caret, shade in marks:
         if place.file != file:
             file = place.file
@@ -80,7 +80,10 @@ def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colo
                 lines.append(f"{bar} {printable(f'{label} ({where})')}")
             continue
         shown, underline = _underline(excerpt, place, caret)
-        lines.append(paint(f"{place.line:>{gutter}} |", _BLUE) + f" {shown}")
+        numbered = paint(f"{place.line:>{gutter}} |", _BLUE) + f" {shown}"
+        if numbered != excerpt_above:
+            lines.append(numbered)
+        excerpt_above = numbered
         lines.append(f"{bar} {underline[0]}" + paint(f"{underline[1]} {label}".rstrip(), shade))
     if (diagnostic.notes or diagnostic.help) and lines[-1] != bar:
         lines.append(bar)

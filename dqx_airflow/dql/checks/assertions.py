@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import time
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.diagnostics.nearest import define_constant, did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker
@@ -191,7 +191,7 @@ class ClaimChecker:
             case nodes.Text() | nodes.Day() | nodes.Truth():
                 pass
             case nodes.Name(text=name) if name not in self.constants:
-                help_line = did_you_mean(name, self.constants)
+                help_line = did_you_mean(name, self.constants) or define_constant(name)
                 self._error("E003", f"unknown constant '{name}'", node.span, help_line)
             case _:
                 self.measures.check(node)

@@ -40,11 +40,23 @@ class ArgumentChecker:
         given = len(call.arguments)
         if given >= fewest and (most is None or given <= most):
             return True
+        if self._signed_parameter(call):
+            return False
         name = call.name.text
         wanted = str(fewest) if fewest == most else f"{fewest} or more"
         plural = "argument" if wanted == "1" else "arguments"
         help_line = f"write {signature}" if signature else None
         self.error("E101", f"{name} takes {wanted} {plural}, not {given}", call.span, help_line)
+        return False
+
+    def _signed_parameter(self, call: nodes.Call) -> bool:
+        """True if an argument is a parameter with a sign, `lag -1`, which reads as a difference."""
+        for node in call.arguments:
+            match node:
+                case nodes.Arithmetic(left=nodes.Name(text="lag" | "n" | "step" as name)):
+                    message = f"'{name}' takes a whole number of days"
+                    self.error("E101", message, node.span, f"write {name} 1, without a sign")
+                    return True
         return False
 
     def check(self, argument: Argument, node: nodes.Expression) -> None:
@@ -76,7 +88,8 @@ class ArgumentChecker:
             self.used.add(node.text)
         share = fold(node, self.constants)
         if not isinstance(share, NUMBERS) or not 0 <= share <= 1:
-            is_percent = isinstance(share, NUMBERS) and 1 < share <= 100
+            is_plain = not (isinstance(node, nodes.Number) and node.unit is nodes.Unit.PERCENT)
+            is_percent = is_plain and isinstance(share, NUMBERS) and 1 < share <= 100
             help_line = f"write {format_value(share)}%" if is_percent else None
             self.error("E101", f"expected {ArgumentKind.SHARE.value}", node.span, help_line)
 

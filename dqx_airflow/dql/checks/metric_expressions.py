@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
+from dqx_airflow.diagnostics.nearest import define_constant, did_you_mean, nearest
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker, first_column
 from dqx_airflow.dql.checks.row_predicates import RowChecker
@@ -73,7 +73,7 @@ class MeasureChecker:
             return
         near = nearest(name.text, constants)
         if near or name.text.isupper():
-            meant = did_you_mean(name.text, constants)
+            meant = did_you_mean(name.text, constants) or define_constant(name.text)
             self.arguments.error("E003", f"unknown constant '{name.text}'", name.span, meant)
         else:
             column = show_name(name.text)

@@ -52,8 +52,14 @@ LONGEST_KEYWORD = 40
 _LOOKED_BACK = 80
 """The number of characters before an error that are searched for what was meant."""
 
-_BRACE = re.compile(r"[{}]|#[^\n]*|`[^`\n]*`|" + r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
-"""A brace, or what may contain one that does not count: a comment, a name, a string."""
+_BRACKET = re.compile(r"[{}()]|#[^\n]*|`[^`\n]*`|" + r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
+"""A bracket, or what may contain one that does not count: a comment, a name, a string."""
+
+_MODIFIER = re.compile(r"\b(name|severity|tags)\s*\Z")
+"""A modifier before an error: it was read as a name, since something is missing before it."""
+
+_AFTER_CLAIMS = frozenset({"assert", "name", "severity", "tags", "}"})
+"""What follows a claim and, like a comparison, is never inside its parentheses."""
 
 _SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
@@ -89,6 +95,9 @@ _SIGNS_ELSEWHERE = (
         "STAR",
         'DQL has no remainder operator: use `sql("a % b")`',
     ),
+    (r"\bname\s+", r'"', "", "complete the assertion before `name`"),
+    (r"\bseverity\s+", r"P\d", "", "complete the assertion before `severity`"),
+    (r"\btags\s*", r"\[", "", "complete the assertion before `tags`"),
     (r"", r"\d{4}-\d\d-\d\dT\d", "DATE", _TIMESTAMP),
     (r"\d{4}-\d\d-\d\d\s+", r"\d\d:\d", "", _TIMESTAMP),
     (r"", r";", "", "remove it: statements need no terminator"),
@@ -107,8 +116,15 @@ def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile)
             help_line = "add a `}` before it"
         elif not token.isascii() and "BACKTICKED" in expected:
             help_line = f"write `{token}`, in backticks"
+        related: tuple[Related, ...] = ()
+        follows = token in _AFTER_CLAIMS or token.type == "COMPARATOR"
+        if (follows and "RPAR" in expected) or _MODIFIER.search(before):
+            opened = _unclosed("(", ")", source, token.start_pos)
+            if opened is not None:
+                help_line, related = "add a `)`", (Related(opened, "this `(` is not closed"),)
+        span = span_of(token, source.name)
         return Diagnostic(
-            f"unexpected `{token}`", span_of(token, source.name), code="E007", help=help_line
+            f"unexpected `{token}`", span, code="E007", related=related, help=help_line
         )
     assert isinstance(error, UnexpectedCharacters)
     position = error.pos_in_stream or 0
@@ -162,19 +178,25 @@ def _foreign(character: str) -> str | None:
 def _unfinished(source: SourceFile, expected: set[str]) -> Diagnostic:
     lines = source.text.rstrip().split("\n")
     last = Span(source.name, len(lines), max(len(lines[-1]), 1), len(lines), len(lines[-1]) + 1)
-    brace = _unclosed_brace(source) if "RBRACE" in expected else None
+    brace = _unclosed("{", "}", source) if "RBRACE" in expected else None
     related = (Related(brace, "this `{` is not closed"),) if brace else ()
     help_line = "add a `}`" if brace else _expectation("", expected)
     return Diagnostic("unexpected end of file", last, code="E007", related=related, help=help_line)
 
 
-def _unclosed_brace(source: SourceFile) -> Span | None:
-    """The last `{` without a closing `}`."""
+def _unclosed(
+    opening: str, closing: str, source: SourceFile, end: int | None = None
+) -> Span | None:
+    """The last opening bracket without a closing one.
+
+    :param end: searches only the assertion that contains this position, up to there.
+    """
     opened: list[int] = []
-    for match in _BRACE.finditer(source.text):
-        if match[0] == "{":
+    start = 0 if end is None else source.text.rfind("assert", 0, end) + 1
+    for match in _BRACKET.finditer(source.text, start, len(source.text) if end is None else end):
+        if match[0] == opening:
             opened.append(match.start())
-        elif match[0] == "}" and opened:
+        elif match[0] == closing and opened:
             opened.pop()
     if not opened:
         return None
