@@ -39,7 +39,7 @@ def test_it_tells_the_verdict_and_every_assertion(tab: Get, scene: Scene) -> Non
     assert "1 of 2 assertions failed; worst: orders.id.null_share (P0) is 50%" in page.text
     assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 50%" in page.text
     assert "✓ passed P1 orders.not_empty num_rows() 5000 > 0" in page.text
-    assert "value comes from scan" in page.text
+    assert "source of the value scan" in page.text
     assert report.run_id in page.text
     assert f"dql results show {report.run_id[:8]} --rows --root {scene.root}" in page.text
 
@@ -136,7 +136,7 @@ def test_a_clause_that_somebody_accepts_names_who_and_why(tab: Get, scene: Scene
     )
     scene.ran(report_of(verdicts=(accepted, NOT_EMPTY), outcome=Outcome.PASSED, contract=contract))
     text = Html(tab().text).text
-    assert "let through by data-platform: the vendor alerts on it" in text
+    assert "accepted by data-platform: the vendor alerts on it" in text
     assert "9 checked, 4 documented, 1 accepted, 0 unsupported" in text
 
 

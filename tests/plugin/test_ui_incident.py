@@ -168,7 +168,7 @@ def test_who_may_edit_the_dag_acknowledges_and_comments(get: Get, post: Get, sce
         ("comment", "eve", "the source sent NULLs <b>again</b>"),
     ]
     page = Html(get(answer.headers["location"]).text)
-    assert "taken care of by eve" in page.text
+    assert "acknowledged by eve" in page.text
     assert "the source sent NULLs <b>again</b>" in page.text
     assert not page.all("b")
 

@@ -55,7 +55,7 @@ class ArgumentChecker:
             match node:
                 case nodes.Arithmetic(left=nodes.Name(text="lag" | "n" | "step" as name)):
                     message = f"'{name}' takes a whole number of days"
-                    self.error("E101", message, node.span, f"write {name} 1, without a sign")
+                    self.error("E101", message, node.span, f"write {name} 1")
                     return True
         return False
 
