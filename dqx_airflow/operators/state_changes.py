@@ -103,15 +103,16 @@ def _own_runs(report: Mapping[str, Any]) -> set[str]:
 
 def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The runs of the gate up to this one, newest first; for several suites those of each."""
-    from dqx_airflow.results.query import PARTIAL, text_literal
+    from dqx_airflow.results.conditions import equals, literal
+    from dqx_airflow.results.query import PARTIAL
     from dqx_airflow.results.run_lines import instance_condition
     from dqx_airflow.results.schema import RUNS
 
     gate, finished_at = str(report.get("gate") or ""), str(report.get("finished_at") or "")
     until = datetime.fromisoformat(finished_at).astimezone(timezone.utc).replace(tzinfo=None)
-    is_gate = f'"gate" = {text_literal(gate)}'
+    is_gate = equals("gate", gate)
     if report.get("parts"):
-        is_gate = f'({is_gate} OR starts_with("gate", {text_literal(f"{gate}/")}))'
+        is_gate = f'({is_gate} OR starts_with("gate", {literal(f"{gate}/")}))'
     where = [
         is_gate,
         "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)') <= "
@@ -174,13 +175,13 @@ def _faults(
     select: Any, run_ids: Sequence[str], report: Mapping[str, Any]
 ) -> set[tuple[str, str, str]]:
     """The assertions that stop the gate, in these runs: their suite, name and status."""
-    from dqx_airflow.results.query import text_literal
+    from dqx_airflow.results.conditions import is_in, literal
     from dqx_airflow.results.schema import RESULTS
 
     where = [
-        f'"run_id" IN ({", ".join(map(text_literal, run_ids))})',
+        is_in("run_id", run_ids),
         "\"status\" IN ('failed', 'error')",
-        f'"severity" <= {text_literal(str(report.get("fail_on") or "P3"))}',
+        f'"severity" <= {literal(str(report.get("fail_on") or "P3"))}',
     ]
     rows = select(RESULTS, ["suite", "name", "status"], where)
     return {(str(row["suite"]), str(row["name"]), str(row["status"])) for row in rows}

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from dqx_airflow.results.query import select_rows, text_literal
+from dqx_airflow.results.conditions import equals
+from dqx_airflow.results.query import select_rows
 from dqx_airflow.results.schema import RUNS
 from dqx_airflow.results.tables import locate, open_table
 from dqx_airflow.values import EnforcedContract, Outcome, from_json
@@ -52,7 +53,7 @@ def contract_uses(
     if runs is None or all(column.name != "contract_id" for column in runs.schema().fields):
         return ()
     where = [
-        f'"contract_id" = {text_literal(contract_id)}',
+        equals("contract_id", contract_id),
         "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)')"
         f" >= TIMESTAMP '{since.isoformat()}T00:00:00'",
     ]

@@ -16,8 +16,9 @@ from deltalake import DeltaTable
 
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.column import Row
+from dqx_airflow.results.conditions import equals, is_in, of_dates
 from dqx_airflow.results.contract_uses import ContractRun
-from dqx_airflow.results.query import date_literal, select_rows, text_literal
+from dqx_airflow.results.query import select_rows
 from dqx_airflow.results.report_rows import report_from_rows
 from dqx_airflow.results.run_lines import (
     COLUMNS,
@@ -60,20 +61,18 @@ class OpenStore:
 
         :raises StoreError: the store exists and cannot be read.
         """
-        attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
-        if not attempts:
+        if not attempt_ids:
             return ()
-        return self._reports([f'"attempt_id" IN ({attempts})'], _MOST_REPORTS)
+        return self._reports([is_in("attempt_id", attempt_ids)], _MOST_REPORTS)
 
     def gates_of(self, attempt_ids: Collection[str]) -> tuple[str, ...]:
         """The names of the gates that these attempts reported on.
 
         :raises StoreError: the store exists and cannot be read.
         """
-        attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
-        if not attempts:
+        if not attempt_ids:
             return ()
-        rows = self.select(RUNS, ["gate"], [f'"attempt_id" IN ({attempts})'], 'ORDER BY "gate"')
+        rows = self.select(RUNS, ["gate"], [is_in("attempt_id", attempt_ids)], 'ORDER BY "gate"')
         return tuple(dict.fromkeys(row["gate"] for row in rows))
 
     def runs_of_attempts(self, attempt_ids: Collection[str]) -> tuple[RunLine, ...]:
@@ -81,10 +80,9 @@ class OpenStore:
 
         :raises StoreError: the store exists and cannot be read.
         """
-        attempts = ", ".join(map(text_literal, sorted(attempt_ids)))
-        if not attempts:
+        if not attempt_ids:
             return ()
-        return lines_of(self.select(RUNS, COLUMNS, [f'"attempt_id" IN ({attempts})'], ORDER))
+        return lines_of(self.select(RUNS, COLUMNS, [is_in("attempt_id", attempt_ids)], ORDER))
 
     def runs(self, wanted: RunsWanted, most: int = 50, skip: int = 0) -> tuple[RunLine, ...]:
         """The runs of some gates that no later attempt supersedes, newest data first: `most` of
@@ -128,13 +126,11 @@ class OpenStore:
         """
         if not gates:
             return ()
-        names = ", ".join(map(text_literal, sorted(gates)))
         reports: tuple[GateReport, ...] = ()
         for days in (_FIRST_LOOK_DAYS, _LAST_LOOK_DAYS):
             where = [
-                f'"gate" IN ({names})',
-                f'"dataset_date" <= {date_literal(until)}',
-                f'"dataset_date" > {date_literal(_before(until, days))}',
+                is_in("gate", gates),
+                *of_dates(_before(until, days - 1), until),
                 *([instance_condition(map_index)] if map_index >= 0 else []),
             ]
             reports = self._reports(where, most * len(gates), standing=True)
@@ -153,10 +149,10 @@ class OpenStore:
 
         :raises StoreError: the store exists and cannot be read.
         """
-        digests = ", ".join(sorted({text_literal(source.digest) for source in report.sources}))
-        if not digests:
+        if not report.sources:
             return ()
-        rows = self.select(SOURCES, SOURCES_SCHEMA.names, [f'"digest" IN ({digests})'])
+        digests = [source.digest for source in report.sources]
+        rows = self.select(SOURCES, SOURCES_SCHEMA.names, [is_in("digest", digests)])
         texts = {row["digest"]: row["text"] for row in rows}
         return tuple(
             SourceFile(source.file, texts[source.digest])
@@ -179,10 +175,9 @@ class OpenStore:
         if all(column.name != "contract_id" for column in table.schema().fields):
             return ()
         where = [
-            f'"gate" IN ({", ".join(map(text_literal, sorted(gates)))})',
-            f'"contract_id" = {text_literal(contract_id)}',
-            f'"dataset_date" <= {date_literal(until)}',
-            f'"dataset_date" > {date_literal(_before(until, _LAST_LOOK_DAYS))}',
+            is_in("gate", gates),
+            equals("contract_id", contract_id),
+            *of_dates(_before(until, _LAST_LOOK_DAYS - 1), until),
         ]
         order = f'ORDER BY "dataset_date" DESC, "gate" LIMIT {most}'
         columns = ["gate", "dataset_date", "outcome", "contract"]
@@ -246,11 +241,11 @@ class OpenStore:
         runs = self.select(RUNS, RUNS_SCHEMA.names, where, order, standing=standing)
         if not runs:
             return ()
+        dates = [run["dataset_date"] for run in runs]
         which = [
             *where[:1],
-            f'"run_id" IN ({", ".join(text_literal(run["run_id"]) for run in runs)})',
-            f'"dataset_date" >= {date_literal(min(run["dataset_date"] for run in runs))}',
-            f'"dataset_date" <= {date_literal(max(run["dataset_date"] for run in runs))}',
+            is_in("run_id", [run["run_id"] for run in runs]),
+            *of_dates(min(dates), max(dates)),
         ]
         results = _by_run(self.select(RESULTS, RESULTS_SCHEMA.names, which))
         failing: dict[str, list[Row]] = {}

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 
 from dqx_airflow.results.column import Row, as_utc
+from dqx_airflow.results.conditions import is_in, of_dates
 from dqx_airflow.results.past import Select
-from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.schema import INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA
 from dqx_airflow.results.tables import locate, store_errors
 
@@ -58,9 +58,8 @@ def notes_from(
     :raises StoreError: the store exists and cannot be read.
     """
     where = [
-        f'"gate" IN ({", ".join(map(text_literal, sorted(gates)))})',
-        f'"dataset_date" >= {date_literal(since)}',
-        f'"dataset_date" <= {date_literal(until)}',
+        is_in("gate", gates),
+        *of_dates(since, until),
         f'"map_index" = {int(map_index)}',
     ]
     order = 'ORDER BY "event_at", "event_id"'

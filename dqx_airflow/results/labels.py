@@ -13,8 +13,8 @@ from datetime import date, datetime, timezone
 from typing import TypeAlias
 
 from dqx_airflow.results.column import Row
+from dqx_airflow.results.conditions import is_in, of_dates
 from dqx_airflow.results.past import Select, map_index_of, selecting
-from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA, RUNS
 from dqx_airflow.results.tables import locate, store_errors
 
@@ -128,11 +128,8 @@ def labels_from(
     if gates is not None:
         if not gates:
             return ()
-        where.append(f'"gate" IN ({", ".join(map(text_literal, sorted(gates)))})')
-    if since is not None:
-        where.append(f'"dataset_date" >= {date_literal(since)}')
-    if until is not None:
-        where.append(f'"dataset_date" <= {date_literal(until)}')
+        where.append(is_in("gate", gates))
+    where += of_dates(since, until)
     order = 'ORDER BY "labelled_at", "label_id"'
     rows = select(LABELS, LABELS_SCHEMA.names, where, order)
     instances: Mapping[str, int] = {}

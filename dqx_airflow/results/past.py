@@ -13,15 +13,8 @@ from deltalake import QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.query import (
-    PARTIAL,
-    SHADOW,
-    date_literal,
-    last_first,
-    rows_of,
-    select_rows,
-    text_literal,
-)
+from dqx_airflow.results.conditions import is_in, of_dates, of_suite
+from dqx_airflow.results.query import PARTIAL, SHADOW, last_first, rows_of, select_rows
 from dqx_airflow.results.run_lines import instance_condition
 from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.results.tables import locate, open_table, store_errors
@@ -105,9 +98,7 @@ def past_runs(
     :param map_index: only this instance of a mapped gate.
     :raises StoreError: the store exists and cannot be read.
     """
-    which = [f'"suite" = {text_literal(suite)}']
-    if gate is not None:
-        which.append(f'"gate" = {text_literal(gate)}')
+    which = of_suite(suite, gate)
     if map_index is not None:
         which.append(instance_condition(map_index))
     return runs_that_count(selecting(root, storage_options), which, since, until, columns)
@@ -131,10 +122,7 @@ def runs_that_count(
     :param only_failed: leaves out the runs in which no assertion failed: their rows are not read.
     :raises StoreError: the store exists and cannot be read.
     """
-    days = [
-        f'"dataset_date" >= {date_literal(since)}',
-        f'"dataset_date" <= {date_literal(until)}',
-    ]
+    days = of_dates(since, until)
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
     runs = select(RUNS, _OF_RUNS, [*which, *days], order, standing=True)
     last: dict[tuple[date, str, int], Row] = {}
@@ -145,8 +133,8 @@ def runs_that_count(
     counting = {key: row for key, row in last.items() if not only_failed or row["failed"] != 0}
     if not counting:
         return ()
-    ids = ", ".join(text_literal(row["run_id"]) for row in counting.values())
-    of_runs = [f'"run_id" IN ({ids})', *days, *which_rows]
+    ids = [row["run_id"] for row in counting.values()]
+    of_runs = [is_in("run_id", ids), *days, *which_rows]
     rows: dict[str, dict[int, Row]] = defaultdict(dict)
     for row in select(RESULTS, ("run_id", "position", *columns), of_runs):
         rows[row["run_id"]][row["position"]] = row

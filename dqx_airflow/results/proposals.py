@@ -13,8 +13,8 @@ from enum import Enum
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.column import Row
+from dqx_airflow.results.conditions import equals
 from dqx_airflow.results.past import Select, selecting
-from dqx_airflow.results.query import text_literal
 from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, RUNS
 from dqx_airflow.results.tables import locate, store_errors
 from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
@@ -96,7 +96,7 @@ def proposals_from(
 
     :raises StoreError: the store exists and cannot be read.
     """
-    where = [] if suite is None else [f'"suite" = {text_literal(suite)}']
+    where = [] if suite is None else [equals("suite", suite)]
     order = 'ORDER BY "event_at", "event_id"'
     rows = select(PROPOSALS, PROPOSALS_SCHEMA.names, where, order)
     made: dict[str, Proposal] = {}
@@ -124,9 +124,9 @@ def attempts_behind(
     """
     attempts: dict[str, Sequence[frozenset[str]]] = {}
     for proposal in (one.proposal for one in proposals):
-        condition = f'"suite" = {text_literal(proposal.suite)}'
+        condition = equals("suite", proposal.suite)
         if proposal.gate is not None:
-            condition = f'"gate" = {text_literal(proposal.gate)}'
+            condition = equals("gate", proposal.gate)
         order = f'ORDER BY "finished_at" DESC, "run_id" LIMIT {_MOST_ATTEMPTS}'
         by_gate: dict[str, set[str]] = {}
         for row in select(RUNS, ("gate", "attempt_id"), [condition], order):

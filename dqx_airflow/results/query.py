@@ -7,7 +7,6 @@ takes longer than the query, and more memory.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from datetime import date
 from typing import Any
 
 from arro3.core import Table
@@ -42,7 +41,7 @@ def select_rows(
     elif shadows:
         return []
     selected = ", ".join(_column(name) for name in columns if name in there)
-    # Every string in `where` was escaped by text_literal.
+    # Every string in `where` was escaped by results.conditions.
     rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608
     if standing:
         rows = _STANDING.format(rows=rows, last=last_first(there))
@@ -91,13 +90,3 @@ def _column(name: str) -> str:
     if name in {"started_at", "finished_at", "stored_at", "labelled_at", "event_at"}:
         return f'arrow_cast("{name}", \'Timestamp(Microsecond, None)\') AS "{name}"'
     return f'"{name}"'
-
-
-def text_literal(value: str) -> str:
-    """A string as an SQL literal, whatever it contains."""
-    return "'" + value.replace("'", "''") + "'"
-
-
-def date_literal(value: date) -> str:
-    """The date as an SQL literal."""
-    return f"DATE '{value.isoformat()}'"

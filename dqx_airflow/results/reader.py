@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.query import date_literal, select_rows, text_literal
+from dqx_airflow.results.conditions import equals, is_in, literal, of_dates
+from dqx_airflow.results.query import select_rows
 from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
@@ -52,10 +53,10 @@ def read_report(
     if runs is None:
         return None
     where = [
-        f'"gate" = {text_literal(run_key.gate)}',
-        f'"dataset_date" = {date_literal(run_key.date)}',
-        f'"scheduler_run" = {text_literal(run_key.scheduler_run)}',
-        f'"attempt_id" = {text_literal(attempt_id)}',
+        equals("gate", run_key.gate),
+        equals("dataset_date", run_key.date),
+        equals("scheduler_run", run_key.scheduler_run),
+        equals("attempt_id", attempt_id),
     ]
     rows = select_rows(
         location, runs, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id" LIMIT 1'
@@ -83,13 +84,8 @@ def read_reports(
     if runs is None:
         return None
     dates = [key.date for key in run_keys]
-    gates = ", ".join(sorted({text_literal(key.gate) for key in run_keys}))
-    of_gates = [
-        f'"gate" IN ({gates})',
-        f'"dataset_date" >= {date_literal(min(dates))}',
-        f'"dataset_date" <= {date_literal(max(dates))}',
-    ]
-    where = [*of_gates, f'"attempt_id" = {text_literal(attempt_id)}']
+    of_gates = [is_in("gate", [key.gate for key in run_keys]), *of_dates(min(dates), max(dates))]
+    where = [*of_gates, equals("attempt_id", attempt_id)]
     order = 'ORDER BY "finished_at", "run_id"'
     rows: dict[RunKey, Row] = {}
     for row in select_rows(location, runs, RUNS_SCHEMA.names, where, order):
@@ -114,8 +110,8 @@ def find_report(
     runs = _existing_runs(location)
     # A range, not LIKE: it skips files, and nothing in the prefix has to be escaped.
     where = [
-        f'"run_id" >= {text_literal(run_id_prefix)}',
-        f'"run_id" <= {text_literal(run_id_prefix + _LAST_CHARACTER)}',
+        f'"run_id" >= {literal(run_id_prefix)}',
+        f'"run_id" <= {literal(run_id_prefix + _LAST_CHARACTER)}',
     ]
     # First only a few columns, because this reads every run.
     keys = ["run_id", "gate", "dataset_date"]
@@ -162,9 +158,9 @@ def list_runs(
     runs = _existing_runs(location)
     where = []
     if gate is not None:
-        where.append(f'"gate" = {text_literal(gate)}')
+        where.append(equals("gate", gate))
     if dataset_date is not None:
-        where.append(f'"dataset_date" = {date_literal(dataset_date)}')
+        where.append(equals("dataset_date", dataset_date))
     columns = [name for name in RUNS_SCHEMA.names if name != "datasets"]
     rows: Sequence[Row]
     if all_attempts:
@@ -191,12 +187,10 @@ def _standing(
         if not newest:
             return ()
         dates = [row["dataset_date"] for row in newest]
-        scheduler_runs = {text_literal(row["scheduler_run"]) for row in newest}
         of_keys = [
             *where,
-            f'"dataset_date" >= {date_literal(min(dates))}',
-            f'"dataset_date" <= {date_literal(max(dates))}',
-            f'"scheduler_run" IN ({", ".join(sorted(scheduler_runs))})',
+            *of_dates(min(dates), max(dates)),
+            is_in("scheduler_run", [row["scheduler_run"] for row in newest]),
         ]
         rows = select_rows(location, runs, columns, of_keys, _NEWEST_FIRST, standing=True)
         ids = {row["run_id"] for row in newest}
@@ -260,8 +254,7 @@ def _reports(
 
     :param of_gates: conditions that all rows of the runs satisfy, to skip files.
     """
-    ids = ", ".join(text_literal(run["run_id"]) for run in runs)
-    where = [*of_gates, f'"run_id" IN ({ids})']
+    where = [*of_gates, is_in("run_id", [run["run_id"] for run in runs])]
 
     def rows_of(
         name: str, columns: Sequence[str], *, shadows: bool = False
@@ -337,7 +330,7 @@ def _rows_of(
 def _of_run(run: Row) -> list[str]:
     """A condition on the rows of a run. It includes the gate and the date to skip files."""
     return [
-        f'"run_id" = {text_literal(run["run_id"])}',
-        f'"gate" = {text_literal(run["gate"])}',
-        f'"dataset_date" = {date_literal(run["dataset_date"])}',
+        equals("run_id", run["run_id"]),
+        equals("gate", run["gate"]),
+        equals("dataset_date", run["dataset_date"]),
     ]

@@ -8,9 +8,9 @@ from datetime import date, datetime, timedelta, timezone
 from typing import TypeAlias
 
 from dqx_airflow.results.alerts import OF_VERDICTS, Alert, alerts_among
+from dqx_airflow.results.conditions import equals, is_in, of_dates
 from dqx_airflow.results.labels import Label, LabelKey, labels_from
 from dqx_airflow.results.past import PastRun, Select, runs_that_count
-from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.report_rows import verdict_from_row
 from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RUNS
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
@@ -98,8 +98,8 @@ def alert_of(select: Select, run: GateOfAttempt, check: str, name: str) -> tuple
 
     :raises StoreError: the store exists and cannot be read.
     """
-    which = [f'"gate" = {text_literal(run.gate)}']
-    rows = [_FAILED, f'"check" = {text_literal(check)}', f'"name" = {text_literal(name)}']
+    which = [equals("gate", run.gate)]
+    rows = [_FAILED, equals("check", check), equals("name", name)]
     day = run.date
     runs = runs_that_count(select, which, day, day, OF_VERDICTS, which_rows=rows)
     labels = labels_from(select, [run.gate], day, day)
@@ -129,15 +129,14 @@ def histories(
     """
     if not assertions:
         return {}
-    names = ", ".join(sorted({text_literal(name) for *_, name in assertions}))
     gates = {gate for gate, *_ in assertions}
     runs = runs_that_count(
         select,
-        [_among("gate", gates)],
+        [is_in("gate", gates)],
         until - timedelta(days=DAYS - 1),
         until,
         OF_VERDICTS,
-        which_rows=[f'"name" IN ({names})'],
+        which_rows=[is_in("name", [name for *_, name in assertions])],
     )
     by_assertion: dict[AssertionKey, list[tuple[date, Verdict]]] = {key: [] for key in assertions}
     for run in runs:
@@ -157,10 +156,9 @@ def with_failing_rows(select: Select, alerts: Sequence[RecentAlert]) -> tuple[Re
         return ()
     days = [one.alert.date for one in alerts]
     where = [
-        _among("run_id", {one.alert.run_id for one in alerts}),
-        _among("gate", {one.alert.gate for one in alerts}),
-        f'"dataset_date" >= {date_literal(min(days))}',
-        f'"dataset_date" <= {date_literal(max(days))}',
+        is_in("run_id", {one.alert.run_id for one in alerts}),
+        is_in("gate", {one.alert.gate for one in alerts}),
+        *of_dates(min(days), max(days)),
     ]
     sampled: dict[tuple[str, str, str], dict[int, FailingRow]] = {}
     for row in select(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, where):
@@ -187,7 +185,7 @@ def _runs(
     if not gates or until is None:
         return []
     since = until - timedelta(days=DAYS - 1)
-    which = [_among("gate", gates)]
+    which = [is_in("gate", gates)]
     runs = runs_that_count(
         select, which, since, until, columns, which_rows=[_FAILED], only_failed=True
     )
@@ -202,7 +200,7 @@ def _newest_date(select: Select, gates: Collection[str]) -> date | None:
     if not gates:
         return None
     tomorrow = datetime.now(timezone.utc).date() + timedelta(days=1)
-    where = [_among("gate", gates), f'"dataset_date" <= {date_literal(tomorrow)}']
+    where = [is_in("gate", gates), *of_dates(None, tomorrow)]
     rows = select(RUNS, ["dataset_date"], where, 'ORDER BY "dataset_date" DESC LIMIT 1')
     return rows[0]["dataset_date"] if rows else None
 
@@ -211,15 +209,11 @@ def _gates(select: Select, column: str, values: Collection[str]) -> tuple[GateOf
     if not values:
         return ()
     columns = ("attempt_id", "gate", "run_id", "dataset_date")
-    rows = select(RUNS, columns, [_among(column, values)], 'ORDER BY "finished_at", "run_id"')
+    rows = select(RUNS, columns, [is_in(column, values)], 'ORDER BY "finished_at", "run_id"')
     return tuple(
         GateOfAttempt(row["attempt_id"], row["gate"], row["run_id"], row["dataset_date"])
         for row in rows
     )
-
-
-def _among(column: str, values: Collection[str]) -> str:
-    return f'"{column}" IN ({", ".join(map(text_literal, sorted(values)))})'
 
 
 def _key(run: PastRun, check: str, name: str) -> LabelKey:

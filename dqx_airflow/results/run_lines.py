@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from dqx_airflow.results.column import Row, as_utc
-from dqx_airflow.results.query import PARTIAL, date_literal, text_literal
+from dqx_airflow.results.conditions import equals, is_in, literal, of_dates
+from dqx_airflow.results.query import PARTIAL
 from dqx_airflow.values import Outcome, PartialRun, RunKey, Severity, from_json
 
 COLUMNS = (
@@ -68,11 +69,7 @@ class RunsWanted:
     @property
     def conditions(self) -> list[str]:
         """SQL conditions on all attempts of such a run: without the outcome."""
-        where = [f'"gate" IN ({", ".join(map(text_literal, sorted(self.gates)))})']
-        if self.since is not None:
-            where.append(f'"dataset_date" >= {date_literal(self.since)}')
-        if self.until is not None:
-            where.append(f'"dataset_date" <= {date_literal(self.until)}')
+        where = [is_in("gate", self.gates), *of_dates(self.since, self.until)]
         if self.map_index is not None:
             where.append(instance_condition(self.map_index))
         return where
@@ -84,7 +81,7 @@ class RunsWanted:
         """
         conditions = []
         if self.outcome and with_outcome:
-            conditions.append(f'"outcome" = {text_literal(self.outcome.value)}')
+            conditions.append(equals("outcome", self.outcome.value))
         if self.is_partial is not None:
             partial = f'coalesce("{PARTIAL}", FALSE)' if PARTIAL in columns else "FALSE"
             conditions.append(partial if self.is_partial else f"NOT {partial}")
@@ -94,7 +91,7 @@ class RunsWanted:
 def instance_condition(map_index: int) -> str:
     """SQL conditions on the runs of an instance of a mapped task."""
     ending = f"[{map_index}]"
-    return f'right("scheduler_run", {len(ending)}) = {text_literal(ending)}'
+    return f'right("scheduler_run", {len(ending)}) = {literal(ending)}'
 
 
 def lines_of(rows: Sequence[Row]) -> tuple[RunLine, ...]:

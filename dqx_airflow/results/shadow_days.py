@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TypeAlias
 
+from dqx_airflow.results.conditions import is_in, of_dates, of_suite
 from dqx_airflow.results.labels import labels_from
 from dqx_airflow.results.past import one_gate, runs_that_count, selecting
-from dqx_airflow.results.query import date_literal, text_literal
 from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.values import ShadowReport, Status, from_json
 
@@ -48,19 +48,11 @@ def shadow_days(
     :raises StoreError: the store exists and cannot be read.
     """
     select = selecting(root, storage_options)
-    which = [f'"suite" = {text_literal(suite)}']
-    if gate is not None:
-        which.append(f'"gate" = {text_literal(gate)}')
-    runs = runs_that_count(select, which, since, until, _COLUMNS)
+    runs = runs_that_count(select, of_suite(suite, gate), since, until, _COLUMNS)
     name = one_gate(runs)
     if name is None:
         return ()
-    ids = ", ".join(text_literal(run.run_id) for run in runs)
-    of_runs = [
-        f'"run_id" IN ({ids})',
-        f'"dataset_date" >= {date_literal(since)}',
-        f'"dataset_date" <= {date_literal(until)}',
-    ]
+    of_runs = [is_in("run_id", [run.run_id for run in runs]), *of_dates(since, until)]
     reports = {
         row["run_id"]: from_json(ShadowReport, row["shadow_run"])
         for row in select(RUNS, ("run_id", "shadow_run"), of_runs)
