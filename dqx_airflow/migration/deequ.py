@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dqx_airflow.contracts.demands import Condition, QueryGives, Required, Unique
+from dqx_airflow.contracts.demands import Condition, QueryGives, Required
 from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.migration.dql_text import (
     column_text,
     columns_text,
@@ -44,12 +46,22 @@ _STRINGS = re.compile(r'("""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*")(\.r\b)?')
 _COMMENTS = re.compile(_STRINGS.pattern + r"|//[^\n]*|/\*(?:.|\n)*?\*/")
 _OPS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_TYPES = {"Integral": "bigint", "Boolean": "boolean"}
-_TYPES |= dict.fromkeys(("Fractional", "Numeric"), "double")
+_INTEGRAL = r"^(-|\+)? ?\d+$"
+_FRACTIONAL = r"^(-|\+)? ?\d+((\.\d+)|((?:\.\d+)?[Ee][-+]?\d+))$"
+_BOOLEAN = "^(true|false)$"
+_TYPES = {
+    "Integral": (_INTEGRAL,),
+    "Fractional": (_FRACTIONAL,),
+    "Numeric": (_INTEGRAL, _FRACTIONAL),
+    "Boolean": (_BOOLEAN,),
+}
+"""The patterns by which Deequ recognises the type of a value, written as a string."""
 
 _ENDS = ("includeLowerBound", "includeUpperBound")
 
 _EXACT = "Deequ approximates the value; here it is exact"
+_FORMAT = "the format is checked as DQL defines it"
+_NO_ROWS = "if no row meets the filter, the constraint fails in Deequ but passes here"
 
 Assertion = Sequence[tuple[str, float]]
 """The condition on a metric: `((">=", 0.8),)`."""
@@ -83,7 +95,7 @@ def rules_of_code(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
     try:
         rules = list(_of_python(ast.parse(text), dataset, request.file))
     except SyntaxError as error:
-        if _SCALA_CHECK.search(text) is None:
+        if _SCALA_CHECK.search(text) is None and not request.file.endswith((".scala", ".sc")):
             raise UntranslatableError(f"line {error.lineno}: invalid Python") from None
         rules = list(_of_scala(text, dataset, request.file))
     if not rules:
@@ -199,12 +211,12 @@ def _of_links(
             continue
         following = links[index + 1] if index + 1 < len(links) else None
         where = None
-        if following is not None and _name(following.func) == "where":
-            where = str(_value(following.args[0]))
         arguments = ", ".join(ast.unparse(one) for one in link.args)
         shown = f"{name}({arguments})"
         at = place if ":" in place else f"{place}: line {link.lineno}"
         try:
+            if following is not None and _name(following.func) == "where":
+                where = str(_value(following.args[0]))
             if name not in _CONSTRAINTS:
                 raise UntranslatableError(f"{name} has no counterpart")
             given = [_value(one) for one in link.args]
@@ -220,10 +232,19 @@ def _of_links(
             meaning = str(error)
         except (IndexError, TypeError):
             meaning = f"{name} has unsupported arguments"
-        difference = _EXACT if name.startswith("hasApprox") else None
+        difference = _difference(name, is_filtered=where is not None)
         yield ForeignRule(
             dataset, at, shown, meaning, severity=severity, where=where, difference=difference
         )
+
+
+def _difference(name: str, *, is_filtered: bool) -> str | None:
+    """When the verdicts of the two tools differ."""
+    if name.startswith("hasApprox"):
+        return _EXACT
+    if name in ("containsEmail", "containsURL"):
+        return _FORMAT
+    return _NO_ROWS if is_filtered and name.startswith(("is", "satisfies", "hasPattern")) else None
 
 
 def _name(node: ast.expr) -> str:
@@ -316,24 +337,45 @@ def _metric(text: str, *, is_share: bool = False) -> Callable[[list[Any]], _Mean
     return meaning
 
 
-def _rows(kind: str, predicate: str) -> Callable[[list[Any]], _Meaning]:
-    """A constraint on each value, for all rows or a share of them."""
+def _rows(kind: str, predicate: str, *, passes_null: bool = False) -> Callable[..., _Meaning]:
+    """A constraint on each value, or on the share of rows that satisfy it."""
 
     def meaning(given: list[Any]) -> _Meaning:
         column = column_text(given[0])
-        share = _share(given[1:])
-        return Claims(kind, (rows_text(predicate.format(column), share),), column)
+        texts = _share_of_rows(predicate.format(column), given[1:], column if passes_null else None)
+        return Claims(kind, texts, column)
 
     return meaning
 
 
-def _share(rest: list[Any]) -> float:
-    """The share of rows that an assertion requires."""
-    condition = next((one for one in rest if isinstance(one, _DeequCondition)), _ALL)
+def _condition_in(given: Sequence[Any]) -> _DeequCondition:
+    """The assertion among the arguments; without one, all rows satisfy the constraint."""
+    return next((one for one in given if isinstance(one, _DeequCondition)), _ALL)
+
+
+def _share_of_rows(predicate: str, rest: list[Any], passes_null: str | None) -> tuple[str, ...]:
+    """The claims that all rows satisfy a predicate, or as many as an assertion requires.
+
+    `passes_null` is a column whose NULL satisfies it; each row counts in a share.
+    """
+    condition = _condition_in(rest)
+    if tuple(condition) in (((">=", 1),), (("==", 1),)):
+        return (rows_text(predicate),)
+    if passes_null is not None:
+        predicate = f"({passes_null} is null or {predicate})"
     match tuple(condition):
-        case ((("==" | ">=") as op, share),) if op == ">=" or share == 1:
-            return share
-    raise UntranslatableError("its assertion is not a minimum share of the rows")
+        case ((">=", share),):
+            return (rows_text(predicate, share),)
+    return _compared(f"num_rows(where {predicate}) / num_rows()", condition, is_share=True)
+
+
+def _aggregate(name: str, expression: str, condition: Any, column: str | None = None) -> _Meaning:
+    """A constraint on an aggregate of Spark."""
+    if not isinstance(condition, _DeequCondition):
+        raise UntranslatableError("its assertion cannot be evaluated without running it")
+    query = aggregate_query(expression)
+    demands = (QueryGives(query, Condition(op, bound)) for op, bound in condition)
+    return Translation(name, tuple(demands), column)
 
 
 def _size(given: list[Any]) -> _Meaning:
@@ -345,13 +387,7 @@ def _complete(given: list[Any]) -> _Meaning:
 
 
 def _unique(given: list[Any]) -> _Meaning:
-    column = column_text(given[0])
-    return Translation("is_unique", (Unique((column,)),), column)
-
-
-def _primary_key(given: list[Any]) -> _Meaning:
-    columns = [one for one in given if isinstance(one, str)]
-    return Claims("is_primary_key", (f"duplicate_count([{columns_text(columns)}]) == 0",))
+    return _ratio("uniqueness")([[one for one in given if isinstance(one, str)], _ALL])
 
 
 def _ratio(metric: str) -> Callable[[list[Any]], _Meaning]:
@@ -370,34 +406,33 @@ def _ratio(metric: str) -> Callable[[list[Any]], _Meaning]:
 def _contained(given: list[Any]) -> _Meaning:
     column = column_text(given[0])
     if isinstance(given[1], list):
-        share = _share(given[2:])
-        return Claims("values", (rows_text(f"{column} in {list_text(given[1])}", share),), column)
+        predicate = f"{column} in {list_text(given[1])}"
+        return Claims("values", _share_of_rows(predicate, given[2:], column), column)
     low, high = (value_text(number(one)) for one in given[1:3])
     ends = [one for one in given[3:] if isinstance(one, bool)]
     predicate = f"{column} between {low} and {high}"
     if False in ends:
         above, below = (">=" if is_in else ">" for is_in in ends), ("<=", "<")
         predicate = f"{column} {next(above)} {low} and {column} {below[not ends[1]]} {high}"
-    return Claims("range", (rows_text(predicate),), column)
+    return Claims("range", _share_of_rows(predicate, given[3:], column), column)
 
 
 def _pair(op: str) -> Callable[[list[Any]], _Meaning]:
     def meaning(given: list[Any]) -> _Meaning:
         one, other = column_text(given[0]), column_text(given[1])
         predicate = f"{one} is not null and {other} is not null and {one} {op} {other}"
-        return Claims("pair", (rows_text(predicate, _share(given[2:])),), one)
+        return Claims("pair", _share_of_rows(predicate, given[2:], None), one)
 
     return meaning
 
 
 def _satisfies(given: list[Any]) -> _Meaning:
-    condition = next((one for one in given[1:] if isinstance(one, _DeequCondition)), _ALL)
+    condition = _condition_in(given[1:])
     name = given[1] if len(given) > 1 and isinstance(given[1], str) else "satisfies"
     if condition != _ALL:
-        subject = f"sql({value_text(f'count_if({given[0]}) / count(*)')})"
-        return Claims(name, _compared(subject, condition, is_share=True))
-    failing = value_text(f"count_if(NOT coalesce({given[0]}, false))")
-    return Claims(name, (f"sql({failing}) == 0",))
+        return _aggregate(name, f"count_if({given[0]}) / count(*)", condition)
+    failing = f"count_if(NOT coalesce({given[0]}, false))"
+    return _aggregate(name, failing, _DeequCondition((("==", 0),)))
 
 
 def _custom_sql(given: list[Any]) -> _Meaning:
@@ -414,7 +449,7 @@ def _complete_columns(link: str) -> Callable[[list[Any]], _Meaning]:
 
     def meaning(given: list[Any]) -> _Meaning:
         there = f" {link} ".join(f"{column_text(one)} is not null" for one in given[0])
-        condition = next((one for one in given[1:] if isinstance(one, _DeequCondition)), _ALL)
+        condition = _condition_in(given[1:])
         if condition == _ALL:
             return Claims("complete", (rows_text(there),))
         subject = f"num_rows(where {there}) / num_rows()"
@@ -430,9 +465,18 @@ def _quantile(given: list[Any]) -> _Meaning:
 
 
 def _pattern(given: list[Any]) -> _Meaning:
-    column = column_text(given[0])
-    predicate = f"{column} is not null and {column} matches {value_text(given[1])}"
-    return Claims("pattern", (rows_text(predicate, _share(given[2:])),), column)
+    column, pattern = column_text(given[0]), given[1]
+    predicate = f"{column} is not null and {column} matches {value_text(pattern)}"
+    try:
+        may_be_empty = re.search(pattern, "") is not None
+    except (re.error, TypeError):
+        raise UntranslatableError(f"{pattern!r} is not a regular expression") from None
+    if may_be_empty:  # for Deequ, an empty match is none
+        if not (pattern.startswith("^") and pattern.endswith("$")):
+            reason = "its pattern also matches an empty string, which Deequ ignores"
+            raise UntranslatableError(f"{reason}: anchor it by ^ and $")
+        predicate += f' and {column} != ""'
+    return Claims("pattern", _share_of_rows(predicate, given[2:], None), column)
 
 
 def _format(name: str) -> Callable[[list[Any]], _Meaning]:
@@ -441,13 +485,28 @@ def _format(name: str) -> Callable[[list[Any]], _Meaning]:
 
 def _data_type(given: list[Any]) -> _Meaning:
     column, kind = column_text(given[0]), str(given[1])
-    if kind not in _TYPES:
-        raise UntranslatableError(f"the data type '{kind}' has no counterpart")
-    bare = column.strip("`")
-    fits = f"count_if(TRY_CAST(`{bare}` AS {_TYPES[kind]}) IS NOT NULL) / count(`{bare}`)"
-    subject = f"sql({value_text(fits)})"
-    share = percent_text(_share(given[2:]))
-    return Claims("data_type", (f"{subject} >= {share}",), column)
+    condition = _condition_in(given[2:])
+    if kind == "Null":
+        subject = f"null_count({column}) / num_rows()"
+        return Claims("data_type", _compared(subject, condition, is_share=True), column)
+    name = sql_name(column)
+    patterns = _TYPES.get(kind) or (*_TYPES["Numeric"], _BOOLEAN)
+    fits = " OR ".join(f"CAST({name} AS STRING) RLIKE {quote_literal(one)}" for one in patterns)
+    counted = fits if kind in _TYPES else f"NOT ({fits})"
+    share = f"coalesce(try_divide(count_if({counted}), count({name})), 0)"
+    return _aggregate("data_type", share, condition, column)
+
+
+def _distinct_values(given: list[Any]) -> _Meaning:
+    """The bins of a histogram, of which NULL is one."""
+    column = column_text(given[0])
+    bins = f"unique_count({column}) + min(null_count({column}), 1)"
+    return Claims("distinct_values", _compared(bins, _condition_in(given[1:])), column)
+
+
+def _standard_deviation(given: list[Any]) -> _Meaning:
+    column = column_text(given[0])
+    return _aggregate("deviation", f"stddev_pop({sql_name(column)})", given[1], column)
 
 
 def _correlation(given: list[Any]) -> _Meaning:
@@ -460,7 +519,7 @@ _CONSTRAINTS: dict[str, Callable[[list[Any]], _Meaning]] = {
     "isComplete": _complete,
     "hasCompleteness": _metric("count({0}) / num_rows()", is_share=True),
     "isUnique": _unique,
-    "isPrimaryKey": _primary_key,
+    "isPrimaryKey": _unique,
     "hasUniqueness": _ratio("uniqueness"),
     "hasDistinctness": _ratio("distinctness"),
     "hasUniqueValueRatio": _ratio("unique_value_ratio"),
@@ -469,20 +528,22 @@ _CONSTRAINTS: dict[str, Callable[[list[Any]], _Meaning]] = {
     "hasMax": _metric("maximum({})"),
     "hasMean": _metric("average({})"),
     "hasSum": _metric("sum({})"),
-    "hasStandardDeviation": _metric('sql("stddev_pop({})")'),
+    "hasStandardDeviation": _standard_deviation,
     "hasMinLength": _metric("min_length({})"),
     "hasMaxLength": _metric("max_length({})"),
     "hasApproxCountDistinct": _metric("unique_count({})"),
-    "hasNumberOfDistinctValues": _metric("unique_count({})"),
+    "hasNumberOfDistinctValues": _distinct_values,
     "hasCorrelation": _correlation,
     "hasExactQuantile": _quantile,
     "hasApproxQuantile": _quantile,
+    "areUnique": lambda given: _ratio("uniqueness")([given[0], _ALL]),
+    "hasColumnCount": lambda given: Claims("columns", _compared("column_count()", given[0])),
     **dict.fromkeys(("areComplete", "haveCompleteness"), _complete_columns("and")),
     **dict.fromkeys(("areAnyComplete", "haveAnyCompleteness"), _complete_columns("or")),
     "hasPattern": _pattern,
     "hasDataType": _data_type,
-    "isNonNegative": _rows("non_negative", "{} >= 0"),
-    "isPositive": _rows("positive", "{} > 0"),
+    "isNonNegative": _rows("non_negative", "{} >= 0", passes_null=True),
+    "isPositive": _rows("positive", "{} > 0", passes_null=True),
     "isContainedIn": _contained,
     "isLessThan": _pair("<"),
     "isLessThanOrEqualTo": _pair("<="),

@@ -1,7 +1,6 @@
 """Great Expectations: expectation suites of 0.x and 1.x as JSON, and checkpoints.
 
-Expectations are translated as in contracts. A `row_condition` is a filter: those of pandas and
-Spark are read as SQL, `col("x").notNull()` as `x IS NOT NULL`.
+Expectations are translated as in contracts. A `row_condition` is a filter.
 """
 
 from __future__ import annotations
@@ -11,14 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import great_expectations
+from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
+    ExpectationArguments,
+    NoCounterpartError,
+)
+from dqx_airflow.contracts.dialects.foreign.expectations.row_condition import row_condition
 from dqx_airflow.contracts.dialects.foreign.severities import severity_of
 from dqx_airflow.migration.documents import one_line
-from dqx_airflow.migration.dql_text import column_text, columns_text
+from dqx_airflow.migration.dql_text import column_text, columns_text, number
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
 from dqx_airflow.migration.request import ImportRequest
 
-_COLUMN = re.compile(r"""col\((['"])(.+?)\1\)""")
-_NULLS = ((re.compile(r"\.notNull\(\)"), " IS NOT NULL"), (re.compile(r"\.isNull\(\)"), " IS NULL"))
 _OF_CONDITIONS = ("row_condition", "condition_parser")
 
 
@@ -86,8 +88,8 @@ def _asset(owner: Mapping[str, Any]) -> str | None:
 def _of_suite(
     document: Mapping[str, Any], request: ImportRequest, dataset: str
 ) -> Iterator[ForeignRule]:
-    for number, expectation in enumerate(document["expectations"]):
-        place = f"{request.file}: expectations[{number}]"
+    for index, expectation in enumerate(document["expectations"]):
+        place = f"{request.file}: expectations[{index}]"
         if not isinstance(expectation, Mapping):
             yield ForeignRule(dataset, place, one_line(expectation), "this is not an expectation")
             continue
@@ -97,15 +99,19 @@ def _of_suite(
 def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRule:
     given = expectation.get("kwargs")
     arguments = dict(given) if isinstance(given, Mapping) else {}
-    condition = arguments.get("row_condition")
     bare = {key: value for key, value in arguments.items() if key not in _OF_CONDITIONS}
     kind = _snake_case(str(_kind(expectation)))
     if "table_row_count" in kind or "table_column" in kind:
         bare.pop("mostly", None)  # profilers write it, and nothing reads it
     is_parsed = bool(bare.pop("parse_strings_as_datetimes", None))
-    meaning = table_claims(kind, bare, dataset) or great_expectations.translate(
-        {**expectation, "kwargs": bare}, None
-    )
+    where: str | None = None
+    try:
+        where = row_condition(ExpectationArguments(arguments, None, None))
+        meaning = table_claims(kind, bare, dataset) or great_expectations.translate(
+            {**expectation, "kwargs": bare}, None
+        )
+    except NoCounterpartError as error:
+        meaning = str(error)
     severity = expectation.get("severity")
     shown = f"{_kind(expectation)}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
     return ForeignRule(
@@ -114,7 +120,7 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
         shown,
         meaning,
         severity=severity_of(severity) if isinstance(severity, str) else None,
-        where=row_condition(str(condition)) if condition else None,
+        where=where,
         difference=_PARSED if is_parsed else _difference(kind, arguments),
     )
 
@@ -124,6 +130,8 @@ _PARSED = "strings are compared as they are: only dates such as 2024-02-29 are p
 
 def _difference(kind: str, arguments: Mapping[str, Any]) -> str | None:
     """When the verdicts of the two tools differ."""
+    if kind == "expect_column_quantile_values_to_be_between":
+        return "between two values a quantile is interpolated here, and is one of them there"
     if kind != "expect_column_most_common_value_to_be_in_set":
         return None
     theirs = "one of them may be" if arguments.get("ties_okay") else "none may be"
@@ -136,14 +144,6 @@ def _snake_case(kind: str) -> str:
 
 def _kind(expectation: Mapping[str, Any]) -> object:
     return expectation.get("type") or expectation.get("expectation_type") or "expectation"
-
-
-def row_condition(condition: str) -> str:
-    """A `row_condition` as SQL."""
-    sql = _COLUMN.sub(lambda match: "`" + match[2].replace("`", "``") + "`", condition)
-    for pattern, words in _NULLS:
-        sql = pattern.sub(words, sql)
-    return sql.replace("==", "=").replace(" & ", " AND ").replace(" | ", " OR ")
 
 
 def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claims | str | None:
@@ -159,6 +159,10 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
                 return Claims("columns", (*exist, closed))
             case "expect_table_columns_to_match_ordered_list":
                 return _ordered_columns(list(arguments.get("column_list") or ()))
+            case "expect_column_to_exist" if arguments.get("column_index") is not None:
+                place = number(arguments["column_index"]) + 1
+                text = f"column_position({column_text(arguments.get('column'))}) == {place}"
+                return Claims("column_position", (text,))
             case "expect_table_row_count_to_equal_other_table":
                 other = column_text(arguments.get("other_table_name"))
                 own = column_text(dataset)

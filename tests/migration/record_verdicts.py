@@ -2,7 +2,8 @@
 
 `python tests/migration/record_verdicts.py TOOL` writes `truth/TOOL.verdicts.json`: for each table
 the verdict of each rule, in the order of the rules: true where it holds. The versions that were
-recorded are in the file. Needed: `great_expectations` with pandas; `pandera[io]` with pandas;
+recorded are in the file. Needed: `pydeequ` with pyspark 3.5, and the jar of Deequ in the
+environment variable `DEEQU_JAR`; `great_expectations` with pandas; `pandera[io]` with pandas;
 `databricks-labs-dqx` with pandas, pyspark; `soda-core-duckdb` 3.x; `dbt-duckdb`, and a folder of
 dbt-utils in the environment variable `DBT_UTILS`.
 """
@@ -117,6 +118,32 @@ def databricks_dqx(rows: list[dict[str, Any]]) -> list[bool]:
     return found
 
 
+def deequ(rows: list[dict[str, Any]]) -> list[bool]:
+    """Each constraint in a check of its own, which has a name."""
+    os.environ.setdefault("SPARK_VERSION", "3.5")
+    from pydeequ import checks, scala_utils
+    from pydeequ.verification import VerificationSuite
+    from pyspark.sql import SparkSession
+
+    # Deequ compares the functions of constraints, which PyDeequ does not provide for.
+    scala_utils.ScalaFunction1.hashCode = lambda function: id(function) & 0x7FFFFFFF
+    scala_utils.ScalaFunction1.equals = lambda _, other: False
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = spark.config("spark.jars", os.environ["DEEQU_JAR"]).getOrCreate()
+    columns = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in rows[0])
+    data = session.createDataFrame([tuple(row.values()) for row in rows], columns)
+    text = (HERE / "deequ.txt").read_text().split('orders")\n')[1].rstrip(")\n")
+    lines = [line.strip() for line in (text + ")").splitlines()]
+    suite = VerificationSuite(session).onData(data)
+    for number, line in enumerate(lines):
+        check = checks.Check(session, checks.CheckLevel.Error, str(number))
+        suite = suite.addCheck(eval(f"check{line}", {**vars(checks), "check": check}))
+    found = {
+        one["check"]: one["constraint_status"] == "Success" for one in suite.run().checkResults
+    }
+    return [found[str(number)] for number in range(len(lines))]
+
+
 def _no_workspace() -> Any:
     from unittest.mock import MagicMock
 
@@ -177,6 +204,7 @@ RUN: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], tuple[str, ...]]] = 
     "great_expectations": (great_expectations, ("great_expectations", "pandas")),
     "pandera": (pandera, ("pandera", "pandas")),
     "soda": (soda, ("soda-core", "duckdb")),
+    "deequ": (deequ, ("pydeequ", "pyspark")),
     "databricks_dqx": (databricks_dqx, ("databricks-labs-dqx", "pyspark")),
     "dbt": (dbt, ("dbt-core", "dbt-duckdb")),
 }
@@ -190,3 +218,4 @@ if __name__ == "__main__":
         "verdicts": {name: run(rows) for name, rows in TABLES.items()},
     }
     (HERE / f"{tool}.verdicts.json").write_text(json.dumps(recorded, indent=1) + "\n")
+    os._exit(0)  # PyDeequ leaves a server of callbacks open

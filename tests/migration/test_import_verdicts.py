@@ -29,7 +29,8 @@ TOOLS = sorted(path.name.split(".")[0] for path in TRUTH.glob("*.verdicts.json")
 
 
 def rules_of(tool: str) -> tuple[ForeignRule, ...]:
-    (path,) = (found for end in ("yml", "json") if (found := TRUTH / f"{tool}.{end}").is_file())
+    files = (TRUTH / f"{tool}.{end}" for end in ("yml", "json", "txt"))
+    (path,) = (file for file in files if file.is_file())
     source = read_source(path, path.name)
     assert isinstance(source, SourceFile)
     return read_rules(source, dataset="orders")[1]

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _SPARK = "spark"
 _WINDOWED = "windowed"
-_PLACEHOLDER = re.compile(r"\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\}")
+_PLACEHOLDER = re.compile(r"(?<!\\[pPx])\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\}")
+"""`\\p{L}` in a regular expression is none."""
 _QUOTES = "\"`'."
 _QUALIFIER = re.compile(
     r"""["`\[]?\$?\{\{?\s*(?:schema|dataset|database|catalog|project)\s*\}?\}["`\]]?\s*\.\s*""",

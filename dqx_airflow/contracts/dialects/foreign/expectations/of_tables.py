@@ -53,10 +53,18 @@ def _compound_unique(arguments: ExpectationArguments) -> Demands:
 
 def _unique_within_record(arguments: ExpectationArguments) -> Demands:
     names = [sql_name(column) for column in arguments.paths("column_list")]
-    arguments.take("ignore_row_if")
     if len(names) < 2:
         raise NoCounterpartError("its column_list needs two columns")
-    predicate = " AND ".join(f"{one} <> {other}" for one, other in combinations(names, 2))
+    # NULL equals NULL.
+    predicate = " AND ".join(
+        f"({one} IS NOT NULL OR {other} IS NOT NULL) AND "
+        f"({one} IS NULL OR {other} IS NULL OR {one} <> {other})"
+        for one, other in combinations(names, 2)
+    )
+    link = {"all_values_are_missing": " AND ", "any_value_is_missing": " OR "}
+    ignored = link.get(arguments.take("ignore_row_if", "all_values_are_missing"))
+    if ignored is not None:
+        predicate = f"{ignored.join(f'{name} IS NULL' for name in names)} OR ({predicate})"
     return (RowsSatisfy(predicate, share=arguments.mostly()),)
 
 
