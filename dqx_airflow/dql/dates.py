@@ -147,7 +147,8 @@ def evaluate(node: nodes.Expression, anchor: date) -> date | None:
 def _nth_weekday(year: int, month: int, weekday: int, n: int) -> date | None:
     if not 1 <= year <= 9999:
         return None
-    days = [week[weekday] for week in calendar.monthcalendar(year, month) if week[weekday]]
+    weekday_of_first, length = calendar.monthrange(year, month)
+    days = range(1 + (weekday - weekday_of_first) % 7, length + 1, 7)
     index = n - 1 if n > 0 else n
     return date(year, month, days[index]) if -len(days) <= index < len(days) else None
 

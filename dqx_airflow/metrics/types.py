@@ -98,6 +98,7 @@ WHOLE_SIZES = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 LONGEST_DECIMAL = 38
 
 
+@lru_cache(maxsize=1024)
 def decimal_size(number_type: str) -> tuple[int, int]:
     """The precision and scale of a decimal that holds all numbers of a type, if there is one."""
     if number_type in WHOLE_SIZES:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.cli.package.bundle import NATIVE, write_bundle
+from dqx_airflow.cli.package.bundle import NATIVE
 from dqx_airflow.cli.package.jvm_archive import typical_request
 from dqx_airflow.config.jvm_options import (
     DRIVER_OPTIONS,
@@ -31,8 +31,15 @@ from dqx_airflow.values import Status
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_bundle(tmp_path_factory.mktemp("bundle") / "job.zip").path
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """The bundle, and how the command ended that wrote it."""
+    path = tmp_path_factory.mktemp("bundle") / "there" / "job.zip"
+    return path, CliRunner().invoke(app, ["package", "--output", str(path)])
+
+
+@pytest.fixture(scope="module")
+def bundle(packaged: tuple[Path, Result]) -> Path:
+    return packaged[0]
 
 
 def without_packages(bundle: Path, code: str) -> str:
@@ -151,9 +158,10 @@ def test_the_same_packages_make_the_same_bytes(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
-def test_the_command_says_where_it_is_and_what_else_a_driver_needs(tmp_path: Path) -> None:
-    path = tmp_path / "there" / "job.zip"
-    done = CliRunner().invoke(app, ["package", "--output", str(path)])
+def test_the_command_says_where_it_is_and_what_else_a_driver_needs(
+    packaged: tuple[Path, Result],
+) -> None:
+    path, done = packaged
     assert done.exit_code == 0
     assert path.is_file()
     assert f'py_files="{path}"' in done.output

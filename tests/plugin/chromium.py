@@ -110,6 +110,14 @@ class Page:
         self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **code)
         self.call("Input.dispatchKeyEvent", type="keyUp", **code)
 
+    def be_wide(self, width: int) -> None:
+        """Has a window of this width, in which the page is laid out anew."""
+        window = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **window)
+        end = time.monotonic() + _PATIENCE_S
+        while self.run("innerWidth") != width:
+            assert time.monotonic() < end, f"the window is not {width} pixels wide"
+
     def run(self, script: str) -> Any:
         """The value of an expression of JavaScript, of a promise what it resolves to."""
         answer = self.call(

@@ -122,25 +122,18 @@ def test_every_page_keeps_to_wcag(furnished: Scene, look: Look, theme: str) -> N
 
 
 def test_every_page_fits_from_a_phone_to_a_wide_screen(furnished: Scene, look: Look) -> None:
-    browser = look("board")
     wider: dict[tuple[str, int], Any] = {}
-    try:
-        for width in WIDTHS:
-            browser.call(
-                "Emulation.setDeviceMetricsOverride",
-                width=width,
-                height=800,
-                deviceScaleFactor=1,
-                mobile=False,
-            )
-            for name, at in PAGES.items():
-                page = look(at, "eve")
-                page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    for name, at in PAGES.items():
+        page = look(at, "eve")
+        page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        try:
+            for width in WIDTHS:
+                page.be_wide(width)
                 taken = page.run("document.documentElement.scrollWidth")
                 if taken > width:
                     wider[name, width] = taken
-    finally:
-        browser.call("Emulation.clearDeviceMetricsOverride")
+        finally:
+            page.call("Emulation.clearDeviceMetricsOverride")
     assert wider == {}
 
 

@@ -36,7 +36,7 @@ def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Ac
     :param models: their names are the prefixes of the names of assertions.
     """
     acceptances = list(_within(reading, reading.root))
-    known = [show_path(leaf.path) for leaf in leaves(reading.root)]
+    known = [show_path(leaf.path) for leaf in leaves(reading.root)] if acceptances else []
     for item in acceptances:
         is_name = any(item.clause.startswith(f"{name}.") for name in models)
         if not is_name and not any(map(item.covers, known)):

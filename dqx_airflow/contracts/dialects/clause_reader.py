@@ -232,7 +232,7 @@ class ClauseReader:
         everywhere = {(leaf.span.file, leaf.path): leaf for leaf in leaves(self.root)}
         notes = []
         for place, leaf in (everywhere | self._known).items():
-            slip = _slip_above(leaf, slips)
+            slip = _slip_above(leaf, slips) if slips else None
             treated = self._treated.get(place)
             if slip is not None:
                 # Also in a definition, which is a remark as a whole.

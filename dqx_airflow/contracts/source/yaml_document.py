@@ -86,6 +86,9 @@ class Document:
     diagnostics: tuple[Diagnostic, ...]
 
 
+_is_plain_word = re.compile(r"[\w$-]+").fullmatch
+
+
 def show_path(path: Path) -> str:
     """`models.orders.quality[0].mustBe`, with backticks around keys that are not plain words."""
     shown = ""
@@ -93,7 +96,7 @@ def show_path(path: Path) -> str:
         if isinstance(part, int):
             shown += f"[{part}]"
             continue
-        word = part if re.fullmatch(r"[\w$-]+", part) else f"`{part}`"
+        word = part if _is_plain_word(part) else f"`{part}`"
         shown += f".{word}" if shown else word
     return shown
 
