@@ -268,3 +268,18 @@ def test_each_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     storage.look_at(uris)
     assert len(listed) == 3
     assert storage.look_at([f"{path}/ds=2000-01-01/gone.parquet"]).popitem()[1] is None
+
+
+def test_a_shallow_clone_has_its_files_in_the_other_table(gate: Gate, tmp_path: Path) -> None:
+    original = table(tmp_path, "dates")
+    clone = tmp_path / "clone"
+    shutil.copytree(f"{original.path}/_delta_log", clone / "_delta_log")
+    for commit in (clone / "_delta_log").glob("*.json"):  # as Spark writes its paths
+        commit.write_text(commit.read_text().replace('"path":"', f'"path":"file:{original.path}/'))
+    ref = replace(original, path=str(clone))
+    assert gate(ref).outcome is Outcome.PASSED
+    DeltaTable(str(original.path)).delete()
+    DeltaTable(str(original.path)).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    lost = gate(ref)
+    assert lost.outcome is Outcome.BROKEN
+    assert f"lists {original.path}/part-" in (lost.verdicts[0].reason or "")

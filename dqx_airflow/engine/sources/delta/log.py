@@ -7,6 +7,7 @@ Delta protocol (`PROTOCOL.md` of delta-io/delta), "Actions" and "Per-file Statis
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
@@ -29,6 +30,8 @@ from dqx_airflow.values import MetricValue
 
 _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """Table features that require nothing of a reader of the files."""
+_LOCAL_URI = re.compile(r"^file:/+")
+"""How Spark writes the files of a clone on this machine."""
 COMMITS_READ = 1000
 KEEP_THE_DATA = frozenset(
     {
@@ -154,7 +157,7 @@ class DeltaLog:
 
     def _uri(self, logged: str) -> str:
         """The location of a file. The log has it as a URI, usually relative to the table."""
-        path = unquote(logged)
+        path = _LOCAL_URI.sub("/", unquote(logged))
         return path if "://" in path or path.startswith("/") else f"{self.path}/{path}"
 
     def lost_file(self, dates: Collection[date | None]) -> str | None:
