@@ -202,8 +202,7 @@ def plan_of(
         if isinstance(on, str) and is_range(on):
             hint = "call run_dates for a range of dates"
         raise RequestError(f"{on!r} is not a date", hint)
-    suite = checked.suite
-    assert suite is not None
+    suite = checked.valid_suite
     file = suite.span.file
     source = SourceFile(file, checked.sources.get(file, ""))
     day = on.date() if isinstance(on, datetime) else on

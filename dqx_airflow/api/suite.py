@@ -92,10 +92,9 @@ class Suite:
         self._read(checked)
 
     def _read(self, checked: Checked) -> None:
-        assert checked.suite is not None
         self._checked = checked
-        self._suite = checked.suite
-        self._tunables = tunables_of(checked.suite)
+        self._suite = checked.valid_suite
+        self._tunables = tunables_of(checked.valid_suite)
         self._set: dict[str, ParamChange] = {}
         self._changes: list[TunableChange] = []
         self._lines_read = self._file.last_line() if self._file else 0

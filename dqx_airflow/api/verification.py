@@ -169,9 +169,7 @@ class VerificationSuite:
         finally:
             for name, value in values.items():
                 self._tunables[name].value = value
-        assert before.suite is not None
-        assert after.suite is not None
-        refuse(weakened(before.suite, after.suite, agent), after.sources)
+        refuse(weakened(before.valid_suite, after.valid_suite, agent), after.sources)
 
     @with_keywords_of(RunKeywords)
     def run(
@@ -234,8 +232,7 @@ class VerificationSuite:
 
         :raises SourceError: an assertion of the check functions has errors.
         """
-        suite = self._checked().suite
-        assert suite is not None
+        suite = self._checked().valid_suite
         return show_suite(suite)
 
     def _checked(self) -> Checked:

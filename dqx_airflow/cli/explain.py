@@ -146,11 +146,10 @@ def _shown(
     if stage is SuiteStage.TREE:
         file = parse(source).file
         return _json(file) if format is TextOrJson.JSON else _outline(file)
-    assert checked.suite is not None
     if stage is SuiteStage.SUITE:
         # Imported names have been resolved.
-        own = tuple(item for item in checked.suite.constants if "." not in item.name.text)
-        suite = replace(checked.suite, constants=own)
+        own = tuple(item for item in checked.valid_suite.constants if "." not in item.name.text)
+        suite = replace(checked.valid_suite, constants=own)
         return _json(suite) if format is TextOrJson.JSON else show_suite(suite).rstrip()
     return _plan(source, checked, day, format, selection)
 
@@ -167,8 +166,7 @@ def _plan(
     from dqx_airflow.plan.resolve import resolve
     from dqx_airflow.plan.selection import assumed, choose
 
-    suite = checked.suite
-    assert suite is not None
+    suite = checked.valid_suite
     datasets = assumed(suite, ())
     chosen = None
     if selection is not None:

@@ -58,6 +58,12 @@ class Checked:
     imports: tuple[ImportedFile, ...] = ()
 
     @property
+    def valid_suite(self) -> nodes.Suite:
+        """The suite of a source without errors that is no library."""
+        assert self.suite is not None
+        return self.suite
+
+    @property
     def errors(self) -> tuple[Diagnostic, ...]:
         return tuple(
             diagnostic for diagnostic in self.diagnostics if diagnostic.level is Level.ERROR

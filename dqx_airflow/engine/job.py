@@ -176,8 +176,7 @@ def _sound_suite(request: GateRequest) -> Checked:
 
 
 def _plan(request: GateRequest, checked: Checked) -> Plan:
-    suite = checked.suite
-    assert suite is not None
+    suite = checked.valid_suite
     chosen = chosen_of(request, suite)
     asked = chosen.suite if chosen is not None else suite
     if errors := check_datasets(asked, request.datasets):

@@ -171,8 +171,7 @@ class ContractGateOperator(GateOperator):
         selection = known_selection(self)
         if not mistakes and selection is not None:
             enforced = enforcement.over(datasets or ())
-            suite = check_source(enforced.suite).suite
-            assert suite is not None
+            suite = check_source(enforced.suite).valid_suite
             pairs = [(suite, enforced.suite)]
             mistakes += selectable_suites(selection, pairs, datasets or (), enforced.contract)[1]
         if not mistakes:
@@ -277,7 +276,6 @@ class ContractGateOperator(GateOperator):
         unchecked.update(dict.fromkeys(enforced.account))
         compiled = replace(request, suite=enforced.suite, contract=enforced.contract)
         if request.selection is not None:
-            suite = check_source(enforced.suite).suite
-            assert suite is not None
+            suite = check_source(enforced.suite).valid_suite
             selected_suite(compiled, suite)
         return compiled

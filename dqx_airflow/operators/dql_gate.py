@@ -99,8 +99,7 @@ class DqlGateOperator(GateOperator):
             if suite is not None:
                 diagnostics += check_datasets(suite, request.datasets)
             tell(diagnostics, one.sources, self.log, kind="suite")
-            assert one.suite is not None
-            name = one.suite.name.value
+            name = one.valid_suite.name.value
             if name in suites:
                 raise GateMisconfigured(_namesakes(name))
             if suite is None:

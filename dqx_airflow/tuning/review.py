@@ -143,9 +143,7 @@ def promote_values(
     :raises ChangeRefusedError: a value is not allowed.
     :raises SourceError: one of the suites has errors.
     """
-    suite, other = file.read().suite, shadow.read().suite
-    assert suite is not None
-    assert other is not None
+    suite, other = file.read().valid_suite, shadow.read().valid_suite
     known = Backtest(suite, ()).assertions
     assertions = [one for one in known if one.name == assertion and check in (None, one.check)]
     if not assertions:
@@ -178,18 +176,17 @@ def promote_values(
 
 
 def _require_allowed(checked: Checked, file: SuiteFile, proposal: Proposal) -> None:
-    suite = checked.suite
-    assert suite is not None
+    suite = checked.valid_suite
     now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
     expected = {one.param: one.old for one in proposal.changes if now.get(one.param) != one.new}
     refuse(changed_since(suite, expected), checked.sources)
     refuse(judge_values(suite, proposal.values, proposal.agent).refusals, checked.sources)
     after = suite
     if proposal.profile is not None and not _has_profile(checked, proposal):
-        after = _suite(file.changed(checked, proposal.profile))
+        after = file.changed(checked, proposal.profile).valid_suite
     form = None if _has_form(checked, proposal) else proposal.form
     if form is not None:
-        after = _suite(file.changed(checked, proposal.profile, form))
+        after = file.changed(checked, proposal.profile, form).valid_suite
     after = with_values(after, proposal.values)
     refuse(judge_change(suite, after, proposal.agent, form=form).refusals, checked.sources)
 
@@ -203,17 +200,12 @@ def _has_profile(checked: Checked, proposal: Proposal) -> bool:
 
 def _has_form(checked: Checked, proposal: Proposal) -> bool:
     """True if the assertion already has the proposed form."""
-    form, suite = proposal.form, _suite(checked)
+    form, suite = proposal.form, checked.valid_suite
     node = assertion_of(suite, form.check, form.assertion) if form else None
     if form is None or node is None:
         return False
     now = claim_text(checked.sources[suite.span.file], node)
     return now == " ".join(form.claim.split())
-
-
-def _suite(checked: Checked) -> nodes.Suite:
-    assert checked.suite is not None
-    return checked.suite
 
 
 def _experimental(
@@ -223,8 +215,7 @@ def _experimental(
 
     :raises RequestError: there is none with that name.
     """
-    suite = checked.suite
-    assert suite is not None
+    suite = checked.valid_suite
     named = [
         (owner.name.value, node)
         for owner in suite.checks

@@ -92,8 +92,7 @@ def save_params(
     read_suite(path, name, read)  # no history is begun of a suite that is none
     with history.locked() as append:
         checked = read_suite(path, name, read)
-        suite = checked.suite
-        assert suite is not None
+        suite = checked.valid_suite
         now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
         wanted = [one for one in changes if now.get(one.param) != one.value]
         written, proposed = _sorted_out(checked, suite, wanted)
@@ -197,8 +196,7 @@ def edited(
     :raises ChangeRefusedError: the suite would have errors.
     :raises RequestError: the file does not have the assertion of the form.
     """
-    suite = checked.suite
-    assert suite is not None
+    suite = checked.valid_suite
     name = suite.span.file
     content = path.read_bytes()
     source = source_of(content, name)
@@ -284,14 +282,11 @@ class SuiteFile:
 
     def text(self, checked: Checked) -> SuiteText:
         """The text of the suite, and its text after changes."""
-        assert checked.suite is not None
 
         def read(text: str) -> nodes.Suite:
-            suite = self._read_as(text).suite
-            assert suite is not None
-            return suite
+            return self._read_as(text).valid_suite
 
-        return SuiteText(checked.sources[self.name], checked.suite, read)
+        return SuiteText(checked.sources[self.name], checked.valid_suite, read)
 
     def _read_as(self, text: str) -> Checked:
         checked = check_source(SourceFile(self.name, text), self.reader, needs_suite=True)

@@ -1,4 +1,4 @@
-"""The options shared by `dql run` and `dql contract test`."""
+"""The options of `dql run` that other commands have, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from dqx_airflow.config.settings import Output, Unsupported
 from dqx_airflow.values import Severity
 
 ConnectionOption: TypeAlias = Annotated[
@@ -16,14 +15,6 @@ ConnectionOption: TypeAlias = Annotated[
         "--connection",
         envvar="DQX_CONNECTION",
         help="local[*], spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER.",
-    ),
-]
-DateOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--date",
-        help="The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates "
-        "of a range in one scan.",
     ),
 ]
 DatasetOption: TypeAlias = Annotated[
@@ -39,20 +30,6 @@ ConfigOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--config", help="The dqx.toml to use; default: the nearest one above the file."),
 ]
-OutputOption: TypeAlias = Annotated[
-    Output | None,
-    typer.Option("--output", help="Output format: table, json, summary or junit."),
-]
-OutputFileOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--output-file", help="Write the output to this file instead of stdout."),
-]
-ResultsOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--results", help="Write report and states into this results store, as a gate does."
-    ),
-]
 ShadowOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -61,34 +38,6 @@ ShadowOption: TypeAlias = Annotated[
         help="A second suite to compare with, judged in the same scan. It never changes the "
         "outcome.",
     ),
-]
-RecomputeOption: TypeAlias = Annotated[
-    bool, typer.Option("--recompute", help="Ignore stored states and compute everything.")
-]
-FailOnOption: TypeAlias = Annotated[
-    Severity | None, typer.Option("--fail-on", help="The lowest severity that blocks.")
-]
-AllowEmptyOption: TypeAlias = Annotated[
-    bool | None,
-    typer.Option("--allow-empty/--no-allow-empty", help="Whether an empty dataset passes."),
-]
-RequireHistoryOption: TypeAlias = Annotated[
-    bool | None,
-    typer.Option(
-        "--require-history/--no-require-history",
-        help="Whether missing data of other dates makes the run broken (exit 3).",
-    ),
-]
-UnsupportedOption: TypeAlias = Annotated[
-    Unsupported | None,
-    typer.Option(
-        "--unsupported",
-        help="How to treat a clause that cannot be enforced: error (exit 3) or warn.",
-    ),
-]
-SkipDateOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--skip-date", help="A date without data, for lagged metrics."),
 ]
 OnlyOption: TypeAlias = Annotated[
     list[str] | None,
@@ -119,8 +68,4 @@ DimensionOption: TypeAlias = Annotated[
         "--dimension",
         help="Only assertions of this quality dimension, such as completeness. Repeatable.",
     ),
-]
-WatchOption: TypeAlias = Annotated[
-    bool,
-    typer.Option("--watch", help="Run again when a source file or dqx.toml changes."),
 ]

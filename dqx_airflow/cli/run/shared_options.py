@@ -5,29 +5,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from dqx_airflow.cli.run.options import (
-    AllowEmptyOption,
     ConfigOption,
     ConnectionOption,
     DatasetOption,
-    DateOption,
     DimensionOption,
     ExcludeTagOption,
-    FailOnOption,
     OnlyOption,
-    OutputFileOption,
-    OutputOption,
-    RecomputeOption,
-    RequireHistoryOption,
-    ResultsOption,
     SeverityOption,
-    SkipDateOption,
     TagOption,
-    UnsupportedOption,
-    WatchOption,
 )
+from dqx_airflow.config.settings import Output, Unsupported
+from dqx_airflow.values import Severity
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.call import Options
@@ -36,24 +30,67 @@ if TYPE_CHECKING:
 def shared_options(
     *,
     connection: ConnectionOption = None,
-    on: DateOption = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--date",
+            help="The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates "
+            "of a range in one scan.",
+        ),
+    ] = None,
     dataset: DatasetOption = None,
     config: ConfigOption = None,
-    output: OutputOption = None,
-    output_file: OutputFileOption = None,
-    results: ResultsOption = None,
-    recompute: RecomputeOption = False,
-    fail_on: FailOnOption = None,
-    allow_empty: AllowEmptyOption = None,
-    require_history: RequireHistoryOption = None,
-    skip_date: SkipDateOption = None,
-    unsupported: UnsupportedOption = None,
+    output: Annotated[
+        Output | None,
+        typer.Option("--output", help="Output format: table, json, summary or junit."),
+    ] = None,
+    output_file: Annotated[
+        Path | None,
+        typer.Option("--output-file", help="Write the output to this file instead of stdout."),
+    ] = None,
+    results: Annotated[
+        str | None,
+        typer.Option(
+            "--results", help="Write report and states into this results store, as a gate does."
+        ),
+    ] = None,
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Ignore stored states and compute everything.")
+    ] = False,
+    fail_on: Annotated[
+        Severity | None, typer.Option("--fail-on", help="The lowest severity that blocks.")
+    ] = None,
+    allow_empty: Annotated[
+        bool | None,
+        typer.Option("--allow-empty/--no-allow-empty", help="Whether an empty dataset passes."),
+    ] = None,
+    require_history: Annotated[
+        bool | None,
+        typer.Option(
+            "--require-history/--no-require-history",
+            help="Whether missing data of other dates makes the run broken (exit 3).",
+        ),
+    ] = None,
+    skip_date: Annotated[
+        list[str] | None,
+        typer.Option("--skip-date", help="A date without data, for lagged metrics."),
+    ] = None,
+    unsupported: Annotated[
+        Unsupported | None,
+        typer.Option(
+            "--unsupported",
+            help="How to treat a clause that cannot be enforced: error (exit 3) or warn.",
+        ),
+    ] = None,
     only: OnlyOption = None,
     tag: TagOption = None,
     exclude_tag: ExcludeTagOption = None,
     severity: SeverityOption = None,
     dimension: DimensionOption = None,
-    watch: WatchOption = False,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Run again when a source file or dqx.toml changes."),
+    ] = False,
 ) -> Options:
     """The typed options; a command adds its paths and its own ones."""
     from dqx_airflow.cli.run.call import Options

@@ -82,12 +82,11 @@ def backtest(
     from dqx_airflow.results.past_days import past_days
 
     checked = suite_file(suite).read()
-    assert checked.suite is not None
     first, last = first_and_last(since, until, default=90)
     root = results_root(suite, results)
     days = past_days(
         root,
-        checked.suite.name.value,
+        checked.valid_suite.name.value,
         first,
         last,
         gate=gate,
@@ -132,17 +131,14 @@ def _compared(
     from dqx_airflow.tuning.protection import HUMAN, judge_values
     from dqx_airflow.tuning.suite_file import refuse
 
-    assert checked.suite is not None
-    today = Backtest(checked.suite, days)
+    today = Backtest(checked.valid_suite, days)
     values = typed_values(typed)
     proposed, base = today, checked
     if proposal is not None:
         base, more = _proposed(proposal, checked, path)
-        assert base.suite is not None
-        proposed = today if base is checked else Backtest(base.suite, days)
+        proposed = today if base is checked else Backtest(base.valid_suite, days)
         values = {**more, **values}
-    assert base.suite is not None
-    refuse(judge_values(base.suite, values, HUMAN).refusals, base.sources)
+    refuse(judge_values(base.valid_suite, values, HUMAN).refusals, base.sources)
     return compare_judged(today, today.judge(), proposed, proposed.judge(values))
 
 

@@ -72,8 +72,7 @@ def suite_name(path: Path) -> str:
     :raises SourceError: there is no such file, or the suite has errors.
     """
     checked = suite_file(path).read()
-    assert checked.suite is not None
-    return checked.suite.name.value
+    return checked.valid_suite.name.value
 
 
 def results_root(suite: Path, given: str | None) -> str:

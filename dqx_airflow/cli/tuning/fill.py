@@ -93,9 +93,8 @@ def _opened(
         raise SourceError(draw(call.diagnostics, call.sources), diagnostics=call.diagnostics)
     (request,) = call.requests
     checked = check_source(request.suite, inlined(request.imports))
-    assert checked.suite is not None
     plans = [
-        resolve(checked.suite, request.suite, request.datasets, on, allow_empty=True)
+        resolve(checked.valid_suite, request.suite, request.datasets, on, allow_empty=True)
         for on in missing
     ]
     try:

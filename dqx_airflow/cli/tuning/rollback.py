@@ -57,8 +57,7 @@ def _changes(
 
     log = History.of(suite)
     checked = suite_file(suite).read()
-    assert checked.suite is not None
-    now = {one.name: one.value for one in tunables_of(checked.suite)}
+    now = {one.name: one.value for one in tunables_of(checked.valid_suite)}
     wanted = values_at(log.changes(), cut_of(to, log))
     facts = (("to", to), ("id", new_id()))
     changes = [

@@ -126,8 +126,7 @@ def _tuned(
     from dqx_airflow.tuning.tune import tune as tune_suite
 
     checked, options = file.read(), storage_options()
-    assert checked.suite is not None
-    name = checked.suite.name.value
+    name = checked.valid_suite.name.value
     days = past_days(root, name, first, last, gate=gate, storage_options=options)
     runs = past_runs(root, name, first, last, (), gate=gate, storage_options=options)
 
@@ -142,8 +141,7 @@ def _queue(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> None:
     from dqx_airflow.results.proposals import propose as put
 
     checked, options = file.read(), storage_options()
-    assert checked.suite is not None
-    name = checked.suite.name.value
+    name = checked.valid_suite.name.value
     stored = read_proposals(root, name, stage=ProposalStage.PENDING, storage_options=options)
     waiting = [_change_of(one.proposal) for one in stored]
     for one in proposals:
