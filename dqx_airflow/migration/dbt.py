@@ -1,4 +1,4 @@
-"""dbt: the generic tests of `schema.yml`, with those of dbt-utils and dbt-expectations.
+"""dbt: the generic tests of `schema.yml`, with those of dbt-utils, dbt-expectations and Elementary.
 
 Tests of dbt-expectations are those of Great Expectations and translated like them. `where` becomes
 a filter, `severity: warn` becomes P3, and so does `warn_if` next to `error_if`. Constraints of a
@@ -49,11 +49,15 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
     for source in _mappings(document.get("sources")):
         for table in _mappings(source.get("tables")):
             place = f"sources.{source.get('name')}.{table.get('name')}"
-            yield from _of_node({**_freshness_of(source), **table}, request, place)
+            node = {**_freshness_of(source), **table, **_freshness_of(table)}
+            yield from _of_node(node, request, place)
 
 
-def _freshness_of(source: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: source[key] for key in ("freshness", "loaded_at_field") if key in source}
+def _freshness_of(owner: Mapping[str, Any]) -> dict[str, Any]:
+    """What a source or a table says of freshness, in its `config` or beside it."""
+    config = owner.get("config")
+    written = {**owner, **config} if isinstance(config, Mapping) else owner
+    return {key: written[key] for key in ("freshness", "loaded_at_field") if key in written}
 
 
 def _mappings(items: object) -> list[Mapping[str, Any]]:
@@ -127,8 +131,13 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
         age = given.get(key)
         if not isinstance(age, Mapping):
             continue
-        meaning: Translation | str = "it needs a loaded_at_field, a count and a period"
+        meaning: Translation | Claims | str = "it needs a count and a period"
+        difference = None
         match age, node.get("loaded_at_field"):
+            case {"count": int(count), "period": str(period)}, None if period in PERIOD_S:
+                limit = f"{count} {period}{'' if count == 1 else 's'}"
+                meaning = Claims("freshness", (f"commit_age() <= {limit}",))
+                difference = "the age is that of the last commit to a Delta table"
             case {"count": int(count), "period": str(period)}, str(field) if period in PERIOD_S:
                 path = column_text(field)
                 meaning = Translation("freshness", (Fresh(path, count * PERIOD_S[period]),), path)
@@ -140,6 +149,7 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
             meaning,
             severity=severity,
             where=str(given["filter"]) if given.get("filter") else None,
+            difference=difference,
         )
 
 
@@ -161,8 +171,8 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
     nested = given.get("arguments")
     asked = {**given, **nested} if isinstance(nested, Mapping) else given
     arguments = {key: value for key, value in asked.items() if key not in (*_CONFIG, *_REMARKS)}
-    condition = arguments.pop("row_condition", None)
-    filters = [f"({one})" for one in (config.get("where"), condition) if one]
+    own = (arguments.pop(key, None) for key in ("row_condition", "where_expression"))
+    filters = [f"({one})" for one in (config.get("where"), *own) if one]
     named = str(given["name"]) if isinstance(given.get("name"), str) else None
     for fails_if, severity in _limits(config):
         try:

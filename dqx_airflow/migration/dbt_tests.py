@@ -26,6 +26,7 @@ from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_n
 from dqx_airflow.contracts.dialects.foreign.values import predicate as value_predicate
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.migration.dbt_arguments import PERIOD_S, Arguments
+from dqx_airflow.migration.dbt_elementary import ANOMALIES, elementary_claims, is_anomaly_test
 from dqx_airflow.migration.dbt_expectations import MOST_COMMON_VALUE, ORDERS, expectation_of
 from dqx_airflow.migration.double_quotes import spark_sql
 from dqx_airflow.migration.dql_text import column_text, columns_text, number, value_text
@@ -73,7 +74,7 @@ def difference_of(kind: str, arguments: Collection[str] = (), *, is_grouped: boo
     :param arguments: the names of those that are given.
     """
     bare = kind.rsplit(".", maxsplit=1)[-1]
-    differences = []
+    differences = [ANOMALIES] if is_anomaly_test(kind) else []
     if bare in ORDERS:
         differences.append(
             "NULL is ignored here, while dbt compares each row with the one before it"
@@ -102,6 +103,8 @@ def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
     :raises UntranslatableError: it has no counterpart.
     """
     bare = kind.rsplit(".", maxsplit=1)[-1]
+    if (claims := elementary_claims(kind, arguments)) is not None:
+        return _untolerant(claims, fails_if)
     if bare in _GENERIC:
         demands = _GENERIC[bare](arguments)
         if isinstance(demands, Claims):
@@ -261,15 +264,31 @@ def _relationships(arguments: Arguments) -> tuple[Demand, ...]:
     )
 
 
-def _relationships_where(arguments: Arguments) -> tuple[Demand, ...]:
+def _relationships_where(arguments: Arguments) -> tuple[Demand, ...] | Claims:
     arguments.only("to", "field", "from_condition", "to_condition")
-    if arguments.get("to_condition", "1=1").replace(" ", "") != "1=1":
-        raise UntranslatableError("a condition on the rows of the other table has no counterpart")
+    among = str(arguments.get("to_condition", "1=1"))
+    if among.replace(" ", "") != "1=1":
+        return _refers_to_some(arguments, spark_sql(among))
     reference = Refers(
         (arguments.path,), arguments.relation("to"), (column_text(arguments.get("field")),)
     )
     where = arguments.get("from_condition")
     return (AmongRows(reference, str(where)) if where else reference,)
+
+
+def _refers_to_some(arguments: Arguments, among: str) -> Claims:
+    """That the values occur in those rows of the other table that meet a condition."""
+    other, field = column_text(arguments.relation("to")), column_text(arguments.get("field"))
+    name = sql_name(field)
+    known = " ".join(
+        ("SELECT", name, "FROM", sql_name(other), f"WHERE ({among}) AND {name} IS NOT NULL")
+    )
+    own = f"({arguments.get('from_condition') or '1=1'})"
+    lost = f"WHERE {own} AND {arguments.sql} NOT IN ({known})"
+    query = " ".join(("SELECT count(*) FROM", sql_name(arguments.dataset), lost))
+    return Claims(
+        "relationships", (f"query({value_text(query)}) == 0",), arguments.path, others=(other,)
+    )
 
 
 def _repeated_values(columns: tuple[str, ...]) -> str:

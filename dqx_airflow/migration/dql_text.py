@@ -19,6 +19,8 @@ def column_text(name: object) -> str:
     """
     if not isinstance(name, str) or not name.strip() or "\n" in name:
         raise UntranslatableError("it does not name a column")
+    if "{{" in name or "{%" in name:
+        raise UntranslatableError(f"the name {name.strip()} is a template: write the column")
     bare = name.strip()
     if bare.startswith("`") and bare.endswith("`") and len(bare) > 2:
         return "`" + bare[1:-1].replace("``", "`").replace("`", "``") + "`"
