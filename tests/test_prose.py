@@ -1,14 +1,19 @@
-"""What users read is plain English: none of the words and phrases that do not read as such.
+"""User-visible text is plain English: it avoids the words and phrases listed here.
 
-codespell holds the pages to `tests/prose/words.txt` and to its own dictionary. Here those words,
-and phrases that a list of words cannot catch, are looked for in the pages and in the strings of the
-package: messages, hints, pages of the UI, templates, and docstrings that are help or pages.
+codespell checks the pages against `tests/prose/words.txt` and its own dictionary. These tests also
+look for the words, and for phrases that a word list cannot express, in three kinds of text:
+
+- pages: the README, the docs, the changelog, the pages of the UI, the examples
+- strings of the package: messages, hints, help, templates, and docstrings that are shown
+- docstrings and comments for developers, in which fewer words are excluded
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,30 +27,73 @@ WORDS = dict(
     line.split("->")
     for line in (CHECKOUT / "tests/prose/words.txt").read_text(encoding="utf-8").splitlines()
 )
-PHRASES = {
-    r"((this|that|it|which|value|its \w+|') |^)(is|are) no (?!longer|more|less|match)[a-z`']\w*": (
-        "is not a ..."
-    ),
-    r"there is no such": "... not found",
-    r"stands? (for|in|at|on|behind|before|beside|after|between|alone)": "is short for, is in",
-    r"so (many|few|long)(?! as)": "N, the number of, at most",
+FOR_ALL = {
+    r"there is no such": "... does not exist",
     r"nothing of": "nothing from, no part of",
-    r"tells? (of|what|why|which|whom|how|apart|readers|us)": "shows, lists, identifies",
+    r"so (many|few)(?! as)": "N, the number of, at most",
+    r"tells? of": "shows, lists, identifies",
     r"makes? no (difference|sense)": "does not matter, is invalid",
     r"means? nothing": "has no effect, is unknown",
     r"is passed over|pass(es)? over": "is skipped, ignores",
+    r"((this|that|it|which) |^)(is|are) no (?!longer|more|less|match|outlier)[a-z`']\w*": (
+        "is not a ..."
+    ),
+    r"in the nature of|for the sake of": "because",
+    r"held against": "checked against, compared with",
+    r"takes? along|taken along": "include, add",
+    r"to the (eye|letter)": "exactly",
+}
+"""Phrases that no text has."""
+
+FOR_USERS = {
+    r"((this|that|it|which|value|its \w+|') |^)(is|are) no (?!longer|more|less|match)[a-z`']\w*": (
+        "is not a ..."
+    ),
+    r"stands? (for|in|at|on|behind|before|beside|after|between|alone)": "is short for, is in",
+    r"so (many|few|long)(?! as)": "N, the number of, at most",
+    r"tells? (of|what|why|which|whom|how|apart|readers|us)": "shows, lists, identifies",
     r"(as|by|of|with) texts?": "strings, sources",
     r"a (blank|sign)": "a space, a character",
+    r"what (becomes|became) of": "the state of, the effect on",
+    r"what (is|was) told": "what is reported",
+    r"goes on where": "resumes, continues",
+    r"is of no (use|avail)": "does not help",
+    r"for want of|for lack of (?!data|history)": "because ... is missing",
+    r"has not got|have not got": "does not have",
+    r"it is a matter of": "it depends on",
+    r"quick and": "fast",
 }
+"""Phrases that user-visible text does not have either."""
+
+NOT_FOR_DEVELOPERS = frozenset({"texts", "told", "blanks"})
+"""Words that only user-visible text avoids."""
+
 ALLOWED = {
     "Passes over": "how often a dataset is read",
     "passes over": "how often a dataset is read",
     "pass over": "how often a dataset is read, and what must not happen",
 }
 PAGES = sorted(
-    [CHECKOUT / "README.md", *(PACKAGE / "docs").rglob("*.md"), *PACKAGE.rglob("pages/*.html")]
+    [
+        *CHECKOUT.glob("*.md"),
+        *(PACKAGE / "docs").rglob("*.md"),
+        *PACKAGE.rglob("pages/*.html"),
+        CHECKOUT / "benchmarks/README.md",
+        CHECKOUT / "docker-compose.yaml",
+        CHECKOUT / ".env.example",
+        *(
+            path
+            for path in (CHECKOUT / "dags_examples").rglob("*")
+            if path.suffix in {".md", ".dql", ".yaml", ".yml", ".sql", ".conf"}
+        ),
+    ]
 )
 MODULES = sorted(PACKAGE.rglob("*.py"))
+EXAMPLES = sorted(
+    path
+    for folder in ("benchmarks", "dags_examples", "spark_jobs")
+    for path in (CHECKOUT / folder).rglob("*.py")
+)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(CHECKOUT)))
@@ -63,6 +111,16 @@ def test_what_the_package_says_is_plain_english() -> None:
     assert found == []
 
 
+def test_what_developers_read_is_plain_english() -> None:
+    found = [
+        f"{path.relative_to(CHECKOUT)}:{line}: {offence}"
+        for path in (*MODULES, *EXAMPLES)
+        for line, text in remarks(path.read_text(encoding="utf-8"))
+        for offence in offences(text, for_users=False)
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize(
     ("text", "instead"),
     [
@@ -70,6 +128,7 @@ def test_what_the_package_says_is_plain_english() -> None:
         ("this is no YAML", "'this is no YAML': write is not a ..."),
         ("It stands\nfor the name", "'stands for': write is short for, is in"),
         ("at most so many runs", "'so many': write N, the number of, at most"),
+        ("blocks held against a manifest", "'held against': write checked against, compared with"),
         ("there is no longer a reason to wait, and it is no longer than 5 s", None),
     ],
 )
@@ -77,12 +136,24 @@ def test_a_phrase_is_found_with_what_to_write(text: str, instead: str | None) ->
     assert next(offences(text), None) == instead
 
 
-def offences(text: str) -> Iterator[str]:
+def test_comments_and_docstrings_are_read_as_paragraphs() -> None:
+    source = '"""A module."""\n# nobody\n# knows\nx = 1  # why\n"""What x is."""\n'
+    assert sorted(remarks(source)) == [
+        (1, "A module."),
+        (2, "nobody knows"),
+        (4, "why"),
+        (5, "What x is."),
+    ]
+
+
+def offences(text: str, *, for_users: bool = True) -> Iterator[str]:
     """What is wrong with a text, and what to write."""
     prose = " ".join(text.split())
     for allowed in ALLOWED:
         prose = prose.replace(allowed, "")
-    for found, instead in (WORDS | PHRASES).items():
+    words = {word: instead for word, instead in WORDS.items() if word not in NOT_FOR_DEVELOPERS}
+    excluded = WORDS | FOR_ALL | FOR_USERS if for_users else words | FOR_ALL
+    for found, instead in excluded.items():
         if match := re.search(rf"(?<![\w_`.])({found})(?![\w_=])", prose, re.I):
             yield f"{match[0]!r}: write {instead}"
 
@@ -101,6 +172,26 @@ def shown(tree: ast.Module, path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.value
         elif is_help and isinstance(node, ast.FunctionDef | ast.ClassDef) and is_public(node):
             yield node.lineno, ast.get_docstring(node) or ""
+
+
+def remarks(source: str) -> Iterator[tuple[int, str]]:
+    """The docstrings and comments of a module, with their lines; consecutive comments as one."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+            continue
+        if isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+    comments: list[tuple[int, int, str]] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line, text = token.start[0], token.string.lstrip("# ")
+        if comments and comments[-1][1] == line - 1 and token.line.lstrip().startswith("#"):
+            first, _, before = comments.pop()
+            comments.append((first, line, f"{before} {text}"))
+        else:
+            comments.append((line, line, text))
+    yield from ((first, text) for first, _, text in comments)
 
 
 def is_public(node: ast.FunctionDef | ast.ClassDef) -> bool:

@@ -95,7 +95,7 @@ that is what the peer is compared with."""
 
 
 CACHE = Path.home() / ".cache" / "dqx_airflow_peers"
-"""Where the environments are, unless one is told."""
+"""The default folder of the environments."""
 
 
 def titles(names: Iterable[str]) -> dict[str, dict[str, str]]:

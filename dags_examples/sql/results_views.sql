@@ -57,7 +57,7 @@ FROM dqx_runs
 GROUP BY gate, dataset_date;
 
 -- Overdue gates: no run for more than twice the median time between their last 30 runs.
--- After a single run there is no such time: `usual_hours` and `is_overdue` are NULL.
+-- After a single run, `usual_hours` and `is_overdue` are NULL.
 CREATE OR REPLACE VIEW dqx_overdue AS
 WITH gaps AS (
     SELECT

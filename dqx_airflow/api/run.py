@@ -75,7 +75,7 @@ def run_dates(
     :param dates: the dates, or a range of them as text, `2026-01-01..2026-03-31`; the other
         arguments are those of `run`.
     :raises SourceError: the suite asks for a dataset or for dates that the database has not.
-    :raises RequestError: an argument makes no sense, or it selects what is not there.
+    :raises RequestError: an argument is invalid, or no assertion matches the selection.
     """
     asked = dict.fromkeys(dates_of(dates), DatedSuite(checked))
     return run_each(asked, db, options, now=now, selection=selection)

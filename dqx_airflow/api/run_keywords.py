@@ -44,7 +44,7 @@ def options_of(given: RunKeywords) -> RunOptions:
     """The given options, with defaults for the others; a selection is ignored.
 
     :raises RequestError: a value is invalid.
-    :raises TypeError: there is no such option.
+    :raises TypeError: the option does not exist.
     """
     selecting = SelectionKeywords.__annotations__
     keywords: dict[str, Any] = {name: it for name, it in given.items() if name not in selecting}

@@ -112,7 +112,7 @@ def _periods(
 def evaluate(node: nodes.Expression, anchor: date) -> date | None:
     """The date of an expression in the month and year of `anchor`.
 
-    None if there is no such date, for example a fifth Thursday. The expression has passed
+    None if the month has no such date, for example a fifth Thursday. The expression has passed
     `check_date`.
     """
     match node:

@@ -1,7 +1,7 @@
 """The gate job over Spark Connect: a process without a JVM. Entered from `spark_jobs/`.
 
 The address of Spark may hold a token, and arguments are public, so one line of JSON on standard
-input passes it. The parent process keeps that input open; when it closes, nobody waits for the
+input passes it. The parent process keeps that input open; when it closes, no one waits for the
 report any more, and the job ends.
 """
 

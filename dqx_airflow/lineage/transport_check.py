@@ -66,7 +66,7 @@ def _check_http(transport: HttpTransport) -> LineageCheck:
     if transport.cert is not None:
         options["cert"] = transport.cert
     try:
-        # Any response is enough, even that there is no such page. HEAD has no effects.
+        # Any response is enough, even 404. HEAD has no effects.
         answer = requests.head(
             _without_user(transport.url),
             timeout=_PROBE_TIMEOUT_S,

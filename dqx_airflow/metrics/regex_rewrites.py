@@ -91,7 +91,7 @@ def _characters(first: str | None, last: str | None) -> str:
 def quicker(column: str, pattern: str) -> str | None:
     """Spark SQL that is true only for strings in which `pattern` matches.
 
-    It is true for most of these, and faster. None if there is no such condition.
+    It is true for most of these, and faster. None if the pattern has no such condition.
     """
     literal = _LITERAL.fullmatch(pattern)
     if literal is not None:

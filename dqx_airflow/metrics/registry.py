@@ -220,7 +220,7 @@ def _first_result(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One argument. `accepts` restricts the type family of a column; empty accepts all. A parameter
-    is optional unless it `is_required`. `refuses` are types that make no sense for it."""
+    is optional unless it `is_required`. `refuses` are types for which it has no meaning."""
 
     name: str
     kind: ArgumentKind

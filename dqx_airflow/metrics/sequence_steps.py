@@ -36,7 +36,7 @@ def step_of(given: Any, kind: str) -> Fraction:
 
 
 def objection_to_step(given: Any, column: str, kind: str) -> str | None:
-    """Why a step makes no sense for a column of a type; None if it does."""
+    """Why a step is invalid for a column of a type; None if it is valid."""
     if given is None:
         return None
     is_time = family_of(kind) is Family.TIME

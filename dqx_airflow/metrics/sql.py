@@ -8,7 +8,7 @@ from decimal import Decimal
 from dqx_airflow.metrics.types import decimal_size, decimal_type
 
 _EXACT_IN_SPARK = 34
-"""So many digits of a decimal outlast any operation of Spark."""
+"""The number of digits of a decimal that every operation of Spark keeps."""
 
 MAY_STAY_SIGNED = "decimal(38,38)"
 """Of this type Spark reads no string with a zero behind the point, so `negated_decimal` may

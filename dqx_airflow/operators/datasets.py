@@ -55,7 +55,7 @@ def with_databases(
 ) -> tuple[tuple[DatasetRef, ...], dict[str, DatabaseConnection]]:
     """The datasets, with the lineage names of database tables; and their connections, by ids.
 
-    :raises GateMisconfigured: there is no such connection, or it is not to a supported database.
+    :raises GateMisconfigured: the connection does not exist, or it is not to a supported database.
     :raises GateInfrastructureError: the source of connections does not respond; the task is
         retried.
     """

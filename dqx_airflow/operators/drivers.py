@@ -57,7 +57,7 @@ class YarnApplication:
         try:
             state, result, message = self._manager()._query_yarn_application_status(self.id)
         except (RuntimeError, ValueError) as error:
-            self._hook = None  # its connection may have been read while nobody could tell it
+            self._hook = None  # its connection may have been read while no backend could provide it
             raise DriverUnknownError(str(error)) from None
         if state in _YARN_ACTIVE:
             return None

@@ -28,7 +28,7 @@ class ResultsHook(BaseHook):
     def get_conn(self) -> ResultsPlace:
         """Where the results store of the connection is, with its keys.
 
-        :raises AirflowNotFoundException: there is no such connection.
+        :raises AirflowNotFoundException: the connection does not exist.
         """
         return place_of(self.get_connection(self.dqx_conn_id))
 

@@ -35,7 +35,7 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
     :param folder: that of the DAG's file.
     :param kind: "suite" or "contract", the argument and its word in messages.
     :param signs: a substring of every such text, and of no path.
-    :raises GateMisconfigured: there is no such file, or it cannot be read.
+    :raises GateMisconfigured: the file does not exist, or it cannot be read.
     """
     from dqx_airflow.dql.syntax.source_file import read_source
 

@@ -117,7 +117,7 @@ def _api_server_failed(conn_id: str) -> bool:
         from airflow.sdk.exceptions import ErrorType
         from airflow.sdk.execution_time.comms import ErrorResponse, GetConnection
         from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
-    except ImportError:  # likewise; outside of a task there is nobody to ask
+    except ImportError:  # likewise; outside of a task there is no one to ask
         return False
     try:
         answer = SUPERVISOR_COMMS.send(GetConnection(conn_id=conn_id))

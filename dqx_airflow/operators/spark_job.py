@@ -31,7 +31,7 @@ _OF_SUBMISSION = (
     *("num_executors", "keytab", "principal", "proxy_user", "properties_file", "yarn_queue"),
     *("post_submit_commands", "deploy_mode"),
 )
-"""The arguments that mean nothing if a server already has its Spark."""
+"""The arguments that have no effect on a server, which has its Spark already."""
 
 
 class SparkJobOperator(SparkSubmitOperator):
@@ -195,7 +195,7 @@ class SparkJobOperator(SparkSubmitOperator):
     def _require_driver_to_follow(self, connection: Any) -> None:
         """Prepares the submission of a driver that the triggerer can follow.
 
-        :raises GateMisconfigured: there is no such driver with these settings.
+        :raises GateMisconfigured: these settings allow no such driver.
         """
         master = "Spark Connect" if is_connect(connection) else master_of(connection)
         is_yarn, is_kubernetes = "yarn" in master, "k8s" in master

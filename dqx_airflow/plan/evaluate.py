@@ -93,7 +93,7 @@ def decide(
     """The outcome of a gate: a violation outweighs what could not be evaluated.
 
     An assertion of `fail_on` or worse that was not evaluated has not passed: the gate is warned at
-    best, and broken if the assertion requires history. A gate that checked nothing of its suite is
+    best, and broken if the assertion requires history. A gate that checked no part of its suite is
     broken. An experimental assertion never makes the outcome worse than warned, and neither does an
     accepted clause of a contract that cannot be enforced.
 

@@ -172,7 +172,7 @@ def measurements_from(text: str | None) -> Measurements:
 
 def reading_of(ref: DatasetRef, on: date) -> str:
     """A short hash of how a dataset is read: place, filter, columns, options. A date in a path, or
-    in a filter, makes no difference."""
+    in a filter, does not matter."""
     place = (ref.path, ref.table, ref.query, ref.filter, *filter(None, (ref.conn_id,)))
     days = (ref.date_column, ref.date_format, ref.time_zone)
     parts = (*place, *days, ref.format, ref.schema, str(sorted(ref.options)))

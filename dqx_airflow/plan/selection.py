@@ -104,8 +104,9 @@ def require_protected(left_out: Sequence[str], request: GateRequest) -> None:
 def choose_among(
     known: Sequence[Sequence[Selectable]], selection: Selection
 ) -> tuple[Selection | None, ...]:
-    """The selection for each of several suites, with the words that match there; None if nothing of
-    a suite is selected.
+    """The selection for each of several suites, with the words that match there.
+
+    It is None for a suite of which no assertion is selected.
 
     :param known: the assertions of each suite.
     :raises RequestError: it leaves nothing at all, or names something that does not exist anywhere.

@@ -25,7 +25,7 @@ class DqxPlugin(AirflowPlugin):
 
     name = "dqx"
     # Relative addresses, since Airflow itself may live below a path of its host.
-    external_views = [  # noqa: RUF012 (Airflow reads this attribute, nobody writes it)
+    external_views = [  # noqa: RUF012 (Airflow reads this attribute, no one writes it)
         {
             "name": "Data quality",
             "href": f"dqx/gate?{_TASK}",

@@ -159,7 +159,7 @@ def counts_line(counts: Mapping[Status, int]) -> str:
 
 
 def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBoard:
-    """A page of the board of these gates; the nearest one if there is no such page."""
+    """A page of the board of these gates; the nearest one if the page does not exist."""
     shown = [row for row in rows if _is_asked_for(row, filters)]
     states = [row.state for row in rows]
     pages = max(math.ceil(len(shown) / _ROWS_OF_A_PAGE), 1)

@@ -100,7 +100,7 @@ def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
 
 
 def index_of(rows: Sequence[DatasetRow], filters: IndexFilters, page: int = 1) -> DatasetIndex:
-    """A page of the index; the nearest one if there is no such page."""
+    """A page of the index; the nearest one if the page does not exist."""
     words = filters.search.lower().split()
     shown = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
     pages = max(math.ceil(len(shown) / _ROWS_OF_A_PAGE), 1)

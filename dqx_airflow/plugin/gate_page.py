@@ -132,7 +132,7 @@ class GatePage:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many assertions of the whole report have each status, as people are told it."""
+        """The number of assertions in the whole report per status, as it is displayed."""
         return Counter(one.state for one in self.assertions)
 
     @property

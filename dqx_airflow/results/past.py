@@ -63,7 +63,7 @@ class PastRun:
 
 
 class Select(Protocol):
-    """Reads rows of a table of the store, by its name: none if there is no such table."""
+    """Reads rows of a table of the store, by its name: none if the table does not exist."""
 
     def __call__(
         self,

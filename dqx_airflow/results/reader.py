@@ -320,7 +320,7 @@ def _report_from(
 def _rows_of(
     location: ResultsRoot, run: Row, name: str, columns: Sequence[str], *, shadows: bool = False
 ) -> Sequence[Row]:
-    """The rows of a run in a table; none if there is no such table."""
+    """The rows of a run in a table; none if the table does not exist."""
     table = open_table(location, name)
     if table is None:
         return ()

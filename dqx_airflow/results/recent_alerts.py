@@ -58,7 +58,7 @@ def gates_of_attempts(select: Select, attempt_ids: Collection[str]) -> tuple[Gat
 
 
 def gate_of_run(select: Select, run_id: str) -> tuple[GateOfAttempt, ...]:
-    """The attempt of a run; None if there is no such run.
+    """The attempt of a run; None if the run does not exist.
 
     :raises StoreError: the store exists and cannot be read.
     """

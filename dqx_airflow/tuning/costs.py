@@ -21,7 +21,7 @@ FAILURES_SHARE = 0.25
 labelled false alarms, so that many unlabelled failures do not outvote the labels."""
 
 PASS_WEIGHT = 0.5
-"""The weight of an unlabelled pass as fine: nobody complained."""
+"""The weight of an unlabelled pass as fine: no one complained."""
 
 
 @dataclass(frozen=True, slots=True)

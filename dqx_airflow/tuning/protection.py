@@ -368,7 +368,7 @@ def _beyond(agent: str, place: Span) -> Diagnostic:
 
 
 def _not_tunable(suite: nodes.Suite, name: str) -> Diagnostic:
-    """Why a value cannot be set: there is no such constant, or it is not tunable."""
+    """Why a value cannot be set: the constant does not exist, or it is not tunable."""
     known = next((one for one in suite.constants if one.name.text == name), None)
     if known is None:
         hint = did_you_mean(name, [one.name for one in tunables_of(suite)])

@@ -100,8 +100,8 @@ def promote(
     """Drops `@experimental` from an assertion: from now on it can block. Returns its check and
     name.
 
-    :raises RequestError: there is no such assertion, or it is not experimental, or another file or
-        a macro has it.
+    :raises RequestError: the assertion does not exist, is not experimental, or is in another file
+        or a macro.
     :raises ChangeRefusedError: the suite would have errors.
     """
     file.read()
@@ -138,8 +138,8 @@ def promote_values(
 ) -> TakenOver:
     """Sets the tunables of an assertion to their values in a shadow.
 
-    :raises RequestError: there is no such assertion, it has no tunables, or the shadow has the same
-        values.
+    :raises RequestError: the assertion does not exist or has no tunables, or the shadow has the
+        same values.
     :raises ChangeRefusedError: a value is not allowed.
     :raises SourceError: one of the suites has errors.
     """

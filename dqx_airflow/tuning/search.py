@@ -351,7 +351,7 @@ class Search:
         )
 
     def _sign(self, place: int) -> int:
-        """1 if larger values are stricter, -1 if smaller ones are, 0 if it makes no difference on
+        """1 if larger values are stricter, -1 if smaller ones are, 0 if it does not matter on
         any of the days."""
         low, high = (
             sum(

@@ -300,7 +300,7 @@ def _weekday_factors(rows: Mapping[date, int]) -> dict[int, Fraction]:
             continue
         factor = Fraction(f"{usual / here:.2g}")
         is_other = max(factor, 1 / factor) > 1 + _SAME if factor else False
-        # Only if all of these days deviate in the same direction: otherwise it is no pattern.
+        # Only if all of these days deviate in the same direction: otherwise it is not a pattern.
         is_apart = max(counts) < usual or min(counts) > usual
         if is_other and is_apart and 1 / Fraction(_FURTHEST) <= factor <= _FURTHEST:
             factors[weekday] = factor

@@ -53,7 +53,7 @@ class Saved:
 def read_suite(path: Path, name: str, read: Reader) -> Checked:
     """The suite in a file.
 
-    :raises SourceError: there is no such file, or the suite has errors.
+    :raises SourceError: the file does not exist, or the suite has errors.
     """
     source = read_source(path, name)
     if isinstance(source, Unreadable):
@@ -265,7 +265,7 @@ class SuiteFile:
         return FileReader(self.name, self.path, self.path.parent, self.folders)
 
     def read(self) -> Checked:
-        """:raises SourceError: there is no such file, or the suite has errors."""
+        """:raises SourceError: the file does not exist, or the suite has errors."""
         return read_suite(self.path, self.name, self.reader)
 
     def changed(

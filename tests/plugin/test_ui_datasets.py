@@ -109,8 +109,9 @@ def test_a_place_has_all_its_gates_whatever_they_call_it(get: Get, scene: Scene)
     assert page.unbalanced == []
     assert "Dataset orders, sales s3://lake/orders contracts sales 1.0.0" in page.text
     assert "2 gates" in page.text
-    assert "lake.later passing for 1 run here 0 of 1 failed rows 9 version 7 called sales" in (
-        page.text
+    assert (
+        "lake.later passing for 1 run here 0 of 1 failed rows 9 version 7 name in suites sales"
+        in (page.text)
     )
     assert "sales.id" in page.text
 

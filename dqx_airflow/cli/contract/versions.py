@@ -85,7 +85,7 @@ def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
 def model_of(contract: Contract, place: str, name: str | None) -> Model:
     """The model with a name, or else the only one.
 
-    :raises RequestError: there is no such model, or there are several.
+    :raises RequestError: the model does not exist, or there are several.
     """
     wanted = [item for item in contract.models if name in (None, item.name)]
     if len(wanted) == 1:

@@ -69,7 +69,7 @@ def suite_file(path: Path) -> SuiteFile:
 def suite_name(path: Path) -> str:
     """The name of the suite in a file, which identifies it in results.
 
-    :raises SourceError: there is no such file, or the suite has errors.
+    :raises SourceError: the file does not exist, or the suite has errors.
     """
     checked = suite_file(path).read()
     return checked.valid_suite.name.value

@@ -320,7 +320,7 @@ def _tags(contract: Contract, rule: Rule) -> Iterable[str]:
 
 
 def _tag(text: str) -> str:
-    """A text as a tag; empty if nothing of it is left."""
+    """A string as a tag; empty if none of its characters can be in a tag."""
     words = re.sub(r"[^a-zA-Z0-9_]+", "-", text).strip("-")
     return f"_{words}" if words[:1].isdigit() else words
 

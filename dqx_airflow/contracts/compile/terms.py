@@ -161,7 +161,7 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
 
     Numbers and booleans may be written as strings, and the other way round.
 
-    :raises UnenforceableError: nothing of the kind equals it.
+    :raises UnenforceableError: no value of this type equals it.
     """
     if kind is ValueKind.UNKNOWN:
         return _plain(value)

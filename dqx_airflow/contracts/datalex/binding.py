@@ -1,6 +1,6 @@
 """Checks a block against the contract that it names: the five rules of seed 000, as diagnostics.
 
-Only a certified block can have errors. For a draft they are warnings, so that nobody is blocked,
+Only a certified block can have errors. For a draft they are warnings, so that no one is blocked,
 but they are always reported.
 """
 

@@ -1,4 +1,4 @@
-"""Sensitive values: classifications in contracts, and telling names."""
+"""Sensitive values: classifications in contracts, and names that suggest them."""
 
 from __future__ import annotations
 

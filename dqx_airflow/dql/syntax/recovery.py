@@ -74,7 +74,7 @@ def mend_keyword(
 ) -> Token | None:
     """Replaces a misspelled `suite` or `check`, so that its contents are still parsed.
 
-    The token that the parser was given, None if it is no such typo.
+    The token that the parser was given, None if it is not such a typo.
     """
     words = [word for word in _FOLLOWERS if _terminal_of(word) in expected]
     near = get_close_matches(token[:LONGEST_KEYWORD].lower(), words, n=1, cutoff=NEAR)

@@ -11,7 +11,7 @@ _HARMLESS = frozenset(
         *("checkConstraints", "generatedColumns", "invariants"),
     }
 )
-"""Table features that require nothing of writers that add and remove whole files."""
+"""Table features that require nothing from writers that add and remove whole files."""
 _OF_COLUMNS = {
     "delta.invariants": "invariants",
     "delta.generationExpression": "generated columns",

@@ -1,4 +1,4 @@
-"""Failing rows as their file has them: a string that is no value of its type was judged as NULL."""
+"""Failing rows as their file has them: a string that does not match its type was judged as NULL."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class _Quarantine:
         try:
             if not blamed and self._is_empty():
                 return 0
-            self._fitting_table()  # before anything is written into a table that is no quarantine
+            self._fitting_table()  # before it writes into a table that is not a quarantine
             what = f"{self.dataset.ref.name}: quarantine"
             with spark_failures(), jobs_called(self.spark, what):
                 files = self._written(blamed, references) if blamed else WrittenFiles()

@@ -1,4 +1,4 @@
-"""Ends a job early: at its deadline, or when nobody waits for its report any more."""
+"""Ends a job early: at its deadline, or when no one waits for its report any more."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ archive, some library code runs slowly the first time.
 
 No Spark class is initialized here, except for two that ANTLR generated from its grammar. Two
 threads that initialize classes that need each other would deadlock. Loading a class never does, and
-the initialized classes call nothing of Spark.
+the initialized classes do not call Spark.
 """
 
 from __future__ import annotations

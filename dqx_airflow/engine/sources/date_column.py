@@ -112,7 +112,7 @@ class DateColumn:
         name = quote_name(self.name)
         if self.type == "date":
             return name
-        # Not to_date(column): a value that is no date would fail it, and the time zone may differ.
+        # Not to_date(column): it fails on a value that is not a date, and the time zone may differ.
         cases = " ".join(
             f"WHEN {name} {self._comparison(on)} THEN {quote_literal(on)}"
             for on in reversed(_sorted(dates))

@@ -171,7 +171,7 @@ def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
 
 
 def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
-    """Rejects files that Spark would not read: those in subfolders that are no partitions.
+    """Rejects files that Spark would not read: those in subfolders that are not partitions.
 
     :raises DatasetError: there is one.
     """

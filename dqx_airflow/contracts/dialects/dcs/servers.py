@@ -78,7 +78,7 @@ def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Ser
 def sql_dialect_of(word: str) -> str | None:
     """The name in sqlglot for a `dialect`, None for Spark's own.
 
-    :raises KeyError: there is no such dialect.
+    :raises KeyError: the dialect does not exist.
     """
     return SQL_DIALECTS[word.strip().lower()]
 

@@ -29,7 +29,7 @@ from dqx_airflow.metrics.registry import Aggregate, Statistic
 from dqx_airflow.values import MetricValue
 
 _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""Table features that require nothing of a reader of the files."""
+"""Table features that require nothing from a reader of the files."""
 _LOCAL_URI = re.compile(r"^file:/+")
 """How Spark writes the files of a clone on this machine."""
 COMMITS_READ = 1000
