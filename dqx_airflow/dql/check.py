@@ -59,7 +59,7 @@ class Checked:
 
     @property
     def valid_suite(self) -> nodes.Suite:
-        """The suite of a source without errors that is no library."""
+        """The suite of a source without errors that is not a library."""
         assert self.suite is not None
         return self.suite
 
