@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.errors import RequestError, UpstreamFailure
-from dqx_airflow.plan.measured import keys_of
+from dqx_airflow.plan.measured import key_text, keys_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.snapshots import snapshot_of
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
@@ -60,7 +60,7 @@ class StoredDatabase:
             if not any(
                 request in known for known in (scanned.values, scanned.groups, scanned.failures)
             ):
-                scanned.failures[request] = f"no stored value of {key}"
+                scanned.failures[request] = f"no stored value of {key_text(key)}"
         return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
 
     def day(self, suite: str, on: date) -> PastDay:

@@ -103,9 +103,8 @@ def _own_runs(report: Mapping[str, Any]) -> set[str]:
 
 def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The runs of the gate up to this one, newest first; for several suites those of each."""
-    from dqx_airflow.results.conditions import equals, literal
+    from dqx_airflow.results.conditions import equals, literal, of_instance
     from dqx_airflow.results.query import PARTIAL
-    from dqx_airflow.results.run_lines import instance_condition
     from dqx_airflow.results.schema import RUNS
 
     gate, finished_at = str(report.get("gate") or ""), str(report.get("finished_at") or "")
@@ -119,7 +118,7 @@ def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Map
         f"TIMESTAMP '{until.isoformat()}'",
     ]
     if ti.map_index is not None and ti.map_index >= 0:
-        where.append(instance_condition(ti.map_index))
+        where.append(of_instance(ti.map_index))
     columns = ["run_id", "scheduler_run", "attempt", "attempt_id", "outcome", "finished_at"]
     columns.append(PARTIAL)
     order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'

@@ -202,7 +202,9 @@ def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> 
     ((run, row),) = matches
     status, is_failure = row["status"], row["status"] == Status.FAILED
     if is_failure != saying.said.is_of_failure:
-        flags = "--false-positive or --true-positive" if is_failure else "--missed"
+        flags = (
+            "--false-positive or --true-positive" if is_failure else "--missed or --true-negative"
+        )
         raise RequestError(f"it {status}, so it cannot be a {saying.said.value}", f"say {flags}")
     return Label(
         run.gate,

@@ -24,9 +24,19 @@ def of_dates(since: date | None, until: date | None) -> list[str]:
     ]
 
 
-def of_suite(name: str, gate: str | None) -> list[str]:
-    """The runs of a suite, in any gate or in one."""
-    return [equals("suite", name), *([equals("gate", gate)] if gate is not None else [])]
+def of_instance(map_index: int) -> str:
+    """The runs of an instance of a mapped gate."""
+    ending = f"[{map_index}]"
+    return f'right("scheduler_run", {len(ending)}) = {literal(ending)}'
+
+
+def of_suite(name: str, gate: str | None, map_index: int | None = None) -> list[str]:
+    """The runs of a suite, in any gate or in one, or in an instance of it."""
+    return [
+        equals("suite", name),
+        *([equals("gate", gate)] if gate is not None else []),
+        *([of_instance(map_index)] if map_index is not None else []),
+    ]
 
 
 def literal(value: str | date) -> str:

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.conditions import equals, is_in, of_dates
+from dqx_airflow.results.conditions import equals, is_in, of_dates, of_instance
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.results.query import select_rows
 from dqx_airflow.results.report_rows import report_from_rows
@@ -25,7 +25,6 @@ from dqx_airflow.results.run_lines import (
     ORDER,
     RunLine,
     RunsWanted,
-    instance_condition,
     lines_of,
 )
 from dqx_airflow.results.schema import (
@@ -131,7 +130,7 @@ class OpenStore:
             where = [
                 is_in("gate", gates),
                 *of_dates(_before(until, days - 1), until),
-                *([instance_condition(map_index)] if map_index >= 0 else []),
+                *([of_instance(map_index)] if map_index >= 0 else []),
             ]
             reports = self._reports(where, most * len(gates), standing=True)
             if len(reports) >= _ENOUGH_RUNS * len(gates):

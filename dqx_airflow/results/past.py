@@ -15,7 +15,6 @@ from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.conditions import is_in, of_dates, of_suite
 from dqx_airflow.results.query import PARTIAL, SHADOW, last_first, rows_of, select_rows
-from dqx_airflow.results.run_lines import instance_condition
 from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.results.tables import locate, open_table, store_errors
 from dqx_airflow.values import DatasetSnapshot, RunKey, from_json
@@ -98,9 +97,7 @@ def past_runs(
     :param map_index: only this instance of a mapped gate.
     :raises StoreError: the store exists and cannot be read.
     """
-    which = of_suite(suite, gate)
-    if map_index is not None:
-        which.append(instance_condition(map_index))
+    which = of_suite(suite, gate, map_index)
     return runs_that_count(selecting(root, storage_options), which, since, until, columns)
 
 
@@ -200,6 +197,36 @@ def one_gate(runs: Sequence[PastRun]) -> str | None:
         listed = ", ".join(gates)
         raise RequestError(f"several gates run this suite: {listed}", "add --gate NAME")
     return gates[0] if gates else None
+
+
+def newest_date(
+    root: str,
+    suite: str,
+    *,
+    gate: str | None = None,
+    map_index: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> date:
+    """The newest date for which a suite has results.
+
+    :param suite: the name of the suite, as in its file.
+    :param map_index: only of this instance of a mapped gate.
+    :raises RequestError: it has none.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    select, which = selecting(root, storage_options), of_suite(suite, gate, map_index)
+    rows = select(RUNS, ("dataset_date",), which, 'ORDER BY "dataset_date" DESC LIMIT 1')
+    if rows:
+        newest: date = rows[0]["dataset_date"]
+        return newest
+    there = select(RUNS, ("suite", "gate"), [], 'ORDER BY "finished_at" DESC LIMIT 1000')
+    known = dict.fromkeys(f"{row['suite']} (gate {row['gate']})" for row in there)
+    if not known:
+        raise RequestError(f"no results under {root}", "check the path, or --results")
+    what = f"suite '{suite}'" + (f" by gate '{gate}'" if gate is not None else "")
+    if map_index is not None:
+        what += f", instance {map_index},"
+    raise RequestError(f"{what} has no results under {root}", f"results of: {', '.join(known)}")
 
 
 def dataset_names(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from dqx_airflow.results.column import Row, as_utc
-from dqx_airflow.results.conditions import equals, is_in, literal, of_dates
+from dqx_airflow.results.conditions import equals, is_in, of_dates, of_instance
 from dqx_airflow.results.query import PARTIAL
 from dqx_airflow.values import Outcome, PartialRun, RunKey, Severity, from_json
 
@@ -71,7 +71,7 @@ class RunsWanted:
         """SQL conditions on all attempts of such a run: without the outcome."""
         where = [is_in("gate", self.gates), *of_dates(self.since, self.until)]
         if self.map_index is not None:
-            where.append(instance_condition(self.map_index))
+            where.append(of_instance(self.map_index))
         return where
 
     def of_attempt(self, columns: Container[str], *, with_outcome: bool = True) -> str:
@@ -86,12 +86,6 @@ class RunsWanted:
             partial = f'coalesce("{PARTIAL}", FALSE)' if PARTIAL in columns else "FALSE"
             conditions.append(partial if self.is_partial else f"NOT {partial}")
         return f"WHERE {' AND '.join(conditions)} " if conditions else ""
-
-
-def instance_condition(map_index: int) -> str:
-    """SQL conditions on the runs of an instance of a mapped task."""
-    ending = f"[{map_index}]"
-    return f'right("scheduler_run", {len(ending)}) = {literal(ending)}'
 
 
 def lines_of(rows: Sequence[Row]) -> tuple[RunLine, ...]:

@@ -20,7 +20,7 @@ from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.evaluate import judge_one
-from dqx_airflow.plan.measured import keys_of, requests_behind
+from dqx_airflow.plan.measured import key_text, keys_of, requests_behind
 from dqx_airflow.plan.model import (
     Applied,
     ConstantTerm,
@@ -486,7 +486,11 @@ class Backtest:
             if not any(key in kept for kept in (known.values, known.groups, known.failures)):
                 if self._is_judged_by_value(row, planned, day):
                     return None
-                return f"no stored value of {key}" if day.verdicts else "no results of this day"
+                return (
+                    f"no stored value of {key_text(key)}"
+                    if day.verdicts
+                    else "no results of this day"
+                )
         if day.now is None and any(map(asks_for_now, (planned.term, *planned.condition.bounds))):
             return "it depends on when a gate runs, but no gate ran on this day"
         for name in planned.datasets:

@@ -12,7 +12,9 @@ from datetime import date
 from html import escape
 
 from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.dql.nodes import Unit
 from dqx_airflow.tuning.comparison import BacktestComparison, ComparedAssertion, ComparedDay, Tally
+from dqx_airflow.tuning.literals import number_text
 from dqx_airflow.values import Status
 
 _CELL, _GAP, _ROW, _TOP = 11, 2, 16, 34
@@ -59,8 +61,13 @@ def calendar_svg(comparison: BacktestComparison) -> str:
 def calendar_html(comparison: BacktestComparison) -> str:
     """The picture on a separate page, with the numbers above it. It loads nothing."""
     values = [
-        (name, format(value, "g"), format(comparison.values_after.get(name, value), "g"))
+        (
+            name,
+            number_text(value, unit),
+            number_text(comparison.values_after.get(name, value), unit),
+        )
         for name, value in comparison.values_before.items()
+        for unit in [comparison.units.get(name, Unit.PLAIN)]
         if comparison.values_after.get(name, value) != value
     ]
     cells = "".join(

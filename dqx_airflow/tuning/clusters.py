@@ -169,7 +169,7 @@ def _tuned(
     backtest, one = past.backtest, past.backtest.assertions[row]
     about = (one.name, cluster.calendar.name)
     labelled = past.labelled([row], days)
-    thin = thin_evidence(about, labelled, rules, "eligible days")
+    thin = thin_evidence(about, past, [row], days, rules)
     if thin is not None:
         return thin
     factor = cluster.factor

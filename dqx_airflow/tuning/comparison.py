@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 
+from dqx_airflow.dql import nodes
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.judged_days import JudgedDays
+from dqx_airflow.tuning.tunables import units_of
 from dqx_airflow.values import MetricValue, Severity, Status
 
 UNKNOWN = "unknown"
@@ -63,12 +65,14 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class BacktestComparison:
-    """The days of a suite with their current and their proposed verdicts."""
+    """The days of a suite with their current and their proposed verdicts. `units` is how it writes
+    the values of its constants."""
 
     suite: str
     values_before: Mapping[str, float]
     values_after: Mapping[str, float]
     assertions: tuple[ComparedAssertion, ...]
+    units: Mapping[str, nodes.Unit] = field(default_factory=dict)
 
     @property
     def dates(self) -> tuple[date, ...]:
@@ -131,6 +135,7 @@ def compare_judged(
             )
             for key in keys
         ),
+        units_of(today.suite) | units_of(proposed.suite),
     )
 
 

@@ -131,7 +131,8 @@ def _tuned(
     count_dates = own.backtest.count_dates
     if count_dates(days) < FEWEST_DAYS:
         return None
-    thin = thin_evidence(about, labelled, rules, "days with enough history to know the usual value")
+    which = "days with enough history to know the usual value"
+    thin = thin_evidence(about, own, [0], days, rules, which)
     if thin is not None:
         return thin
     folds = [one for one in folds_of(days, labelled) if count_dates(one.learned) >= FEWEST_DAYS]

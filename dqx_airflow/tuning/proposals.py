@@ -9,19 +9,36 @@ from datetime import datetime, timezone
 from itertools import chain
 from typing import Any, TypeGuard
 
+from dqx_airflow.dql import nodes
 from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.history import Entry, new_id, timestamp_of, timestamp_text
+from dqx_airflow.tuning.literals import number_text
 
 _NO_PROPOSAL = "not a proposal"
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedValue:
-    """A tunable, its value when the change was proposed, and the new one."""
+    """A tunable, its value when the change was proposed, and the new one. `unit` is how the suite
+    writes them."""
 
     param: str
     old: float
     new: float
+    unit: nodes.Unit = field(default=nodes.Unit.PLAIN, compare=False)
+
+    @property
+    def old_text(self) -> str:
+        """The old value as in the suite: `5%`, `2 hours`."""
+        return number_text(self.old, self.unit)
+
+    @property
+    def new_text(self) -> str:
+        """The new value as in the suite."""
+        return number_text(self.new, self.unit)
+
+    def __str__(self) -> str:
+        return f"{self.param}: {self.old_text} -> {self.new_text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +102,7 @@ def proposal_from_json(text: str) -> Proposal:
     try:
         fields = json.loads(text)
         changes = tuple(
-            ProposedValue(str(one["param"]), one["old"], one["new"])
+            ProposedValue(str(one["param"]), one["old"], one["new"], _unit(one.get("unit")))
             for one in fields.get("changes", ())
         )
         for change in changes:
@@ -113,6 +130,11 @@ def proposal_from_json(text: str) -> Proposal:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"{_NO_PROPOSAL}: {error}") from error
+
+
+def _unit(text: object) -> nodes.Unit:
+    """The notation; plain if it is unknown, as in proposals of earlier versions."""
+    return next((unit for unit in nodes.Unit if unit.value == text), nodes.Unit.PLAIN)
 
 
 def _form(fields: Mapping[str, Any]) -> ProposedForm:

@@ -26,7 +26,7 @@ from dqx_airflow.tuning.suite_file import (
     replacing,
 )
 from dqx_airflow.tuning.suite_text import replaced
-from dqx_airflow.tuning.tunables import tunables_of, with_values
+from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
 from dqx_airflow.values import Span
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -153,9 +153,9 @@ def promote_values(
         checks = ", ".join(one.check for one in assertions)
         raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
     names = sorted(assertions[0].tunables)
-    now, then = tunables_of(suite), tunables_of(other)
+    now, then, units = tunables_of(suite), tunables_of(other), units_of(suite)
     taken = tuple(
-        ProposedValue(name, now[name].value, then[name].value)
+        ProposedValue(name, now[name].value, then[name].value, units[name])
         for name in names
         if name in then and now[name].value != then[name].value
     )

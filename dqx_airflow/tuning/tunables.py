@@ -248,6 +248,16 @@ def literal_of(constant: nodes.Constant, value: float) -> nodes.Number:
     return nodes.Number(written_number(value), unit, constant.value.span)
 
 
+def units_of(suite: nodes.Suite) -> dict[str, nodes.Unit]:
+    """The notations of the constants of a suite, by name; plain for computed ones."""
+    return {
+        constant.name.text: constant.value.unit
+        if isinstance(constant.value, nodes.Number)
+        else nodes.Unit.PLAIN
+        for constant in suite.constants
+    }
+
+
 def with_values(suite: nodes.Suite, values: Mapping[str, float]) -> nodes.Suite:
     """The suite with other values of its tunables, and of the constants computed from them."""
     settled = settle(suite.constants)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -29,7 +29,8 @@ from dqx_airflow.tuning.past_suite import alone
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.search import Search, allowed_range, groups_of
-from dqx_airflow.tuning.tunables import TunableNumber
+from dqx_airflow.tuning.tunables import TunableNumber, units_of
+from dqx_airflow.tuning.wanted_labels import WantedLabel, wanted_labels
 from dqx_airflow.values import Status
 
 AGENT = "autotuner"
@@ -66,7 +67,8 @@ class Rules:
 class Tuned:
     """The result for some tunables, or for an assertion: a proposal, or why there is none.
 
-    `lacking` is the number of missing labels, if that is the reason.
+    `lacking` is the number of missing labels, if that is the reason, and `wanted` are verdicts
+    whose labels would help most.
     """
 
     about: tuple[str, ...]
@@ -74,14 +76,17 @@ class Tuned:
     reason: str
     labels: int = 0
     lacking: int = 0
+    wanted: tuple[WantedLabel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPast:
-    """The input of tuners: the days, and the truth about them."""
+    """The input of tuners: the days, and the truth about them. `left_out` are the days of proposed
+    profiles, by the row of the assertion."""
 
     backtest: Backtest
     known: tuple[tuple[KnownTruth | None, ...], ...]
+    left_out: Mapping[int, Collection[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, backtest: Backtest) -> KnownPast:
@@ -98,7 +103,7 @@ class KnownPast:
         for row, days in left_out.items():
             for index in days:
                 known[row][index] = None
-        return KnownPast(self.backtest, tuple(map(tuple, known)))
+        return KnownPast(self.backtest, tuple(map(tuple, known)), left_out)
 
     def label(self, row: int, index: int) -> bool | None:
         """Whether a label says that there was an issue; None without a label."""
@@ -145,22 +150,36 @@ def tuned_values(
 
 
 def thin_evidence(
-    about: tuple[str, ...], labelled: Sequence[int], rules: Rules, days: str
+    about: tuple[str, ...],
+    past: KnownPast,
+    rows: Collection[int],
+    days: Collection[int],
+    rules: Rules,
+    which: str = "these days",
 ) -> Tuned | None:
-    """Why there are too few labels to learn from; None if there are enough.
+    """Why there are too few labels of some assertions to learn from; None if there are enough.
 
-    :param labelled: a day for each label.
+    :param days: those that count.
+    :param which: what they are called.
     """
-    lacking = rules.fewest_labels - len(labelled)
-    if lacking > 0:
-        reason = f"{len(labelled)} labels on {days}: at least {lacking} more are needed"
-        return Tuned(about, None, reason, len(labelled), lacking)
-    on = len(set(labelled))
-    if on < FEWEST_LABELLED_DAYS:
-        lacking = FEWEST_LABELLED_DAYS - on
-        reason = f"its labels are on {on} days: labels on at least {lacking} more days are needed"
-        return Tuned(about, None, reason, len(labelled), lacking)
-    return None
+    labelled = past.labelled(rows, days)
+    labels, on = len(labelled), len(set(labelled))
+    lacking = max(rules.fewest_labels - labels, FEWEST_LABELLED_DAYS - on)
+    if lacking <= 0:
+        return None
+    if labels < rules.fewest_labels:
+        text = f"{labels} label{'' if labels == 1 else 's'} on {which}"
+        reason = f"{text}: at least {lacking} more {'is' if lacking == 1 else 'are'} needed"
+    else:
+        reason = (
+            f"its labels are on {on} day{'' if on == 1 else 's'}: labels on at least {lacking} "
+            f"more day{'' if lacking == 1 else 's'} are needed"
+        )
+    wanted = wanted_labels(past.backtest, past.known, rows, days, lacking)
+    if len(wanted) < lacking:
+        free = f"{len(wanted)} verdict{'' if len(wanted) == 1 else 's'}"
+        reason += f", but only {free} can be labelled: run the gate on more days"
+    return Tuned(about, None, reason, labels, lacking, wanted)
 
 
 def _tuned(
@@ -175,7 +194,9 @@ def _tuned(
         days = past.days(rules, rows, with_weekdays=True)
     labelled = past.labelled(rows, days)
     which = "days without profiles" if len(days) < len(backtest.days) else "these days"
-    thin = thin_evidence(names, labelled, rules, which)
+    if any(row in past.left_out for row in rows):
+        which = "days without profiles, the proposed one included"
+    thin = thin_evidence(names, past, rows, days, rules, which)
     if thin is not None:
         return thin
     is_required = any(backtest.assertions[row].is_required for row in rows)
@@ -211,8 +232,9 @@ def _tuned(
         "changes": _changes(past, search, best, days, trials),
         "curves": [curve_of(search, best, place, days) for place in range(len(tunables))],
     }
+    units = units_of(backtest.suite)
     changes = tuple(
-        ProposedValue(one.name, one.value, chosen[one.name])
+        ProposedValue(one.name, one.value, chosen[one.name], units[one.name])
         for one in tunables
         if one.name in chosen
     )

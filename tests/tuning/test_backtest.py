@@ -177,7 +177,7 @@ def test_what_changed_since_is_unknown(tmp_path: Path) -> None:
     other = SUITE.replace("null_count(email)", "null_count(phone)")
     backtest = Backtest(node_of(other), past)
     assert backtest.judge().statuses[0] == (None,) * 3
-    assert backtest.why_unknown(0, 0) == 'no stored value of ["orders","null_count",["phone"],0]'
+    assert backtest.why_unknown(0, 0) == "no stored value of null_count(phone) of 'orders'"
     assert backtest.judge().statuses[1] == (Status.PASSED,) * 3
     moved = replace(past[-1], measured=replace(past[-1].measured, reads={"orders": "elsewhere"}))
     backtest = Backtest(node_of(SUITE), [*past[:-1], moved])

@@ -168,7 +168,22 @@ def test_labels_outlive_what_is_pruned_and_merged(root: Path) -> None:
     prune(str(root), timedelta(days=1), now=later)
     optimize(str(root))
     assert [one.ground_truth for one in read_labels(str(root))] == [False, True]
-    assert alerts() == []
+    assert "error: no results under" in dql("alerts", "suite.dql", code=2)
+
+
+def test_no_results_are_not_reported_as_no_alerts(root: Path) -> None:
+    told = dql("alerts", "suite.dql", "--until", "2025-03-01", "--days", "3")
+    assert told == "no results in the 3 days up to 2025-03-01: the newest are of 2024-12-07\n"
+    elsewhere = ("--results", "elsewhere")
+    assert "error: no results under elsewhere" in dql("alerts", "suite.dql", *elsewhere, code=2)
+    Path("other.dql").write_text(SUITE.replace('suite "Orders"', 'suite "Invoices"'))
+    told = dql("alerts", "other.dql", code=2)
+    assert "error: suite 'Invoices' has no results under results" in told
+    assert "Orders (gate orders_gate)" in told
+    for verb in ("tune", "backtest"):
+        told = dql(verb, "suite.dql", "--from", "2025-03-01", "--to", "2025-03-02", code=2)
+        assert "suite 'Orders' has no results from 2025-03-01 to 2025-03-02" in told
+        assert "the newest are of 2024-12-07" in told
 
 
 WRITER = """

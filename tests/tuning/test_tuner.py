@@ -151,18 +151,44 @@ def test_a_move_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "lacking", "said"),
+    ("values", "labels", "wanted", "said"),
     [
-        ({}, 4, "0 labels on these days: at least 4 more are needed"),
-        ({0: False, 3: False}, 2, "2 labels"),
+        (NOISY, {}, [39, 33, 27, 21], "0 labels on these days: at least 4 more are needed"),
+        (
+            NOISY,
+            {3: False, 9: False, 15: False},
+            [39],
+            "3 labels on these days: at least 1 more is",
+        ),
+        ([*[510] * 3, 300, 490, 480, *[600] * 9], {}, [4, 5, 3, 2], "0 labels"),
+        ([600, 400], {0: False}, [1], "at least 3 more are needed, but only 1 verdict"),
+    ],
+    ids=[
+        "the failures next to the limit",
+        "the newest of equal ones",
+        "then passes",
+        "too few days",
     ],
 )
-def test_thin_evidence_makes_no_proposal_and_says_what_it_lacks(
-    labels: dict[int, bool], lacking: int, said: str
+def test_thin_evidence_makes_no_proposal_and_says_what_to_label(
+    values: list[int], labels: dict[int, bool], wanted: list[int], said: str
 ) -> None:
-    (found,) = tuned(text_of(), days_of(NOISY, labels))
-    assert (found.proposal, found.lacking) == (None, lacking)
+    (found,) = tuned(text_of(), days_of(values, labels))
+    assert found.proposal is None
+    assert found.lacking == 4 - len(labels)
+    assert [(one.date - FIRST).days for one in found.wanted] == wanted
     assert said in found.reason
+
+
+def test_labels_on_one_day_ask_for_labels_on_others() -> None:
+    text = text_of().replace("}\n    \n", '    assert sum(price) >= LEAST name "total"\n}\n')
+    both = [
+        replace(day, labels=dict.fromkeys([("C", "rows"), ("C", "total")], False))
+        for day in days_of(NOISY, {})[:2]
+    ]
+    (found,) = tuned(text, [*both, *days_of(NOISY, {})[2:]])
+    assert found.reason == "its labels are on 2 days: labels on at least 2 more days are needed"
+    assert len({one.date for one in found.wanted} - {FIRST, FIRST + timedelta(days=1)}) == 2
 
 
 def test_what_does_not_win_on_later_days_is_not_proposed() -> None:
@@ -403,6 +429,8 @@ def test_a_proposal_of_the_command_waits_for_review(
     told = dql("tune", "suite.dql", *period, "--propose", "--output-dir", "out")
     assert "LEAST: 10 -> 8" in told
     assert "MAX_NULLS: no proposal: 0 labels" in told
+    assert "  label next: orders.completeness.email_null on 2024-12-1" in told
+    assert "to label: dql label suite.dql --date DATE --assertion NAME --false-positive" in told
     dql("tune", "suite.dql", *period, "--propose")
     (waiting,) = json.loads(dql("review", "suite.dql", "--format", "json"))
     assert waiting["gate"] == "orders_gate"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,16 +52,24 @@ def alerts(
 
     root = results_root(suite, results)
     last = until.date() if until else date.today()
+    first = last - timedelta(days=days - 1)
     listed = find_alerts(
         root,
         suite_name(suite),
-        last - timedelta(days=days - 1),
+        first,
         last,
         gate=gate,
         map_index=map_index,
         unlabelled=unlabeled,
         storage_options=storage_options(),
     )
+    newest = None if listed else _newest_before(root, suite, first, last, gate, map_index)
+    which = "unlabelled alerts" if unlabeled else "alerts"
+    nothing = f"no {which} in the {days} days up to {last}"
+    if newest is not None:
+        nothing = f"no results in the {days} days up to {last}: the newest are of {newest}"
+        if output is not SheetFormat.TABLE:
+            typer.echo(nothing, err=True)
     match output:
         case SheetFormat.JSON:
             typer.echo(json_text([_plain(one) for one in listed]))
@@ -69,8 +78,26 @@ def alerts(
         case SheetFormat.TABLE if listed:
             _print_table(listed)
         case SheetFormat.TABLE:
-            which = "unlabelled alerts" if unlabeled else "alerts"
-            typer.echo(f"no {which} in the {days} days up to {last}")
+            typer.echo(nothing)
+
+
+def _newest_before(
+    root: str, suite: Path, first: date, last: date, gate: str | None, map_index: int | None
+) -> date | None:
+    """The newest date with results, if there are none from the first to the last day.
+
+    :raises RequestError: the suite has no results at all.
+    """
+    from dqx_airflow.results.past import newest_date, past_runs
+
+    name, options = suite_name(suite), storage_options()
+    newest = newest_date(root, name, gate=gate, map_index=map_index, storage_options=options)
+    if first <= newest <= last:
+        return None
+    asked = past_runs(
+        root, name, first, last, (), gate=gate, map_index=map_index, storage_options=options
+    )
+    return None if asked else newest
 
 
 def _plain(alert: Alert) -> dict[str, object]:

@@ -20,6 +20,7 @@ from dqx_airflow.cli.tuning.call import (
     SuiteArgument,
     UntilOption,
     first_and_last,
+    require_days,
     results_root,
     storage_options,
     suite_file,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dqx_airflow.tuning.past_days import PastDay
 
 _MOST_NAMED = 5
+_MOST_REASONS = 3
 
 
 class BacktestFormat(str, Enum):
@@ -77,7 +79,8 @@ def backtest(
 ) -> None:
     """Show what would have passed and failed on past days, from stored metric values.
 
-    By default, the last 90 days. Days without stored values are unknown; --fill measures them.
+    By default, the days of the last 90 that have results, and those between them. Days without
+    stored values are unknown; --fill measures them, by default all of the last 90.
     """
     from dqx_airflow.results.past_days import past_days
 
@@ -97,6 +100,10 @@ def backtest(
         from dqx_airflow.cli.tuning.fill import filled
 
         days = filled(suite, days, first, last, dataset, connection, config)
+    else:
+        require_days(days, root, checked.valid_suite.name.value, (first, last), gate, map_index)
+        first = first if since else days[0].date
+        last = last if until else days[-1].date
     comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
     if output is BacktestFormat.TABLE and output_file is None:
         _print_table(comparison)
@@ -228,6 +235,8 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
+    from dqx_airflow.dql.nodes import Unit
+    from dqx_airflow.tuning.literals import number_text
     from dqx_airflow.values import Status, day_of_instance
 
     console = console_for(file)
@@ -249,7 +258,9 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
         lines[0] += f", {instances} instances of a mapped gate"
     for name, value in comparison.values_after.items():
         if comparison.values_before.get(name) != value:
-            lines.append(f"{name}: {comparison.values_before.get(name)} -> {value}")
+            own, unit = comparison.values_before.get(name), comparison.units.get(name, Unit.PLAIN)
+            old = "none" if own is None else number_text(own, unit)
+            lines.append(f"{name}: {old} -> {number_text(value, unit)}")
     for label, name in (
         ("alarms", "failed"),
         ("labelled false", "false_alarms"),
@@ -258,4 +269,15 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
     ):
         was, becomes = getattr(before, name), getattr(after, name)
         lines.append(f"{label}: {was}" if is_same else f"{label}: {was} -> {becomes}")
+    lines += _why_unknown(comparison)
     console.print(Text(printable("\n".join(lines), keep="\n")))
+
+
+def _why_unknown(comparison: BacktestComparison) -> list[str]:
+    """A line for each of the most frequent reasons."""
+    from collections import Counter
+
+    reasons = Counter(day.unknown for one in comparison.assertions for day in one.days)
+    del reasons[None]
+    most = reasons.most_common(_MOST_REASONS)
+    return [f"  {count} of them: {reason}" for reason, count in most]

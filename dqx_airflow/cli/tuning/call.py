@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -12,6 +13,7 @@ import typer
 from dqx_airflow.cli.results_root import ROOT_VARIABLES
 
 if TYPE_CHECKING:
+    from dqx_airflow.tuning.past_days import PastDay
     from dqx_airflow.tuning.suite_file import SuiteFile
 
 SuiteArgument: TypeAlias = Annotated[
@@ -58,6 +60,28 @@ def first_and_last(
 
         raise RequestError(f"--from {first} is after --to {last}", "swap the two dates")
     return first, last
+
+
+def require_days(
+    days: Sequence[PastDay],
+    root: str,
+    suite: str,
+    period: tuple[date, date],
+    gate: str | None,
+    map_index: int | None = None,
+) -> None:
+    """:raises RequestError: there are no days: a suite has no results in a period."""
+    if days:
+        return
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.results.past import newest_date
+
+    options = storage_options()
+    newest = newest_date(root, suite, gate=gate, map_index=map_index, storage_options=options)
+    raise RequestError(
+        f"suite '{suite}' has no results from {period[0]} to {period[1]}",
+        f"the newest are of {newest}: change --from or --to",
+    )
 
 
 def suite_file(path: Path) -> SuiteFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,12 +78,22 @@ def _as_csv(entries: list[tuple[int, Entry]]) -> str:
 def _print_table(entries: list[tuple[int, Entry]]) -> None:
     from dqx_airflow.cli.reports import print_table
 
-    columns = [key for key in _FIRST if any(key in entry for _, entry in entries)]
-    rows = [
-        (str(number), *(_text(entry.get(column)) for column in columns))
-        for number, entry in entries
+    columns = [
+        key
+        for key in _FIRST
+        if any(key in entry or (key == "param" and "profile" in entry) for _, entry in entries)
     ]
+    rows = []
+    for number, entry in entries:
+        shown = {**entry, "param": entry.get("param") or _profile_name(entry)}
+        rows.append((str(number), *(_text(shown.get(column)) for column in columns)))
     print_table(("entry", *columns), rows)
+
+
+def _profile_name(entry: Entry) -> str | None:
+    """The name of the profile that an entry adds, as in DQL."""
+    match = re.search(r'profile "[^"]*"', str(entry.get("profile", "")))
+    return match[0] if match else None
 
 
 def _text(value: Any) -> str:

@@ -177,7 +177,7 @@ class _Queue:
 
 
 def _described(proposal: Proposal) -> str:
-    changes = [f"{one.param}: {one.old} -> {one.new}" for one in proposal.changes]
+    changes = [*map(str, proposal.changes)]
     if proposal.profile is not None:
         changes.append("a profile")
     if proposal.form is not None:
@@ -193,13 +193,17 @@ def _show(waiting: list[Proposal], output: TableOrJson) -> None:
     if not waiting:
         typer.echo("no pending proposals")
         return
-    from dqx_airflow.cli.reports import print_table
+    from dqx_airflow.cli.reports import print_table, printable
 
     rows = []
     for one in waiting:
-        changes = [f"{item.param}: {item.old} -> {item.new}" for item in one.changes]
-        changes += [] if one.profile is None else [" ".join(one.profile.split())]
-        changes += [] if one.form is None else [f"{one.form.before} -> {one.form.claim}"]
+        changes = [*map(str, one.changes)]
+        changes += [] if one.profile is None else ["a profile"]
+        changes += [] if one.form is None else [f"another form of {one.form.assertion}"]
         at = f"{one.at:%Y-%m-%d %H:%M}Z"
         rows.append((one.id, at, one.agent, ", ".join(changes), one.reason or ""))
     print_table(("id", "proposed", "agent", "change", "why"), rows)
+    for one in waiting:
+        text = one.profile or (one.form.text if one.form is not None else "")
+        if text:
+            typer.echo(printable(f"\n{one.id}:\n{text.rstrip()}", keep="\n"))

@@ -19,6 +19,7 @@ from dqx_airflow.cli.tuning.call import (
     SuiteArgument,
     UntilOption,
     first_and_last,
+    require_days,
     results_root,
     storage_options,
     suite_file,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dqx_airflow.tuning.proposals import Proposal
     from dqx_airflow.tuning.suite_file import SuiteFile
     from dqx_airflow.tuning.tuner import Rules, Tuned
+    from dqx_airflow.tuning.wanted_labels import WantedLabel
 
 _MOST_NAMED = 5
 
@@ -105,9 +107,10 @@ def tune(
     if output is TableOrJson.JSON:
         typer.echo(json.dumps([_plain(one) for one in tuned], ensure_ascii=False, indent=1))
         return
-    _print(tuned, days, first, last)
+    _print(suite, tuned, days)
     if propose:
-        typer.echo(f"{len(proposals)} proposals wait for review: dql review {suite}")
+        waiting = "1 proposal waits" if len(proposals) == 1 else f"{len(proposals)} proposals wait"
+        typer.echo(f"{waiting} for review: dql review {suite}")
 
 
 def _tuned(
@@ -128,6 +131,7 @@ def _tuned(
     checked, options = file.read(), storage_options()
     name = checked.valid_suite.name.value
     days = past_days(root, name, first, last, gate=gate, storage_options=options)
+    require_days(days, root, name, (first, last), gate)
     runs = past_runs(root, name, first, last, (), gate=gate, storage_options=options)
 
     holidays = holidays_of(country, first, last) if country else None
@@ -185,27 +189,39 @@ def _plain(tuned: Tuned) -> dict[str, object]:
         "reason": tuned.reason,
         "labels": tuned.labels,
         "lacking": tuned.lacking,
+        "wanted": [
+            {
+                "check": one.check,
+                "assertion": one.name,
+                "date": one.date.isoformat(),
+                "map_index": one.map_index,
+                "status": one.status.value,
+            }
+            for one in tuned.wanted
+        ],
         "proposal": json.loads(proposal.to_json()) if proposal else None,
     }
 
 
-def _print(tuned: Sequence[Tuned], days: Sequence[PastDay], first: date, last: date) -> None:
+def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None:
     from dqx_airflow.cli.reports import printable
 
     labels = sum(len(day.labels) for day in days)
     dates, instances = len({day.date for day in days}), {day.map_index for day in days} - {-1}
-    lines = [f"{dates} days with results from {first} to {last}, {labels} labels"]
+    period = f"{days[0].date} to {days[-1].date}"
+    lines = [f"{dates} days with results, {period}; labels: {labels}"]
     if instances:
-        lines[0] += f", {len(instances)} instances of a mapped gate"
+        lines[0] += f"; instances of a mapped gate: {len(instances)}"
     if not tuned:
         lines.append("the suite has no tunables: write `const NAME = VALUE tunable [LOW, HIGH]`")
     for one in tuned:
         lines.append("")
         if one.proposal is None:
             lines.append(f"{', '.join(one.about)}: no proposal: {one.reason}")
+            lines += _label_next(one.wanted)
             continue
         proposal = one.proposal
-        lines += [f"{item.param}: {item.old} -> {item.new}" for item in proposal.changes]
+        lines += map(str, proposal.changes)
         lines += (proposal.profile or "").rstrip().splitlines()
         if proposal.form is not None:
             lines += [f"another form of {proposal.form.assertion}:"]
@@ -216,7 +232,26 @@ def _print(tuned: Sequence[Tuned], days: Sequence[PastDay], first: date, last: d
             f"  gain per fold: {held['gain']:.3g}; noise of the folds: {held['noise']:.3g}"
         )
         lines.append(f"  changed verdicts: {_days(proposal)}")
+    wanted = [label for one in tuned for label in one.wanted]
+    if wanted:
+        instance = " --map-index NUMBER" if any(one.map_index >= 0 for one in wanted) else ""
+        lines += [
+            "",
+            f"to label: dql label {suite} --date DATE --assertion NAME{instance} "
+            "--false-positive, or --true-positive, --missed, --true-negative",
+        ]
     typer.echo(printable("\n".join(lines), keep="\n"))
+
+
+def _label_next(wanted: Sequence[WantedLabel]) -> list[str]:
+    """A line for each assertion, with the verdicts whose labels would help most."""
+    from dqx_airflow.values import day_of_instance
+
+    by_name: dict[str, list[str]] = {}
+    for one in wanted:
+        shown = f"{day_of_instance(one.date, one.map_index)} ({one.status.value})"
+        by_name.setdefault(one.name, []).append(shown)
+    return [f"  label next: {name} on {', '.join(shown)}" for name, shown in by_name.items()]
 
 
 def _days(proposal: Proposal) -> str:
