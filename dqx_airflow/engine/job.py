@@ -129,8 +129,8 @@ def run_gates(
         spark = session(first.run_key.gate)
         do_meanwhile(lambda: to_json(first.attempt))  # its import takes a while
         states = StateStore(store.location)
-        memory = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
-        reports = _validate(parts, spark, started, memory)
+        cache = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
+        reports = _validate(parts, spark, started, cache)
         _require_time(first, started)
         sources = [part.request.sources for part in parts]
         store.write_all(list(zip(reports, sources, strict=True)))
@@ -260,11 +260,11 @@ def _validate(
     parts: Sequence[_JobPart],
     spark: SparkSession,
     started: datetime,
-    memory: StateCache | None = None,
+    cache: StateCache | None = None,
 ) -> tuple[GateReport, ...]:
     refs = {ref.name: ref for part in parts for ref in part.request.datasets}
     asked = [with_requests_of(part.plan, part.shadow[0]) for part in parts]
-    opened, measured = measure_together(spark, tuple(refs.values()), asked, memory)
+    opened, measured = measure_together(spark, tuple(refs.values()), asked, cache)
     reports = [
         _judge(part, spark, opened, scanned, started)
         for part, scanned in zip(parts, measured, strict=True)

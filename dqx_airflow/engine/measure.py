@@ -31,13 +31,13 @@ def measure(
     spark: SparkSession,
     refs: Sequence[DatasetRef],
     plan: Plan,
-    memory: StateCache | None = None,
+    cache: StateCache | None = None,
 ) -> tuple[dict[str, OpenDataset], Scanned]:
     """The datasets that could be opened, by name, and the results of the requests.
 
-    :param memory: the states of earlier runs; without it everything is computed.
+    :param cache: the states of earlier runs; without it everything is computed.
     """
-    opened, (scanned,) = measure_together(spark, refs, [plan], memory)
+    opened, (scanned,) = measure_together(spark, refs, [plan], cache)
     return opened, scanned
 
 
@@ -45,7 +45,7 @@ def measure_together(
     spark: SparkSession,
     refs: Sequence[DatasetRef],
     plans: Sequence[Plan],
-    memory: StateCache | None = None,
+    cache: StateCache | None = None,
 ) -> tuple[dict[str, OpenDataset], tuple[Scanned, ...]]:
     """The datasets that could be opened, by name, and for each plan the results of `measure`.
 
@@ -53,7 +53,7 @@ def measure_together(
     that scan, is measured again for each date alone.
 
     :param refs: the datasets of all plans.
-    :param memory: as for `measure`.
+    :param cache: as for `measure`.
     """
     opened, unreadable = _open_all(spark, refs)
     by_scope: dict[tuple[date, frozenset[str]], list[Plan]] = {}
@@ -62,14 +62,14 @@ def measure_together(
     shared = Scanned()
     if len(by_scope) > 1:
         judged = {plan.date for plan in plans}
-        shared = _measure_shared(spark, opened, joined(plans), judged, memory)
+        shared = _measure_shared(spark, opened, joined(plans), judged, cache)
     measured: dict[tuple[date, frozenset[str]], Scanned] = {}
     for scope, alike in by_scope.items():
         whole = joined(alike)
         names = scope[1] or {ref.name for ref in refs}
         own = {name: dataset for name, dataset in opened.items() if name in names}
         known = shared.of(whole.requests)
-        measured[scope] = _measure_alone(spark, own, unreadable, whole, known, memory)
+        measured[scope] = _measure_alone(spark, own, unreadable, whole, known, cache)
     for dataset in opened.values():
         _distrust_changed(dataset, measured.values())
     scanned = (measured[plan.date, frozenset(plan.reads)].of(plan.requests) for plan in plans)
@@ -81,7 +81,7 @@ def _measure_shared(
     opened: Mapping[str, OpenDataset],
     plan: Plan,
     dates: Collection[date],
-    memory: StateCache | None,
+    cache: StateCache | None,
 ) -> Scanned:
     """The values of requests that do not depend on the judged date.
 
@@ -99,7 +99,7 @@ def _measure_shared(
         ]
         if not requests or has_drift(spark, dataset, dates):
             return Scanned()
-        return scan(spark, dataset, requests, _lookups_of(requests), references, memory)
+        return scan(spark, dataset, requests, _lookups_of(requests), references, cache)
 
     shared = Scanned()
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
@@ -123,7 +123,7 @@ def _measure_alone(
     unreadable: Mapping[str, str],
     plan: Plan,
     known: Scanned,
-    memory: StateCache | None,
+    cache: StateCache | None,
 ) -> Scanned:
     """The requests of a plan for one date.
 
@@ -140,7 +140,7 @@ def _measure_alone(
         requests = [item for item in wanted if item.dataset == dataset.ref.name]
         if not requests:
             return Scanned()
-        return scan(spark, dataset, requests, _lookups_of(requests), references, memory)
+        return scan(spark, dataset, requests, _lookups_of(requests), references, cache)
 
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
         measured.add(scanned)

@@ -69,14 +69,14 @@ def scan(
     requests: Sequence[MetricRequest],
     lookups: Sequence[Lookup],
     references: ReferenceTables,
-    memory: StateCache | None = None,
+    cache: StateCache | None = None,
 ) -> Scanned:
     """Computes the requests of one dataset, except for queries.
 
     :param lookups: those of this dataset.
     :param references: the datasets that they look into; a missing one could not be opened, and
         fails the requests that need it.
-    :param memory: the states of earlier runs; without it everything is computed.
+    :param cache: the states of earlier runs; without it everything is computed.
     """
     scanned = Scanned()
     read = dataset.schema
@@ -104,7 +104,7 @@ def scan(
     types = RowTypes(schema.type_of)
     grouped = [request for request in possible if request.grouping is not None]
     if grouped:
-        scanned.add(scan_groups(spark, dataset, grouped, usable, references, types, memory))
+        scanned.add(scan_groups(spark, dataset, grouped, usable, references, types, cache))
     possible = [request for request in possible if request.grouping is None]
     parts = {request: aggregates_of(request, types) for request in possible}
     undecided = {
@@ -113,8 +113,8 @@ def scan(
     needs = _needs_of(parts, undecided, dataset, schema)
     answers = ScanResults()
     ask_log(dataset, needs, answers)
-    if memory is not None:
-        memory.recall(dataset, references, needs, answers)
+    if cache is not None:
+        cache.recall(dataset, references, needs, answers)
     missing = [need for need in needs if need not in answers]
     if missing:
         for files, news in added_file_passes(dataset, missing, answers.partial_states):
@@ -129,8 +129,8 @@ def scan(
         take_shortcuts(later, schema.type_of, answers)
         late = [need for need in later if need not in answers]
         _scan_rows(spark, dataset, late, possible, usable, references, answers)
-        if memory is not None:
-            memory.keep(dataset, references, missing, answers)
+        if cache is not None:
+            cache.keep(dataset, references, missing, answers)
     for request, aggregates in parts.items():
         _answer(request, aggregates, undecided.get(request), types, answers, scanned)
     return scanned

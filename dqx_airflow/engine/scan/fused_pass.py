@@ -30,19 +30,19 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def aggregate(
-    frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
+    frame: DataFrame, expressions: Sequence[str], dates: Collection[date | None]
 ) -> tuple[ByDate, dict[str, str]]:
     """The value of each aggregate by date, and the reason for those that failed.
 
     :param dates: those of the rows; only None if a dataset has no dates.
     :raises DatasetError: a file cannot be read.
     """
-    return bisected(frame, texts, partial(_rows, frame, dates=dates))
+    return bisected(frame, expressions, partial(_rows, frame, dates=dates))
 
 
 def bisected(
     frame: DataFrame,
-    texts: Sequence[str],
+    expressions: Sequence[str],
     rows_of: Callable[[Sequence[str]], Sequence[tuple[Key, Sequence[MetricValue]]]],
     *,
     is_whole: bool = True,
@@ -53,24 +53,24 @@ def bisected(
     :param is_whole: false for a part of a pass that has failed.
     :raises DatasetError: a file cannot be read.
     """
-    if not texts:
+    if not expressions:
         return {}, {}
     try:
         with spark_failures():
-            rows = rows_of(texts)
+            rows = rows_of(expressions)
     except PySparkException as error:
         if is_unreadable(error):
             raise DatasetError(explain(error)) from error
-        if len(texts) == 1:
-            return {}, {texts[0]: _reason(error, frame)}
+        if len(expressions) == 1:
+            return {}, {expressions[0]: _reason(error, frame)}
         if is_whole and (reason := _objection_to_rows(frame)) is not None:
-            return {}, dict.fromkeys(texts, reason)
-        half = len(texts) // 2
+            return {}, dict.fromkeys(expressions, reason)
+        half = len(expressions) // 2
         return merged(
-            bisected(frame, texts[:half], rows_of, is_whole=False),
-            bisected(frame, texts[half:], rows_of, is_whole=False),
+            bisected(frame, expressions[:half], rows_of, is_whole=False),
+            bisected(frame, expressions[half:], rows_of, is_whole=False),
         )
-    return {key: dict(zip(texts, values, strict=True)) for key, values in rows}, {}
+    return {key: dict(zip(expressions, values, strict=True)) for key, values in rows}, {}
 
 
 def merged(
@@ -84,17 +84,17 @@ def merged(
 
 
 def _rows(
-    frame: DataFrame, texts: Sequence[str], dates: Collection[date | None]
+    frame: DataFrame, expressions: Sequence[str], dates: Collection[date | None]
 ) -> list[tuple[date | None, tuple[MetricValue, ...]]]:
     """The values of the aggregates for each date that has rows."""
     if len(dates) > 1:
-        by_date = collect(frame.groupBy(quote_name(DATE)).agg(*map(F.expr, texts)))
+        by_date = collect(frame.groupBy(quote_name(DATE)).agg(*map(F.expr, expressions)))
         return [(date_of(row[0]), row[1:]) for row in by_date]
     # Without grouping, the buffers are plain variables of the generated code rather than rows of a
     # hash map, and the smallest string is found without sorting.
     (on,) = dates
     # Passed as strings: each column built in Python takes half a dozen calls to the JVM.
-    (row,) = collect(frame.selectExpr(*texts, "count(1)"))
+    (row,) = collect(frame.selectExpr(*expressions, "count(1)"))
     *values, count = row
     return [(on, tuple(values))] if count or on is None else []
 

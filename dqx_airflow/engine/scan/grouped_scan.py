@@ -63,13 +63,13 @@ def scan_groups(
     lookups: Sequence[Lookup],
     references: ReferenceTables,
     types: RowTypes,
-    memory: StateCache | None = None,
+    cache: StateCache | None = None,
 ) -> Scanned:
     """Computes valid requests that have a grouping.
 
     :param lookups: those of the dataset that are possible.
     :param references: the datasets that they look into.
-    :param memory: the states of earlier runs; without it everything is computed.
+    :param cache: the states of earlier runs; without it everything is computed.
     """
     by_grouping: dict[Grouping, list[MetricRequest]] = {}
     for request in requests:
@@ -81,18 +81,18 @@ def scan_groups(
     ]
     answers = ScanResults()
     needs = [need for one in scans for need in one.needs]
-    if memory is not None:
-        memory.recall(dataset, references, needs, answers)
+    if cache is not None:
+        cache.recall(dataset, references, needs, answers)
     missing = [need for need in needs if need not in answers]
     stored = frozenset(answers.values)
     known = {key: _from_json(str(text)) for key, text in answers.values.items()}
     for results in side_by_side(spark, lambda one: one.read(missing, answers.broken), scans):
         known.update(results)
-    if memory is not None and missing:
+    if cache is not None and missing:
         for (on, sql), values in known.items():
             if (on, sql) not in answers.values:
                 answers.add(on, {sql: _to_json(values)}, Origin.SCAN)
-        memory.keep(dataset, references, missing, answers)
+        cache.keep(dataset, references, missing, answers)
     scanned = Scanned()
     for one in scans:
         one.answer(known, stored, answers.broken, scanned)
