@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.demands import DEMANDS
+from dqx_airflow.contracts.compile.demands import claim_of
 from dqx_airflow.contracts.compile.rule_context import CompiledClaim, RuleContext
 from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, row_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
@@ -172,7 +172,7 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> Compile
     name = column.strip("`") if column else ""
     way = (Field(name, column, None, terms.NOWHERE),) if column else ()
     rule = Rule(translation.kind, demand, (), share=translation.share)
-    claim = DEMANDS[type(demand)](RuleContext(contract, model, way, rule))
+    claim = claim_of(RuleContext(contract, model, way, rule))
     if not isinstance(claim, CompiledClaim):
         raise UnenforceableError("the type of the column is unknown")
     return claim

@@ -14,7 +14,7 @@ from markdown_cases import Case, cases
 from written_rules import written_contract
 
 from dqx_airflow.contracts.compile import Compiled, compile_contract
-from dqx_airflow.contracts.compile.demands import DEMANDS
+from dqx_airflow.contracts.compile.demands import CLAIMS as COMPILED
 from dqx_airflow.contracts.demands import Demand
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
@@ -49,7 +49,7 @@ def test_a_contract_becomes_the_suite_of_the_case(case: Case) -> None:
 
 
 def test_every_demand_of_the_model_has_its_entry() -> None:
-    assert set(DEMANDS) == set(get_args(Demand))
+    assert set(COMPILED) == set(get_args(Demand))
 
 
 def test_ten_thousand_values_are_one_readable_assertion() -> None:

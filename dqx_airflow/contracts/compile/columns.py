@@ -25,7 +25,16 @@ from dqx_airflow.contracts.compile.rule_context import (
 from dqx_airflow.contracts.compile.spark_text import like_pattern
 from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
 from dqx_airflow.contracts.compile.values import PREDICATES
-from dqx_airflow.contracts.demands import OfFormat, OfType, Pattern
+from dqx_airflow.contracts.demands import (
+    Demand,
+    OfFormat,
+    OfType,
+    OnlyColumns,
+    Pattern,
+    Presence,
+    Required,
+    UniqueItems,
+)
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_text
@@ -36,16 +45,16 @@ _AT_NO_COLUMN = "it applies to a column, but is not set on one"
 _SIMPLE_TYPE = re.compile(r"\w+(\(\d+(, \d+)*\))?", re.ASCII)
 
 
-def presence(place: RuleContext) -> CompiledClaim | EnforcedByType:
-    if not place.is_reachable:
-        return EnforcedByType(place.reachable[-1])
-    return CompiledClaim(f"column {show(_column_of(place))} exists")
+def presence(context: RuleContext, _: Presence) -> CompiledClaim | EnforcedByType:
+    if not context.is_reachable:
+        return EnforcedByType(context.reachable[-1])
+    return CompiledClaim(f"column {show(_column_of(context))} exists")
 
 
-def of_type(place: RuleContext) -> CompiledClaim | EnforcedByType:
-    if not place.is_reachable:
-        return EnforcedByType(place.reachable[-1])
-    column, item = _column_of(place), place.item
+def of_type(context: RuleContext, _: OfType) -> CompiledClaim | EnforcedByType:
+    if not context.is_reachable:
+        return EnforcedByType(context.reachable[-1])
+    column, item = _column_of(context), context.item
     assert item is not None
     if item.type == "struct":
         # A field with a rule about its own type is left to that rule.
@@ -72,20 +81,20 @@ def type_text(item: Field) -> str:
             return kind
 
 
-def only_columns(place: RuleContext) -> CompiledClaim:
-    names = ", ".join(show(terms.column_named(item.name)) for item in place.model.fields)
+def only_columns(context: RuleContext, _: OnlyColumns) -> CompiledClaim:
+    names = ", ".join(show(terms.column_named(item.name)) for item in context.model.fields)
     if not names:
         raise UnenforceableError("the contract lists no columns")
     return CompiledClaim(f"extra_column_count([{names}]) == 0")
 
 
-def required(place: RuleContext) -> CompiledClaim:
-    if not is_sayable(place.way):
-        return no_rows(sql(nested(place.way).count_of_rows_with_null()))
-    way = _steps(place)
+def required(context: RuleContext, _: Required) -> CompiledClaim:
+    if not is_sayable(context.way):
+        return no_rows(sql(nested(context.way).count_of_rows_with_null()))
+    way = _steps(context)
     *outer, own = innermost(way)
     optional = [step.operand for step in outer if step.field.is_nullable]
-    if place.is_reachable and not optional:
+    if context.is_reachable and not optional:
         return CompiledClaim(f"null_count({show(own.operand)}) == 0")
     present = terms.negated(terms.is_null(own.operand))
     if optional:
@@ -94,54 +103,56 @@ def required(place: RuleContext) -> CompiledClaim:
     return each_row(of_every(way, present))
 
 
-def value(place: RuleContext) -> CompiledClaim:
+def value(context: RuleContext, demand: Demand) -> CompiledClaim:
     """A demand on single values: on those of a column, or on those nested in it."""
-    demand, share = place.rule.demand, place.rule.share
-    tell, kind = PREDICATES[type(demand)], kind_of(place.item)
+    share = context.rule.share
+    tell, kind = PREDICATES[type(demand)], kind_of(context.item)
     if isinstance(demand, Pattern | OfFormat) and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
-        return _matches_as_text(place, kind)
-    if not is_sayable(place.way):
-        values = nested(place.way)
-        predicate = tell(values.operand, demand, place.item)
+        return _matches_as_text(context, demand, kind)
+    if not is_sayable(context.way):
+        values = nested(context.way)
+        predicate = tell(values.operand, demand, context.item)
         return no_rows(sql(values.count_of_rows_without(predicate)), share)
-    way = _steps(place)
-    return each_row(of_every(way, tell(way[-1].operand, demand, place.item)), share)
+    way = _steps(context)
+    return each_row(of_every(way, tell(way[-1].operand, demand, context.item)), share)
 
 
-def unique_items(place: RuleContext) -> CompiledClaim:
+def unique_items(context: RuleContext, _: UniqueItems) -> CompiledClaim:
     """No array contains a value twice; NULL counts as a value."""
-    if place.item is None or place.item.type != "array":
+    if context.item is None or context.item.type != "array":
         raise UnenforceableError("only the items of an array can be unique")
-    if not is_sayable(place.way):
+    if not is_sayable(context.way):
         repeated = "item -> size(item) <> size(array_distinct(item))"
-        repeating = f"exists({nested(place.way).sql}, {repeated})"
-        return no_rows(sql(f"count_if({repeating})"), place.rule.share)
-    way = _steps(place)
+        repeating = f"exists({nested(context.way).sql}, {repeated})"
+        return no_rows(sql(f"count_if({repeating})"), context.rule.share)
+    way = _steps(context)
     array = way[-1].operand
     once = terms.call("size", terms.call("distinct", array))
     predicate = terms.compare(terms.call("size", array), "==", once)
-    return each_row(of_every(way, predicate), place.rule.share)
+    return each_row(of_every(way, predicate), context.rule.share)
 
 
-def _matches_as_text(place: RuleContext, kind: ValueKind) -> CompiledClaim:
+def _matches_as_text(
+    context: RuleContext, demand: Pattern | OfFormat, kind: ValueKind
+) -> CompiledClaim:
     """A pattern on values that are not strings, applied to their string form."""
-    demand, share = place.rule.demand, place.rule.share
+    share = context.rule.share
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
         raise UnenforceableError(
             f"only strings can match a pattern, and this is of type {kind.value}"
         )
-    if not place.is_reachable:
-        values = nested(place.way)
+    if not context.is_reachable:
+        values = nested(context.way)
         claim = PREDICATES[type(demand)](values.operand, demand, None)
         return no_rows(sql(values.count_of_rows_without(claim)), share)
-    claim = PREDICATES[type(demand)](_column_of(place), demand, None)
+    claim = PREDICATES[type(demand)](_column_of(context), demand, None)
     if isinstance(claim, nodes.Matches):
         pattern = claim.pattern.value
     else:
         assert isinstance(claim, nodes.HasFormat)
         pattern = whole(TEXT_FORMATS[claim.format.text].pattern)
-    assert place.item is not None
-    column = quote_name(*terms.parts_of(place.item.path))
+    assert context.item is not None
+    column = quote_name(*terms.parts_of(context.item.path))
     unlike = f"count_if(NOT {like_pattern(f'CAST({column} AS STRING)', pattern)})"
     return no_rows(sql(unlike), share, sql(f"count({column})"))
 
@@ -150,16 +161,16 @@ def _is_typed(item: Field) -> bool:
     return any(isinstance(rule.demand, OfType) for rule in item.rules)
 
 
-def _column_of(place: RuleContext) -> nodes.Name:
-    if place.item is None:
+def _column_of(context: RuleContext) -> nodes.Name:
+    if context.item is None:
         raise UnenforceableError(_AT_NO_COLUMN)
-    return terms.column(place.item.path)
+    return terms.column(context.item.path)
 
 
-def _steps(place: RuleContext) -> tuple[NestedField, ...]:
-    if place.item is None:
+def _steps(context: RuleContext) -> tuple[NestedField, ...]:
+    if context.item is None:
         raise UnenforceableError(_AT_NO_COLUMN)
-    return steps(place.way)
+    return steps(context.way)
 
 
 def _part(item: Field | None) -> str:

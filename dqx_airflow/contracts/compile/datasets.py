@@ -38,14 +38,12 @@ from dqx_airflow.metrics.sql import quote_name
 _DAY_S = 86400
 
 
-def refers(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, Refers)
-    other = place.dataset(demand.dataset)
+def refers(context: RuleContext, demand: Refers) -> CompiledClaim:
+    other = context.dataset(demand.dataset)
     if len(demand.columns) != len(demand.other_columns) or not demand.columns:
         raise UnenforceableError("both sides of a reference need the same number of columns")
-    if place.item is not None and not place.is_reachable:
-        return _refers_from_within(place, other, demand.other_columns[0])
+    if context.item is not None and not context.is_reachable:
+        return _refers_from_within(context, other, demand.other_columns[0])
     if len(demand.columns) == 1:
         values = terms.values_of(show_free(demand.other_columns[0]), other)
         column = terms.column(demand.columns[0])
@@ -53,15 +51,13 @@ def refers(place: RuleContext) -> CompiledClaim:
     pairs = list(zip(demand.columns, demand.other_columns, strict=True))
     present = " AND ".join(f"own.{_quoted(column)} IS NOT NULL" for column, _ in pairs)
     equal = " AND ".join(f"other.{_quoted(there)} = own.{_quoted(here)}" for here, there in pairs)
-    return _unfound(place, f"{quote_name(place.model.name)} AS own", other, present, equal)
+    return _unfound(context, f"{quote_name(context.model.name)} AS own", other, present, equal)
 
 
-def rows_satisfy(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, RowsSatisfy)
-    share = min(demand.share, place.rule.share)
-    text = filled_in(demand.predicate, placeholders(place))
-    rule = row_rule(text, demand.sql_dialect, place.model.name, place.dataset)
+def rows_satisfy(context: RuleContext, demand: RowsSatisfy) -> CompiledClaim:
+    share = min(demand.share, context.rule.share)
+    text = filled_in(demand.predicate, placeholders(context))
+    rule = row_rule(text, demand.sql_dialect, context.model.name, context.dataset)
     match rule:
         case RowSql(sql=predicate):
             return _satisfied(predicate, share)
@@ -72,39 +68,39 @@ def rows_satisfy(place: RuleContext) -> CompiledClaim:
                 raise UnenforceableError(
                     "a share of rows cannot be combined with other datasets or window functions"
                 )
-            others = tuple(name for name in datasets if name != place.model.name)
+            others = tuple(name for name in datasets if name != context.model.name)
             return CompiledClaim(f"{query(text)} == 0", others)
         case _:
             return each_row(rule, share)
 
 
-def fresh(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, Fresh)
+def fresh(context: RuleContext, demand: Fresh) -> CompiledClaim:
     try:
-        column = demand.column or _clock(place)
+        column = demand.column or _clock(context)
     except UnenforceableError:
-        if not _is_delta(place):
+        if not _is_delta(context):
             raise
         return CompiledClaim(f"commit_age() <= {_time(demand.age_s)}")
-    return _younger(place, column, demand.age_s)
+    return _younger(context, column, demand.age_s)
 
 
-def _is_delta(place: RuleContext) -> bool:
-    ref = place.ref
+def _is_delta(context: RuleContext) -> bool:
+    ref = context.ref
     return ref is not None and ref.path is not None and ref.format == "delta"
 
 
-def _clock(place: RuleContext, *, of_what: str = "age", tells_hours: bool = False) -> str:
+def _clock(context: RuleContext, *, of_what: str = "age", tells_hours: bool = False) -> str:
     """The time column of a model if the contract names none: its only timestamp, or the date column
     of the gate's dataset.
 
     :raises UnenforceableError: there is neither.
     """
-    timestamps = [item.path for item in place.model.fields if kind_of(item) is ValueKind.TIMESTAMP]
+    timestamps = [
+        item.path for item in context.model.fields if kind_of(item) is ValueKind.TIMESTAMP
+    ]
     if len(timestamps) == 1:
         return timestamps[0]
-    dated = place.ref.date_column if place.ref is not None else None
+    dated = context.ref.date_column if context.ref is not None else None
     if dated is not None and (not tells_hours or dated in timestamps):
         return dated
     what = (
@@ -117,12 +113,10 @@ def _clock(place: RuleContext, *, of_what: str = "age", tells_hours: bool = Fals
     )
 
 
-def prompt(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, Prompt)
-    share = min(demand.share, place.rule.share)
-    if any(_is_text(place, column) for column in (demand.source, demand.processed)):
-        passed = f"{_timestamp(place, demand.processed)} - {_timestamp(place, demand.source)}"
+def prompt(context: RuleContext, demand: Prompt) -> CompiledClaim:
+    share = min(demand.share, context.rule.share)
+    if any(_is_text(context, column) for column in (demand.source, demand.processed)):
+        passed = f"{_timestamp(context, demand.processed)} - {_timestamp(context, demand.source)}"
         return _satisfied(f"{passed} <= INTERVAL '{_seconds(demand.delay_s)}' SECOND", share)
     source, processed = terms.column(demand.source), terms.column(demand.processed)
     delay = terms.arithmetic(processed, "-", source)
@@ -130,23 +124,19 @@ def prompt(place: RuleContext) -> CompiledClaim:
     return each_row(predicate, share)
 
 
-def retained(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, Retained)
-    column = demand.column or _clock(place)
+def retained(context: RuleContext, demand: Retained) -> CompiledClaim:
+    column = demand.column or _clock(context)
     _time(demand.period_s)
     days, rest = divmod(demand.period_s, _DAY_S)
     period = f"{days:.0f}' DAY" if rest == 0 else f"{demand.period_s:.0f}' SECOND"
     limit = f"current_timestamp() - INTERVAL '{period}"
-    return CompiledClaim(f"{sql(f'count_if({_timestamp(place, column)} < {limit})')} == 0")
+    return CompiledClaim(f"{sql(f'count_if({_timestamp(context, column)} < {limit})')} == 0")
 
 
-def volume(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, Volume)
-    rows = "num_rows()" if demand.days <= 1 else mean_rows(place, demand.days)
+def volume(context: RuleContext, demand: Volume) -> CompiledClaim:
+    rows = "num_rows()" if demand.days <= 1 else mean_rows(context, demand.days)
     if demand.baseline is None:
-        _need_dates(place)
+        _need_dates(context)
         days = max(demand.days, 2)
         return _within(f"num_rows() / mean(num_rows(), n {days}, lag 1)", demand.low, demand.high)
     low, high = (
@@ -156,22 +146,20 @@ def volume(place: RuleContext) -> CompiledClaim:
     return _within(rows, low, high)
 
 
-def mean_rows(place: RuleContext, days: int) -> str:
+def mean_rows(context: RuleContext, days: int) -> str:
     """The mean number of rows over n days. A day without rows counts: that is the fault."""
-    _need_dates(place)
+    _need_dates(context)
     return f"mean(coalesce(num_rows(), 0), n {days})"
 
 
-def _need_dates(place: RuleContext) -> None:
+def _need_dates(context: RuleContext) -> None:
     """:raises UnenforceableError: the gate's dataset has no date column."""
-    if place.ref is not None and place.ref.date_column is None:
-        reason = f"it compares days, but dataset '{place.model.name}' has no date_column"
+    if context.ref is not None and context.ref.date_column is None:
+        reason = f"it compares days, but dataset '{context.model.name}' has no date_column"
         raise UnenforceableError(reason)
 
 
-def hourly_volume(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, HourlyVolume)
+def hourly_volume(context: RuleContext, demand: HourlyVolume) -> CompiledClaim:
     bounds = [
         f"found {op} {show(terms.number(limit))}"
         for op, limit in (("<", demand.low), (">", demand.high))
@@ -179,26 +167,26 @@ def hourly_volume(place: RuleContext) -> CompiledClaim:
     ]
     if not bounds:
         raise UnenforceableError("it has no limits")
-    column = demand.column or _clock(place, of_what="hours", tells_hours=True)
-    zone = place.ref.time_zone if place.ref else None
+    column = demand.column or _clock(context, of_what="hours", tells_hours=True)
+    zone = context.ref.time_zone if context.ref else None
     timestamp, now = _local(_quoted(column), zone), _local("current_timestamp()", zone)
-    model = quote_name(place.model.name)
+    model = quote_name(context.model.name)
     moments = f"SELECT {timestamp} AS moment FROM {model}"  # noqa: S608
     hours = (
         f"SELECT date_trunc('HOUR', moment) AS hour, count(*) AS found FROM ({moments}) "  # noqa: S608
         "WHERE moment IS NOT NULL GROUP BY 1"
     )
     if demand.low is not None:
-        hours = _with_empty_hours(place, moments, hours, now)
+        hours = _with_empty_hours(context, moments, hours, now)
     text = f"SELECT count(*) FROM ({hours}) WHERE {' OR '.join(bounds)}"  # noqa: S608
     return CompiledClaim(f"{query(text)} == 0")
 
 
-def _with_empty_hours(place: RuleContext, moments: str, hours: str, now: str) -> str:
+def _with_empty_hours(context: RuleContext, moments: str, hours: str, now: str) -> str:
     """The hours, including those without rows: all past hours of the days with rows; for a dataset
     without dates from the first hour with rows to the last."""
     first, last = "date_trunc('HOUR', min(moment))", "date_trunc('HOUR', max(moment))"
-    if place.ref is None or place.ref.date_column is not None:
+    if context.ref is None or context.ref.date_column is not None:
         first = "date_trunc('DAY', min(moment))"
         over = f"date_trunc('HOUR', {now}) - INTERVAL '1' HOUR"
         end = "date_trunc('DAY', max(moment)) + INTERVAL '1' DAY - INTERVAL '1' HOUR"
@@ -218,14 +206,12 @@ def _local(timestamp: str, zone: str | None) -> str:
     return f"from_utc_timestamp(to_utc_timestamp({timestamp}, current_timezone()), '{name}')"
 
 
-def arrives(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, Arrives)
+def arrives(context: RuleContext, demand: Arrives) -> CompiledClaim:
     if demand.column is not None:
-        return _younger(place, demand.column, demand.interval_s)
+        return _younger(context, demand.column, demand.interval_s)
     _time(demand.interval_s)
-    days = days_due(demand, place.on)
-    return CompiledClaim("num_rows() > 0" if days == 1 else f"{mean_rows(place, days)} > 0")
+    days = days_due(demand, context.on)
+    return CompiledClaim("num_rows() > 0" if days == 1 else f"{mean_rows(context, days)} > 0")
 
 
 def show_free(path: str) -> str:
@@ -248,19 +234,19 @@ def _rounded(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _refers_from_within(place: RuleContext, other: str, column: str) -> CompiledClaim:
+def _refers_from_within(context: RuleContext, other: str, column: str) -> CompiledClaim:
     """A reference of the items of an array."""
-    model, items = quote_name(place.model.name), nested(place.way).sql
+    model, items = quote_name(context.model.name), nested(context.way).sql
     inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
     equal = f"other.{_quoted(column)} = own.item"
-    return _unfound(place, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)
+    return _unfound(context, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)
 
 
-def _unfound(place: RuleContext, own: str, other: str, present: str, equal: str) -> CompiledClaim:
+def _unfound(context: RuleContext, own: str, other: str, present: str, equal: str) -> CompiledClaim:
     """No values are missing in another dataset."""
     there = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
     text = f"SELECT count(*) FROM {own} WHERE {present} AND NOT EXISTS ({there})"  # noqa: S608
-    return CompiledClaim(f"{query(text)} == 0", () if other == place.model.name else (other,))
+    return CompiledClaim(f"{query(text)} == 0", () if other == context.model.name else (other,))
 
 
 def _satisfied(predicate: str, share: float) -> CompiledClaim:
@@ -268,24 +254,24 @@ def _satisfied(predicate: str, share: float) -> CompiledClaim:
     return no_rows(sql(f"count_if(NOT ({predicate}))"), share, sql(f"count(({predicate}))"))
 
 
-def _younger(place: RuleContext, column: str, seconds: float) -> CompiledClaim:
+def _younger(context: RuleContext, column: str, seconds: float) -> CompiledClaim:
     """The latest value is at most this old."""
     limit = _time(seconds)
-    if not _is_text(place, column):
+    if not _is_text(context, column):
         return CompiledClaim(f"freshness({_shown(column)}) <= {limit}")
     oldest = f"current_timestamp() - INTERVAL '{_seconds(seconds)}' SECOND"
-    is_young = f"CAST(max({_timestamp(place, column)}) >= {oldest} AS INT)"
+    is_young = f"CAST(max({_timestamp(context, column)}) >= {oldest} AS INT)"
     return CompiledClaim(f"{sql(is_young)} == 1")
 
 
-def _timestamp(place: RuleContext, column: str) -> str:
+def _timestamp(context: RuleContext, column: str) -> str:
     """A column of timestamps, including those written as strings; NULL for other strings."""
     name = _quoted(column)
-    return f"try_cast({name} AS TIMESTAMP)" if _is_text(place, column) else name
+    return f"try_cast({name} AS TIMESTAMP)" if _is_text(context, column) else name
 
 
-def _is_text(place: RuleContext, column: str) -> bool:
-    return kind_of(place.field_at(column)) is ValueKind.TEXT
+def _is_text(context: RuleContext, column: str) -> bool:
+    return kind_of(context.field_at(column)) is ValueKind.TEXT
 
 
 def _seconds(seconds: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from dqx_airflow.contracts.compile import columns, datasets, measured
 from dqx_airflow.contracts.compile.measured import placeholders
@@ -36,15 +37,22 @@ from dqx_airflow.contracts.demands import (
 from dqx_airflow.dql.printer import show_where
 
 
-def _among_rows(place: RuleContext) -> CompiledClaim | EnforcedByType:
-    demand = place.rule.demand
-    assert isinstance(demand, AmongRows)
-    text = filled_in(demand.where, placeholders(place))
-    where = row_rule(text, demand.sql_dialect, place.model.name, place.dataset)
+def claim_of(context: RuleContext) -> CompiledClaim | EnforcedByType:
+    """The claim for a rule.
+
+    :raises UnenforceableError: there is none, with the reason.
+    """
+    demand = context.rule.demand
+    return CLAIMS[type(demand)](context, demand)
+
+
+def _among_rows(context: RuleContext, demand: AmongRows) -> CompiledClaim | EnforcedByType:
+    text = filled_in(demand.where, placeholders(context))
+    where = row_rule(text, demand.sql_dialect, context.model.name, context.dataset)
     if isinstance(where, RowSql | TableSql | Query):
         raise UnenforceableError(f"DQL cannot express the filter: {demand.where}")
-    rule = replace(place.rule, demand=demand.demand)
-    claim = DEMANDS[type(demand.demand)](replace(place, rule=rule, is_filtered=True))
+    rule = replace(context.rule, demand=demand.demand)
+    claim = claim_of(replace(context, rule=rule, is_filtered=True))
     if isinstance(claim, EnforcedByType):
         raise UnenforceableError(
             "a column has the same type in all rows, so a filter has no effect"
@@ -52,7 +60,7 @@ def _among_rows(place: RuleContext) -> CompiledClaim | EnforcedByType:
     return replace(claim, text=claim.text + show_where(where))
 
 
-DEMANDS: dict[type, Callable[[RuleContext], CompiledClaim | EnforcedByType]] = {
+CLAIMS: dict[type, Callable[[RuleContext, Any], CompiledClaim | EnforcedByType]] = {
     Presence: columns.presence,
     OfType: columns.of_type,
     OnlyColumns: columns.only_columns,
@@ -75,7 +83,4 @@ DEMANDS: dict[type, Callable[[RuleContext], CompiledClaim | EnforcedByType]] = {
     HourlyVolume: datasets.hourly_volume,
     Arrives: datasets.arrives,
 }
-"""The claim for a rule, by the type of its demand.
-
-Each function raises UnenforceableError, with the reason, for a rule without a possible claim.
-"""
+"""What makes the claim of a rule, by the type of its demand."""

@@ -33,24 +33,18 @@ from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import MOST_COMMON
 
 
-def unique(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, Unique)
+def unique(context: RuleContext, demand: Unique) -> CompiledClaim:
     return CompiledClaim(f"{repeated(demand.columns)} == 0")
 
 
-def distinct(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, Distinct)
+def distinct(context: RuleContext, demand: Distinct) -> CompiledClaim:
     if demand.duplicates <= 0:
         return CompiledClaim(f"{repeated(demand.columns)} == 0")
     most = show_number(terms.share(demand.duplicates))
     return CompiledClaim(f"{repeated(demand.columns)} / num_rows() <= {most}")
 
 
-def complete(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, Complete)
+def complete(context: RuleContext, demand: Complete) -> CompiledClaim:
     column = show(terms.column(demand.column))
     if demand.share >= 1:
         return CompiledClaim(f"null_count({column}) == 0")
@@ -59,10 +53,8 @@ def complete(place: RuleContext) -> CompiledClaim:
     )
 
 
-def all_complete(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, AllComplete)
-    counts = [f"null_count({show(terms.column(item.path))})" for item in place.model.fields]
+def all_complete(context: RuleContext, demand: AllComplete) -> CompiledClaim:
+    counts = [f"null_count({show(terms.column(item.path))})" for item in context.model.fields]
     if not counts:
         raise UnenforceableError("the contract lists no columns")
     if demand.share >= 1:
@@ -72,13 +64,11 @@ def all_complete(place: RuleContext) -> CompiledClaim:
     return CompiledClaim(f"coalesce({missing} / (num_rows() * {len(counts)}), 0) <= {most}")
 
 
-def measured(place: RuleContext) -> CompiledClaim:
+def measured(context: RuleContext, demand: MetricRule) -> CompiledClaim:
     """A metric with a condition. A count of rows becomes a demand on each of them if possible: then
     failing rows can be shown."""
-    demand = place.rule.demand
-    assert isinstance(demand, MetricRule)
     if demand.metric == MOST_COMMON:
-        column, item = _subject(place, demand)
+        column, item = _subject(context, demand)
         membership = among(column, demand.values, item)
         if isinstance(membership, nodes.Member):
             return CompiledClaim(f"{MOST_COMMON}({show(column)}, 1) in {show(membership.choices)}")
@@ -86,13 +76,13 @@ def measured(place: RuleContext) -> CompiledClaim:
     if counted is None:
         expression = _metric(demand)
     else:
-        bad = counted(place, demand)
+        bad = counted(context, demand)
         claim = _rows_claim(bad, demand)
         if claim is not None:
             return claim
         expression = (
             f"num_rows(where {show(bad)})"
-            if place.is_filtered
+            if context.is_filtered
             else sql(f"count_if({spark_text(bad)})")
         )
     if demand.is_percent:
@@ -100,12 +90,10 @@ def measured(place: RuleContext) -> CompiledClaim:
     return CompiledClaim(compared(expression, demand.condition))
 
 
-def query_gives(place: RuleContext) -> CompiledClaim:
-    demand = place.rule.demand
-    assert isinstance(demand, QueryGives)
-    own = place.model.name
-    text = filled_in(demand.query, placeholders(place))
-    rule = query_rule(text, demand.sql_dialect, own, place.dataset)
+def query_gives(context: RuleContext, demand: QueryGives) -> CompiledClaim:
+    own = context.model.name
+    text = filled_in(demand.query, placeholders(context))
+    rule = query_rule(text, demand.sql_dialect, own, context.dataset)
     if isinstance(rule, CountOfRows):
         if demand.condition == Condition("==", 0):
             return each_row(negation(rule.predicate))
@@ -118,12 +106,12 @@ def query_gives(place: RuleContext) -> CompiledClaim:
     return CompiledClaim(compared(query(rule.sql), demand.condition), others)
 
 
-def placeholders(place: RuleContext) -> dict[str, str]:
+def placeholders(context: RuleContext) -> dict[str, str]:
     """The values of `{model}`, `{field}` and other placeholders in the SQL of a rule."""
     tables = ("model", "table", "table_name", "object", "schema", "dataset")
-    names = dict.fromkeys(tables, place.model.name)
-    if place.item is not None and place.is_reachable:
-        column = ".".join(terms.parts_of(place.item.path))
+    names = dict.fromkeys(tables, context.model.name)
+    if context.item is not None and context.is_reachable:
+        column = ".".join(terms.parts_of(context.item.path))
         names |= dict.fromkeys(("field", "column", "property", "column_name"), column)
     return names
 
@@ -168,18 +156,18 @@ def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> CompiledClaim | No
     return None
 
 
-def _invalid(place: RuleContext, demand: MetricRule) -> nodes.Expression:
+def _invalid(context: RuleContext, demand: MetricRule) -> nodes.Expression:
     """A value is none of the valid ones."""
-    column, item = _subject(place, demand)
+    column, item = _subject(context, demand)
     valid = _listed(column, demand, item)
     if not valid:
         raise UnenforceableError("it does not define which values are valid")
     return terms.negated(_joined(valid, "and"))
 
 
-def _missing(place: RuleContext, demand: MetricRule) -> nodes.Expression:
+def _missing(context: RuleContext, demand: MetricRule) -> nodes.Expression:
     """There is no value, or one that stands for none."""
-    column, item = _subject(place, demand)
+    column, item = _subject(context, demand)
     try:
         listed = _listed(column, demand, item)
     except UnenforceableError:
@@ -189,9 +177,9 @@ def _missing(place: RuleContext, demand: MetricRule) -> nodes.Expression:
     return _joined([terms.is_null(column), *listed], "or")
 
 
-def _equal(place: RuleContext, demand: MetricRule) -> nodes.Expression:
+def _equal(context: RuleContext, demand: MetricRule) -> nodes.Expression:
     """A value is one of those that are counted."""
-    column, item = _subject(place, demand)
+    column, item = _subject(context, demand)
     predicates = _listed(column, demand, item)
     if not predicates:
         raise UnenforceableError("it does not define which values are counted")
@@ -202,11 +190,11 @@ _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values"
 """Metrics that count the rows for which a predicate is true."""
 
 
-def _subject(place: RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:
+def _subject(context: RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:
     if len(demand.arguments) != 1:
         raise UnenforceableError(f"{demand.metric} takes exactly one column")
     (path,) = demand.arguments
-    return terms.column(path), place.field_at(path)
+    return terms.column(path), context.field_at(path)
 
 
 def _listed(column: nodes.Name, demand: MetricRule, item: Field | None) -> list[nodes.Expression]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.demands import DEMANDS
+from dqx_airflow.contracts.compile.demands import claim_of
 from dqx_airflow.contracts.compile.nested import ways
 from dqx_airflow.contracts.compile.rule_context import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.terms import UnenforceableError
@@ -151,12 +151,12 @@ class _Drafting:
         kept = [draft for number, draft in enumerate(self.drafts) if number not in wrong]
         self.drafts = kept
 
-    def _draft(self, place: RuleContext, types: dict[int, _AssertionDraft]) -> None:
+    def _draft(self, context: RuleContext, types: dict[int, _AssertionDraft]) -> None:
         """:param types: the assertions about types, by the `id` of their fields."""
         try:
-            claim = self._claim(place)
+            claim = self._claim(context)
         except UnenforceableError as error:
-            self._refuse(place, str(error))
+            self._refuse(context, str(error))
             return
         if isinstance(claim, EnforcedByType):
             outer = types.get(id(claim.column))
@@ -164,19 +164,19 @@ class _Drafting:
                 reason = (
                     f"the type of {claim.column.path} is not checked, and this clause is part of it"
                 )
-                self._refuse(place, reason, is_part=True)
+                self._refuse(context, reason, is_part=True)
             else:
-                outer.included.append(place.rule)
+                outer.included.append(context.rule)
             return
-        datasets = (place.model.name, *claim.others)
-        draft = _AssertionDraft(self._name(place), place.rule, claim.text, datasets)
+        datasets = (context.model.name, *claim.others)
+        draft = _AssertionDraft(self._name(context), context.rule, claim.text, datasets)
         self.drafts.append(draft)
-        if isinstance(place.rule.demand, OfType) and place.item is not None:
-            types[id(place.item)] = draft
+        if isinstance(context.rule.demand, OfType) and context.item is not None:
+            types[id(context.item)] = draft
 
-    def _refuse(self, place: RuleContext, reason: str, *, is_part: bool = False) -> None:
-        name = self._name(place)
-        self.refused.append(_Refused(place.rule, reason, name, place.model.name, is_part))
+    def _refuse(self, context: RuleContext, reason: str, *, is_part: bool = False) -> None:
+        name = self._name(context)
+        self.refused.append(_Refused(context.rule, reason, name, context.model.name, is_part))
 
     def unenforced(self) -> Iterator[Unenforced]:
         """What the contract states and no assertion checks, each once: first rules, then what could
@@ -214,20 +214,20 @@ class _Drafting:
             reason = notes[0].reason
             yield Unenforced(name, dataset, clauses, severity, reason, accepted, promise)
 
-    def _claim(self, place: RuleContext) -> CompiledClaim | EnforcedByType:
+    def _claim(self, context: RuleContext) -> CompiledClaim | EnforcedByType:
         try:
-            claim = DEMANDS[type(place.rule.demand)](place)
+            claim = claim_of(context)
         except RecursionError:
             raise UnenforceableError("it is nested too deeply") from None
-        model = place.model.name
+        model = context.model.name
         if isinstance(claim, CompiledClaim):
             for dataset in (model, *claim.others):
                 if not dataset or "\n" in dataset or not terms.is_writable(dataset):
                     raise UnenforceableError(f"DQL cannot contain the dataset name {dataset!r}")
         return claim
 
-    def _name(self, place: RuleContext) -> str:
-        return self._unused(self.contract.assertion_name(place.model, place.item, place.rule))
+    def _name(self, context: RuleContext) -> str:
+        return self._unused(self.contract.assertion_name(context.model, context.item, context.rule))
 
     def _unused(self, whole: str) -> str:
         name, number = whole, 1
