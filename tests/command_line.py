@@ -1,4 +1,4 @@
-"""`dql` as it is called, without a process of its own; some tests of each verb have a real one."""
+"""Calls `dql` within the process; a few tests of each verb start a real process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of several houses share: the Spark session of a worker, and how workers are used."""
+"""Shared by the tests of several packages: the Spark session of a worker, and the workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark Connect server of the test that asks for it, on this machine alone."""
+"""A Spark Connect server for a test, reachable from this machine only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each file of tests costs: seconds of the processor, with those of its JVM and processes.
+"""The CPU seconds of each test file, including its JVM and other processes.
 
 `DQX_TEST_COSTS=30 pytest` prints the 30 costliest files. Unlike `--durations`, it says the same
 beside other work on the machine. Linux alone, which knows the children of a process.

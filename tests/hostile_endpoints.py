@@ -1,4 +1,4 @@
-"""Endpoints that do to a sender what servers do on their worst days; each is a real socket."""
+"""Endpoints that misbehave as servers do on their worst days, on real sockets."""
 
 from __future__ import annotations
 

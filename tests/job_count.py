@@ -1,4 +1,4 @@
-"""How many Spark jobs a session has run."""
+"""The number of Spark jobs that a session has run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test cases as Markdown sections: a title, a block to try, and a block with what is due.
+"""Test cases as Markdown sections: a title, an input block, and a block with the expected result.
 
     ## An unknown metric names the nearest one
 

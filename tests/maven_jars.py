@@ -1,4 +1,4 @@
-"""Jars that are not part of the package, fetched with Maven once and kept for the next run."""
+"""Jars that are not part of the package, fetched once with Maven and kept for later runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the published schemas of OpenLineage say against events, without a network."""
+"""Validates events against the published OpenLineage schemas, without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL of a test, on loopback, with its data in a folder that is thrown away."""
+"""A PostgreSQL for a test, on loopback, with its data in a temporary folder."""
 
 from __future__ import annotations
 

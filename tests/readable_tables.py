@@ -1,4 +1,4 @@
-"""Tables as people write them in test cases: columns with types, then a line for each row.
+"""Tables in the notation of test cases: columns with types, then a line per row.
 
     name: string | price: double | tags: array<string>
     "a \\"b\\""  | NaN           | ["x", null]

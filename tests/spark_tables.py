@@ -1,4 +1,4 @@
-"""Tables of test cases as Spark and Arrow hold them."""
+"""Tables of test cases in Spark and Arrow."""
 
 from __future__ import annotations
 

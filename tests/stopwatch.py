@@ -1,4 +1,4 @@
-"""Limits of time. They are judged in the nightly lane, where nothing runs beside the tests."""
+"""Time limits, which apply in the nightly lane only, where nothing else runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request survives the trip through an argument list, and nothing else gets in."""
+"""A request survives an argument list unchanged, and nothing else gets in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the benchmarks tells what was measured. Nothing is measured here.
+"""The page of the benchmarks matches the stored results. Nothing is measured here.
 
 With DQX_REWRITE_GOLDEN=1 the page and its plot are written anew.
 """

@@ -1,4 +1,4 @@
-"""What a `dqx.toml` and the addresses in it mean. Its mistakes are cases of `dql run`."""
+"""The settings in a `dqx.toml`. Mistakes in it are cases of `dql run`."""
 
 from __future__ import annotations
 

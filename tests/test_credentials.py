@@ -1,4 +1,4 @@
-"""Credentials in places are refused, and no message shows them."""
+"""Credentials in locations are refused and never shown."""
 
 from __future__ import annotations
 

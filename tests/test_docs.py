@@ -1,4 +1,4 @@
-"""The pages of the docs are true: what is generated is up to date, what is shown runs.
+"""The docs are correct: generated pages are up to date, and examples run.
 
 With DQX_REWRITE_GOLDEN=1 the generated pages are written anew.
 """

@@ -1,4 +1,4 @@
-"""What the README and the pages show of Airflow, run in one Airflow of its own.
+"""The Airflow examples of the README and the docs, run in one separate Airflow.
 
 What is imported in the process of the tests, other tests get: so there is a process, and since
 Airflow takes seconds to import, it runs all of the programs. None of them sees what another did.

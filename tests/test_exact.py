@@ -1,4 +1,4 @@
-"""Exact numbers and their texts: what is whole, what has an end, and where an end is put to it."""
+"""Exact numbers and their decimal form: whole, finite, or cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifests of a Spark Connect server fit each other, the recipe for systemd, and our Spark."""
+"""The manifests of a Spark Connect server match each other, the systemd recipe, and our Spark."""
 
 from __future__ import annotations
 

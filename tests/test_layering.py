@@ -1,4 +1,4 @@
-"""Who may import whom: the houses of the design, walked with `ast`, and what imports cost."""
+"""Which package may import which, checked with `ast`, and what imports cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README is true, and short: its suite is sound, its DAG builds, its failure is printed."""
+"""The README is short and correct: its suite is valid, its DAG imports, its output is real."""
 
 from __future__ import annotations
 

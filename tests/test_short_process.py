@@ -1,4 +1,4 @@
-"""The end of a short process: nothing that was printed or registered is lost with it."""
+"""The end of a short process loses nothing that was printed or registered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a catalog sends people who ask for the rules of a gate."""
+"""The link from a catalog to the rules of a gate."""
 
 from __future__ import annotations
 

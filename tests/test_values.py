@@ -1,4 +1,4 @@
-"""The plain values come back from their JSON form as they were."""
+"""The plain values are the same after a round trip through JSON."""
 
 from __future__ import annotations
 

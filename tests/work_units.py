@@ -1,4 +1,4 @@
-"""What one of the workers takes as a whole: a file, or all that shares what takes long to make."""
+"""The unit of work of a test worker: a file, or all files that share something slow to make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suites written in Python, read from the text of a test case."""
+"""Suites written in Python, read from the source in a test case."""
 
 from __future__ import annotations
 

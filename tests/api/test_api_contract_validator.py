@@ -1,4 +1,4 @@
-"""Contracts held against DataFrames, and the registry of contracts, in Python."""
+"""Contracts checked against DataFrames, and the registry of contracts, in Python."""
 
 from __future__ import annotations
 

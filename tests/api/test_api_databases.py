@@ -1,4 +1,4 @@
-"""The databases of the Python API: tables in memory, and Spark, which finds the same."""
+"""The databases of the Python API: tables in memory and Spark give the same results."""
 
 from __future__ import annotations
 

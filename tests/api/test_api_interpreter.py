@@ -1,4 +1,4 @@
-"""DQL run from Python: files, texts, what they import, and what comes back."""
+"""DQL run from Python: files, strings, their imports, and the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package offers by name, to people, to editors and to type checkers."""
+"""The names that the package exports, for users, editors and type checkers."""
 
 from __future__ import annotations
 

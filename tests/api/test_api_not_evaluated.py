@@ -1,4 +1,4 @@
-"""What was not evaluated has not passed, and every way of telling a report begins with it."""
+"""What was not evaluated has not passed, and every form of a report says so first."""
 
 from __future__ import annotations
 

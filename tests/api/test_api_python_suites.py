@@ -1,4 +1,4 @@
-"""Suites written in Python are the suites that DQL text is: see the Markdown files."""
+"""Suites written in Python equal suites written in DQL: see the Markdown files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A suite of DQL text as a Python object: its parts, its profiles, its tunables."""
+"""A DQL suite as a Python object: its parts, its profiles, its tunables."""
 
 from __future__ import annotations
 

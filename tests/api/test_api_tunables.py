@@ -1,4 +1,4 @@
-"""Tunables hold what their kind and their bounds allow."""
+"""Tunables accept the values that their kind and bounds allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clauses of contracts that depend on the dataset of the gate: judged by what it has, or errors."""
+"""Clauses that depend on the dataset of the gate: judged, or errors if it lacks something."""
 
 from __future__ import annotations
 

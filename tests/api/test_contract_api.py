@@ -1,4 +1,4 @@
-"""Contracts in Python: run over tables, and held against a DataFrame before it is read."""
+"""Contracts in Python: run over tables, and compared with the schema of a DataFrame."""
 
 from __future__ import annotations
 

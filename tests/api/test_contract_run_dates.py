@@ -1,4 +1,4 @@
-"""A contract over several dates: as of a run for each of them."""
+"""A contract over several dates gives the results of a run per date."""
 
 from __future__ import annotations
 

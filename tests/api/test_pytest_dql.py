@@ -1,4 +1,4 @@
-"""`pytest --dql`: a suite whose assertions are tests."""
+"""`pytest --dql` runs the assertions of a suite as tests."""
 
 from __future__ import annotations
 

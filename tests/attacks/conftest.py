@@ -1,4 +1,4 @@
-"""What the attacks share: the tally of tries, printed as a table when the session ends.
+"""Shared by the attacks: the tally of attempts, printed as a table at the end of the session.
 
 `pytest -m nightly tests/attacks` runs them all; a seed of most runs in every session, or in
 the second lane. With `DQX_ATTACK_TABLE=FILE` the table is also written into a file.

@@ -1,4 +1,4 @@
-"""Random tables with edges in them, and what holds for them, reckoned in exact Python.
+"""Random tables with edge cases, and their correct results, computed in exact Python.
 
 Nothing of the package is used here: this is the other opinion. Numbers are fractions, so a bound
 may lie one unit of the last digit beside a value and the answer is still known.

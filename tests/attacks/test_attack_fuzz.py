@@ -1,4 +1,4 @@
-"""Random tables and suites: Spark against exact Python and DuckDB, over a life of four runs.
+"""Random tables and suites: Spark against exact Python and DuckDB, over four runs.
 
 A first run, a rerun on stored states, a run after rows were appended, and one that recomputes. The
 bounds of most claims lie one unit of the last digit beside the value.

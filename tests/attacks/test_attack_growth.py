@@ -1,4 +1,4 @@
-"""A table that grows day by day, judged each evening on the states of the evenings before."""
+"""A table that grows day by day, judged each evening with the states of earlier evenings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGKILL of a gate at any moment: readers believe whole runs only, and a rerun is whole.
+"""SIGKILL of a gate at any time: readers see complete runs only, and a rerun is complete.
 
 The gate quarantines and promotes, in a loop, so that the kill falls into a scan, into the writing
 of one of the tables, or between two of them.

@@ -1,4 +1,4 @@
-"""Outages of the lineage endpoint: two seconds of a gate in all, and no event is lost."""
+"""Outages of the lineage endpoint cost a gate two seconds in total and lose no event."""
 
 from __future__ import annotations
 

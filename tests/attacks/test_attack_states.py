@@ -1,4 +1,4 @@
-"""Random lives of a dataset: a gate with stored states says what one without memory says.
+"""Random lives of a dataset: a gate with stored states agrees with one without.
 
 Between two runs something happens: rows come, files are replaced, cut off or lost, the dataset or
 its reference is described in another way. After each step the gate that shares its results store

@@ -1,4 +1,4 @@
-"""Hostile strings: random patterns that are accepted, against strings made to hold a matcher up.
+"""Hostile strings: accepted random patterns against strings made to slow the matcher down.
 
 A pattern may be refused. One that is accepted is judged, on strings of any length, in bounded time:
 it neither ends the JVM nor passes where Java cannot decide.

@@ -1,4 +1,4 @@
-"""`dql check` as a user and as a script calls it."""
+"""`dql check`, as users and scripts call it."""
 
 from __future__ import annotations
 

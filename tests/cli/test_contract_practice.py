@@ -1,4 +1,4 @@
-"""The workflow and the hooks that the README offers call what there is, and do what they say."""
+"""The example workflow and pre-commit hooks call commands that exist and do what is documented."""
 
 from __future__ import annotations
 

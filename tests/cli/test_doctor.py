@@ -1,4 +1,4 @@
-"""What `dql doctor` finds and what it says to do. Real folders stand for installations."""
+"""The findings of `dql doctor` and its advice, on real folders that look like installations."""
 
 from __future__ import annotations
 

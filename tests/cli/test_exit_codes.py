@@ -1,4 +1,4 @@
-"""Nothing ends with a traceback, and 1 means "blocked" only."""
+"""No command ends with a traceback, and exit code 1 means "blocked" only."""
 
 from __future__ import annotations
 

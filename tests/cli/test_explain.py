@@ -1,4 +1,4 @@
-"""`dql explain`, for people and for scripts: a suite at each stage, and the codes."""
+"""`dql explain`, as text and JSON: a suite at each stage, and the codes."""
 
 from __future__ import annotations
 

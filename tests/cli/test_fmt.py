@@ -1,4 +1,4 @@
-"""`dql fmt` as a user, an editor and a script call it."""
+"""`dql fmt`, as users, editors and scripts call it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql init`: what it writes can be checked and read, and nothing is overwritten."""
+"""`dql init` writes files that pass `dql check`, and overwrites nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql package` writes a bundle that is whole and small, and says what else a driver needs."""
+"""`dql package` writes a complete and small bundle, and lists what else a driver needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql results`: what it says where it cannot look."""
+"""`dql results`: its messages if the store cannot be read."""
 
 from __future__ import annotations
 

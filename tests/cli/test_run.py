@@ -1,4 +1,4 @@
-"""`dql run` as a person, a script and a CI system call it."""
+"""`dql run`, as users, scripts and CI systems call it."""
 
 from __future__ import annotations
 

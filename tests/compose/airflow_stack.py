@@ -1,4 +1,4 @@
-"""Airflow's services of `docker-compose.yaml`, by their own commands, on this machine."""
+"""The Airflow services of `docker-compose.yaml`, started by their commands on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python that has pyspark and the packages that a bundle leaves out, and nothing else."""
+"""A Python that has only pyspark and the packages that a bundle leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Spark cluster of `docker-compose.yaml`, by its own commands, on this machine."""
+"""The Spark cluster of `docker-compose.yaml`, started by its commands on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Starts the services of `docker-compose.yaml` outside of containers, and says how far that goes.
+"""Starts the services of `docker-compose.yaml` outside of containers, and reports which of them
+ran.
 
     PYTHONPATH=tests python tests/compose/start_services.py
 

@@ -1,4 +1,4 @@
-"""`docker-compose.yaml` is sound: what can be told of it without a container engine."""
+"""`docker-compose.yaml` is valid, as far as that shows without a container engine."""
 
 from __future__ import annotations
 

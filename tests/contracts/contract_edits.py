@@ -1,4 +1,4 @@
-"""Contracts that test cases make of one another by edits written as a diff."""
+"""Contracts that test cases derive from others by edits written as a diff."""
 
 from __future__ import annotations
 

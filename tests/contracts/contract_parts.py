@@ -1,4 +1,4 @@
-"""Parts of a data contract, put into a whole one: what stands in a block of a Markdown case.
+"""Parts of a data contract, completed to a whole one: the content of blocks in Markdown cases.
 
 ```yaml in=fields        fields of the model `orders`
 ```yaml in=model         keys of the model `orders`, which has some fields

@@ -1,4 +1,4 @@
-"""A contract as text that people can read: what golden files of the readers hold."""
+"""A contract as readable text: the format of the readers' golden files."""
 
 from __future__ import annotations
 

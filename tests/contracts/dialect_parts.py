@@ -1,4 +1,4 @@
-"""Contracts of three dialects in Markdown cases, whole and in parts.
+"""Contracts of three dialects in Markdown cases, whole or in parts.
 
 ```yaml odcs in=property    a property of the object `orders`
 ```yaml odcs in=object      keys of the object `orders`, which has some properties

@@ -1,4 +1,4 @@
-"""Tables from which contracts are drafted: one of orders, written in every format."""
+"""Tables from which contracts are drafted: a table of orders in every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generator of Great Expectations suites from which the contracts of Fabric come, as it is."""
+"""The generator of Great Expectations suites behind the contracts for Fabric, unchanged."""
 
 from __future__ import annotations
 

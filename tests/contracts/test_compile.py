@@ -1,4 +1,4 @@
-"""Contracts compiled to suites: what is claimed for each demand, and whole suites.
+"""Contracts compiled to suites: the claims of each demand, and whole suites.
 
 In `claims` bare rules stand above what is claimed for them, `suites` have contracts above the text
 of their suites.

@@ -1,4 +1,4 @@
-"""Whatever a contract says and however it calls things, its suite is one that `dql check` takes."""
+"""Whatever a contract says and however it names things, `dql check` accepts its suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes between two versions of a contract, and the bump that is due: cases in `diffs`."""
+"""The changes between two versions of a contract, and the required bump: cases in `diffs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contracts selected by clause, id, dimension and tag: what is left, and what is said of it."""
+"""Contracts selected by clause, id, dimension and tag: what is left, and the messages."""
 
 from __future__ import annotations
 

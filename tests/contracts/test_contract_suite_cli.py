@@ -1,4 +1,4 @@
-"""`dql contract to-suite` and `dql contract coverage`: what they print, and how they end."""
+"""`dql contract to-suite` and `dql contract coverage`: their output and exit codes."""
 
 from __future__ import annotations
 

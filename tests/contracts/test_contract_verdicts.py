@@ -1,4 +1,4 @@
-"""Contracts against data: sound data passes, and data that breaks clauses fails just those.
+"""Contracts against data: valid data passes, and broken data fails exactly the broken clauses.
 
 A case has rules, tables, and what is due for the `broken` ones: the assertions that do not pass,
 with their values. Behind `table` stand `sound` or `broken`, and the dataset, `t` by default; a

@@ -1,4 +1,4 @@
-"""The account of a contract: every clause, in order, once, and warnings for what is not checked."""
+"""The coverage of a contract: every clause once, in order, with warnings for unchecked ones."""
 
 from __future__ import annotations
 

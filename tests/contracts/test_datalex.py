@@ -1,4 +1,4 @@
-"""Blocks held against manifests of DataLex: a block file, a manifest, and what is said."""
+"""Blocks checked against DataLex manifests: a block file, a manifest, and the messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reader of the Data Contract Specification makes of contracts, whole and in parts."""
+"""The reader of the Data Contract Specification, on whole contracts and parts."""
 
 from __future__ import annotations
 

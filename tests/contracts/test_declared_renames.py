@@ -1,4 +1,4 @@
-"""`x-dqx-renamed`, in each way of extending; what is wrong with it is reported."""
+"""`x-dqx-renamed`, in the form of each dialect, and the errors in it."""
 
 from __future__ import annotations
 

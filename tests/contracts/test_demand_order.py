@@ -1,4 +1,4 @@
-"""Demands of two versions: which admits more. What is looser one way is tighter the other way."""
+"""Which of two versions of a demand accepts more: looser one way is tighter the other way."""
 
 from __future__ import annotations
 

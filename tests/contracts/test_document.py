@@ -1,4 +1,4 @@
-"""Contracts as YAML: what a text means, and what is said about one that means nothing."""
+"""Contracts as YAML: how a source is read, and the errors in invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durations and intervals: how long they are in seconds, and what is none."""
+"""Durations and intervals: their length in seconds, and invalid ones."""
 
 from __future__ import annotations
 

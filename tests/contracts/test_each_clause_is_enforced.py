@@ -1,4 +1,4 @@
-"""The example contracts over data that keeps all their clauses, and over data that breaks each one.
+"""The example contracts on data that satisfies all clauses, and on data that breaks each one.
 
 A case names a contract, has sound tables, and edits: `orders order_id = NULL` changes the first
 row, `orders twice` repeats it. What is due tells the clauses that each edit breaks, and at its end

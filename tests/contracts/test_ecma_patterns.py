@@ -1,4 +1,4 @@
-"""Patterns of contracts in Java: what they find, and which ones are refused.
+"""Patterns of contracts in Java: what they match, and which ones are refused.
 
 A line is a pattern, a text, and whether ECMA finds the one in the other. The reference engine reads
 the translation as Java does, and so does Spark.

@@ -1,4 +1,4 @@
-"""The statements that bring a table to the next version of its contract: cases in `evolutions`."""
+"""The statements that migrate a table to the next contract version: cases in `evolutions`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suites of Great Expectations: what the generator makes, in both forms, and that it is loaded."""
+"""Exported Great Expectations suites, in both formats, and that they load."""
 
 from __future__ import annotations
 

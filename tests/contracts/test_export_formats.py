@@ -1,4 +1,4 @@
-"""`dql contract export`: cases of each format in `exports`, and how the command ends."""
+"""`dql contract export`: cases of each format in `exports`, and the exit codes."""
 
 from __future__ import annotations
 

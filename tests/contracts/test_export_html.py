@@ -1,4 +1,4 @@
-"""The page of a contract: whole, escaped, and let through by its own strict policy."""
+"""The HTML page of a contract is complete, escaped, and works under its strict policy."""
 
 from __future__ import annotations
 

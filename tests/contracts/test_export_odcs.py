@@ -1,4 +1,4 @@
-"""ODCS documents: they fit the standard, and what is read back from them breaks no promise."""
+"""Exported ODCS documents match the standard and keep every promise when they are read back."""
 
 from __future__ import annotations
 

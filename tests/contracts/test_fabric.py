@@ -1,4 +1,4 @@
-"""What the reader of contracts of Fabric tables makes of them, whole and in parts."""
+"""The reader of contracts for Fabric tables, on whole contracts and parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What expectations of Great Expectations demand."""
+"""The demands of Great Expectations expectations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql contract init`: what a table holds becomes a contract that the table keeps."""
+"""`dql contract init` drafts a contract that its table satisfies."""
 
 from __future__ import annotations
 

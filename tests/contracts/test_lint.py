@@ -1,4 +1,4 @@
-"""What lint says about contracts: a contract, and the findings."""
+"""The findings of lint: a contract, and its diagnostics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typing errors in the keys of contracts: every dialect, every level, every kind of slip."""
+"""Typing errors in the keys of contracts: every dialect, level and kind of error."""
 
 from __future__ import annotations
 

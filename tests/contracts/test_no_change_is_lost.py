@@ -1,4 +1,4 @@
-"""Every clause of every example counts: a contract that says something else differs."""
+"""Every clause of every example matters: a changed contract differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reader of the Open Data Contract Standard makes of contracts, whole and in parts."""
+"""The reader of the Open Data Contract Standard, on whole contracts and parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version that a gate pins, and what the lifecycle of a contract means on a day."""
+"""The version that a gate pins, and the effect of a contract's lifecycle on a date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the data of a contract is found, and what the contract knows of how it is read."""
+"""Where the data of a contract is located, and how it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reader of contracts of data products makes of them, whole and in parts."""
+"""The reader of data product contracts, on whole contracts and parts."""
 
 from __future__ import annotations
 

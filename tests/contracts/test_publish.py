@@ -1,4 +1,4 @@
-"""A contract that is published: what the table says afterwards, and what catalogs are told."""
+"""Publishing a contract: what the table and the catalogs get."""
 
 from __future__ import annotations
 

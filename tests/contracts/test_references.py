@@ -1,4 +1,4 @@
-"""`$ref` within a contract and to the files beside it."""
+"""`$ref` within a contract and to neighbouring files."""
 
 from __future__ import annotations
 

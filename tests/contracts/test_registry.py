@@ -1,4 +1,4 @@
-"""The registry of published contracts: what it keeps, and what it refuses on which day."""
+"""The registry of published contracts: what it stores, and what it refuses on which date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What checks of Soda demand."""
+"""The demands of Soda checks."""
 
 from __future__ import annotations
 

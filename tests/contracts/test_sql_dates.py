@@ -1,4 +1,4 @@
-"""Ages in the SQL of each server, asked of Spark: an hour within a day, and an hour beyond it."""
+"""Ages in the SQL of each server, computed by Spark: an hour within a day, an hour beyond it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clauses about time: deliveries by the calendar, delays of two columns, periods that agree."""
+"""Clauses about time: calendar frequencies, delays between two columns, consistent periods."""
 
 from __future__ import annotations
 

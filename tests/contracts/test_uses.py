@@ -1,4 +1,4 @@
-"""Who uses a contract, and which version: what its list, code, blocks and gates tell."""
+"""Who uses which version of a contract, from its list, code, blocks and gates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions of contracts: their order, the bump between two of them, and which bump is enough."""
+"""Versions of contracts: their order, the bump between two of them, and the required bump."""
 
 from __future__ import annotations
 

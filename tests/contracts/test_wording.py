@@ -1,4 +1,4 @@
-"""Two texts about the same column: corrected, said in other words, or of another meaning."""
+"""Two descriptions of a column: corrected, reworded, or with another meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contracts of bare rules, as people write them in test cases.
+"""Contracts as bare rules, the notation of test cases.
 
     model orders
     column id string

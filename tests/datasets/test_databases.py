@@ -1,4 +1,4 @@
-"""Connections to databases: as environments and Airflow tell them, without a word of secrets."""
+"""Database connections from the environment and from Airflow, without showing secrets."""
 
 from __future__ import annotations
 

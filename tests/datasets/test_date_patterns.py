@@ -1,4 +1,4 @@
-"""Patterns for dates of text columns, and what is said of those that name no day."""
+"""Patterns for dates in string columns, and the errors in those that do not identify a day."""
 
 from __future__ import annotations
 

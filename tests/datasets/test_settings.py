@@ -1,4 +1,4 @@
-"""Datasets as people write them: what fits together, and what is said where it does not."""
+"""Settings of datasets: which combinations are valid, and the messages for others."""
 
 from __future__ import annotations
 

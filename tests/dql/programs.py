@@ -1,4 +1,4 @@
-"""Random files of the language, derived from its grammar: a new rule takes part at once.
+"""Random DQL files derived from the grammar, so that a new rule is covered at once.
 
 A new terminal needs spellings here. Nearly all files are free of syntax errors; none makes sense.
 """

@@ -1,4 +1,4 @@
-"""The absurd: thousands of errors, megabytes, bombs. Each ends soon, and is told in short."""
+"""Extreme input: thousands of errors, megabytes, bombs. Each ends soon, with a short message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every code has a page whose wrong example draws it, as shown, and whose right one draws nothing.
+"""Every code has a page with a wrong example that causes it and a right one that does not.
 
 A page is a reader's first help at night: `dql explain E001` prints it. Its examples are whole
 files. Beside the suite there may be files that it imports (`dql file=NAME`) and the datasets of

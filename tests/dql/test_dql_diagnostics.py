@@ -1,4 +1,4 @@
-"""The mistakes that people make in suites, and how each is drawn: see the Markdown files."""
+"""Mistakes in suites, and how each is reported: see the Markdown files."""
 
 from __future__ import annotations
 

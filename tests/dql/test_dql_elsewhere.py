@@ -1,4 +1,4 @@
-"""What is said to the words of SQL and of other tools can be typed as it stands."""
+"""The hints for the words of SQL and other tools can be typed as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formatting moves words and nothing else: on cases that people can read, and on random files."""
+"""Formatting changes white space only: on readable cases and on random files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is typed, checking it ends soon, with diagnostics that can be drawn, or with a plan.
+"""Any input is checked in bounded time, with diagnostics that can be drawn, or with a plan.
 
 Three kinds of files: derived from the grammar, so that nearly all parse; suites and cases of
 diagnostics with something cut, doubled or swapped in them; suites cut anywhere.

@@ -1,4 +1,4 @@
-"""Where imported files are looked for, and what is never read."""
+"""Where imported files are searched, and what is never read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference of the metrics is that of the table, and its examples are accepted.
+"""The metrics reference matches the table of metrics, and its examples are accepted.
 
 With DQX_REWRITE_GOLDEN=1 the page is written anew.
 """

@@ -1,4 +1,4 @@
-"""What is printed reads back as the same tree, for every suite that the tests know."""
+"""Printed suites read back as the same tree, for every suite in the tests."""
 
 from __future__ import annotations
 

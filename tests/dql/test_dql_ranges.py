@@ -1,4 +1,4 @@
-"""What the checker calls certain is certain: tried on made-up assertions and made-up data."""
+"""What the checker proves is true, on random assertions and random data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example of the language's description is accepted, wrapped in the suite it belongs to."""
+"""Every example of the language's description is accepted, within the suite it belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parse tables that travel with the package: used where they fit, and nowhere else."""
+"""The packaged parse tables are used if they match the grammar, and only then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which texts of SQL may run, by the functions that they call, however these are written."""
+"""Which SQL may run, by the functions that it calls, however they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns in Spark SQL are literals that are bounded as they are written."""
+"""Patterns in Spark SQL must be literals with bounded run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No number in a text of SQL decides how much memory a gate needs."""
+"""No number in SQL determines how much memory a gate needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archives that are published, and what they install, made once for all tests of a worker."""
+"""The published archives and their installation, made once per worker."""
 
 from __future__ import annotations
 

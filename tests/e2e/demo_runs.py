@@ -1,4 +1,4 @@
-"""Runs `dql demo` in a folder of its own, and asks DuckDB for a second opinion on its numbers."""
+"""Runs `dql demo` in its own folder, and checks its numbers with DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs programs that see nothing of this checkout and of its environment."""
+"""Runs programs that see neither this checkout nor its environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Marquez, asked as its web pages ask it.
+"""A real Marquez, queried as its web pages do.
 
 DQX_TEST_MARQUEZ is the address of one that may be filled, such as http://127.0.0.1:5000. Version
 0.51.1 was tried, on Postgres 15 and without its search.

@@ -1,5 +1,6 @@
-"""The three days of the demo, from the wheel alone; what becomes of the storm is looked at in
-`test_storm_day.py`, from the checkout."""
+"""The three days of the demo, from the wheel alone; `test_storm_day.py` checks the storm in detail,
+from the checkout.
+"""
 
 from __future__ import annotations
 

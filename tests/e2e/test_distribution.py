@@ -1,4 +1,4 @@
-"""The archives that are published: they pass the checks of PyPI, and the wheel works by itself.
+"""The published archives pass the checks of PyPI, and the wheel works on its own.
 
 The demo of `test_demo.py` is that of the wheel, too.
 """

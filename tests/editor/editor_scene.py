@@ -1,4 +1,4 @@
-"""A scene of the Markdown cases: files in a folder, and a cursor `|` in the first of them."""
+"""A scene of the Markdown cases: files in a folder, with a cursor `|` in the first one."""
 
 from __future__ import annotations
 

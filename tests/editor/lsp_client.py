@@ -1,4 +1,4 @@
-"""An editor for tests: starts `dql lsp` and speaks its protocol, message by message."""
+"""An editor for tests: starts `dql lsp` and exchanges its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks in an editor: held against the nearest manifest, as `dql check` does."""
+"""Blocks in an editor, checked against the nearest manifest as by `dql check`."""
 
 from __future__ import annotations
 

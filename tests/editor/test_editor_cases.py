@@ -1,4 +1,4 @@
-"""What an editor is told about a place in a suite: see the Markdown files."""
+"""The answers of the language server at a position in a suite: see the Markdown files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns that a `dqx.toml` leads to."""
+"""The columns of the datasets in a `dqx.toml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The TextMate grammar colours what the parser reads, so the two cannot drift apart."""
+"""The TextMate grammar colours what the parser reads, so that they cannot diverge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A proposal of a diagnostic becomes an edit, where it stands for the very place."""
+"""The suggestion of a diagnostic becomes an edit if it replaces the marked text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the editor side costs before it is asked for anything."""
+"""What loading the editor code costs before the first request."""
 
 from __future__ import annotations
 

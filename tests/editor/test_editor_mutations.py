@@ -1,4 +1,4 @@
-"""Whatever is typed, every question of an editor gets an answer, and soon."""
+"""Every request of an editor gets an answer soon, whatever is typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places are counted as the parser, and as the editor counts them."""
+"""Positions are counted as the parser counts them, and as the editor does."""
 
 from __future__ import annotations
 

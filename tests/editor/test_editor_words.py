@@ -1,4 +1,4 @@
-"""What an editor says about the language is complete."""
+"""The editor's knowledge of the language is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql lsp` as an editor meets it: a process, and the protocol on its standard input and output."""
+"""`dql lsp` as an editor runs it: a process, with the protocol on its standard input and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small reader of TextMate grammars: as much of the format as the grammar of DQL uses.
+"""A small reader of TextMate grammars: the part of the format that the DQL grammar uses.
 
 It colours a text line by line, as editors do: the first pattern that matches furthest to the left
 wins, and the end of the innermost region comes before the patterns in it.

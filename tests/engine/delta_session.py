@@ -1,4 +1,4 @@
-"""What Spark's Delta source reads and writes, in a session of its own: `test_other_sources.py`."""
+"""What Spark's Delta source reads and writes, in a separate session: `test_other_sources.py`."""
 
 from __future__ import annotations
 

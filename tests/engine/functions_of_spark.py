@@ -1,4 +1,4 @@
-"""The built-in functions of a running Spark that nobody has reviewed yet, for the allow-list.
+"""The built-in functions of a running Spark that are not reviewed yet, for the allow-list.
 
 `python tests/engine/functions_of_spark.py` prints them with what Spark says about each.
 """

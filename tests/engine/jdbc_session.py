@@ -1,4 +1,4 @@
-"""What a gate reads of a database, in a session that has its driver: `test_jdbc.py`."""
+"""What a gate reads from a database, in a session with its driver: `test_jdbc.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gate reads of a MariaDB, in a session that has the driver: `test_jdbc_mysql.py`."""
+"""What a gate reads from MariaDB, in a session with the driver: `test_jdbc_mysql.py`."""
 
 from __future__ import annotations
 

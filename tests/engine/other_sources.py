@@ -1,4 +1,4 @@
-"""Formats that need a package, each in a session of its own: `test_other_sources.py`."""
+"""Formats that need a package, each in a separate session: `test_other_sources.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The age of a Delta table by its log: of the last commit that changed its data."""
+"""The age of a Delta table, from the last commit in its log that changed data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed files of text: read where Spark can, and refused before it reads them where not."""
+"""Compressed text files: read if Spark can, and otherwise refused before it tries."""
 
 from __future__ import annotations
 

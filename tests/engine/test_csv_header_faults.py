@@ -1,4 +1,4 @@
-"""What is said of a header that Spark turns down."""
+"""The messages for CSV headers that Spark rejects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many dates in one scan: each is judged as if it had been run alone."""
+"""Many dates in one scan: each is judged as if it were run alone."""
 
 from __future__ import annotations
 

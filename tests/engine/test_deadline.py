@@ -1,4 +1,4 @@
-"""A gate that takes longer than it may: what it asked of Spark ends, and it writes no result."""
+"""A gate that exceeds its timeout cancels its Spark jobs and writes no result."""
 
 from __future__ import annotations
 

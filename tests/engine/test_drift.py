@@ -1,4 +1,4 @@
-"""Columns that the files of a date do not have, or have besides those of the first file."""
+"""Columns that the files of a date lack, or have in addition to those of the first file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Numbers are compared as the data holds them: by Spark and the reference, on a first run and from
-stored states, and the results store tells every digit."""
+"""Numbers are compared exactly: by Spark and the reference, on a first run and from stored states;
+the results store keeps every digit.
+"""
 
 from __future__ import annotations
 

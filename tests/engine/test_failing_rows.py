@@ -1,4 +1,4 @@
-"""The sample of failing rows that a gate leaves behind, on a real Spark."""
+"""The sample of failing rows that a gate stores, on a real Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Spark that is started here can reach is said before it starts."""
+"""File systems that a local Spark cannot reach are reported before it starts."""
 
 from __future__ import annotations
 

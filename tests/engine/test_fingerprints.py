@@ -1,4 +1,4 @@
-"""Which files and settings make another fingerprint, without Spark."""
+"""Which files and settings change a fingerprint, without Spark."""
 
 from __future__ import annotations
 

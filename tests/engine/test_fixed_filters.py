@@ -1,4 +1,4 @@
-"""Filters: which let the same rows through at any time, and which might not."""
+"""Filters that always select the same rows, and those that might not."""
 
 from __future__ import annotations
 

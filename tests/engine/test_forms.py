@@ -1,4 +1,4 @@
-"""The claims beyond plain metrics on a real Spark: columns, ages, formats, shares, SQL."""
+"""Claims other than plain metrics on a real Spark: columns, ages, formats, shares, SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole gates on a real Spark: what they find, what they read, what they leave behind."""
+"""Whole gates on a real Spark: their verdicts, their scans, and what they store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinct values and keys, counted in passes of their own: the same numbers as in one pass."""
+"""Distinct values and keys, counted in separate passes: the same numbers as in one pass."""
 
 from __future__ import annotations
 

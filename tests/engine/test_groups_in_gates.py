@@ -1,4 +1,4 @@
-"""Assertions that are judged for each group, from a Delta table into the results store."""
+"""Assertions per group, from a Delta table to the results store."""
 
 from __future__ import annotations
 

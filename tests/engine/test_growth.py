@@ -1,4 +1,4 @@
-"""Files that were only added: they are read alone, and merged with what is stored of the others."""
+"""After an append only the new files are read, and merged with the stored results of the others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Which Java Spark gets. Real files and real programs; the Javas are shell scripts, save where
-the name says Spark."""
+"""Which Java Spark gets. The files and programs are real, the Javas shell scripts, unless the name
+says Spark.
+"""
 
 from __future__ import annotations
 

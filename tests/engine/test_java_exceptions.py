@@ -1,4 +1,4 @@
-"""An exception of Java in one aggregate is an error of that assertion, whatever its class."""
+"""A Java exception in one aggregate is an error of that assertion, whatever its class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a real PostgreSQL, read by a gate in a session of its own: `jdbc_session.py`."""
+"""Tables of a real PostgreSQL, read by a gate in a separate session: `jdbc_session.py`."""
 
 from __future__ import annotations
 

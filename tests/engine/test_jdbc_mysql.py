@@ -1,4 +1,4 @@
-"""Tables of a real MariaDB, read with the driver of MySQL: `mysql_session.py`."""
+"""Tables of a real MariaDB, read with the MySQL driver: `mysql_session.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON as it comes: lines, documents, arrays, and a folder that holds both."""
+"""JSON lines, documents, arrays, and a folder that mixes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job keeps the texts that it went by, and says of what was to be promoted and was not."""
+"""The job stores the sources that it used, and reports promotions that did not happen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No string ends the JVM or stops a gate: it matches, it does not, or that cannot be decided."""
+"""No string crashes the JVM or hangs a gate: it matches, does not, or cannot be decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that the log of a Delta table names: nothing is said of those that are not there."""
+"""Missing files of a Delta log: the log does not answer for them."""
 
 from __future__ import annotations
 

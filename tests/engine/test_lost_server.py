@@ -1,4 +1,4 @@
-"""Servers of Spark Connect that die or cannot be relied on, and what is said. None is needed."""
+"""The messages for Spark Connect servers that die or cannot be trusted, without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats that need a package: it is fetched, and a session of its own reads with it."""
+"""Formats that need a package: it is fetched, and a separate session reads with it."""
 
 from __future__ import annotations
 

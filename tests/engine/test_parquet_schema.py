@@ -1,4 +1,4 @@
-"""The schema of Parquet files that Spark wrote: the one that Spark finds, without its job."""
+"""The schema of Parquet files that Spark wrote, found without a Spark job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody replaces what another gate, or another map index, has promoted: nothing is lost."""
+"""No gate or map index replaces what another one promoted: nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Gate before publish, on a real Spark: what passed goes to its target, once, whole, and nothing
-else does."""
+"""Promotion on a real Spark: what passed is written to its target once and completely, and nothing
+else.
+"""
 
 from __future__ import annotations
 

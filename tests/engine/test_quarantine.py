@@ -1,4 +1,4 @@
-"""The quarantine of failing rows, on a real Spark: what goes in, what stays out, and only once."""
+"""The quarantine of failing rows on a real Spark: which rows it gets, and each only once."""
 
 from __future__ import annotations
 

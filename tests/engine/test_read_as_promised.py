@@ -1,4 +1,4 @@
-"""Files that Spark would read in part, or for something else, without a word: never a pass."""
+"""Files that Spark would silently read in part or wrongly never pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which passes a scan makes: no more than it needs, and none that computes much for nothing."""
+"""Which passes a scan makes: no more than needed, and none that computes much in vain."""
 
 from __future__ import annotations
 

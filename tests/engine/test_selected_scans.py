@@ -1,4 +1,4 @@
-"""A gate that judges a selection: less is computed, it says so, and no whole run is superseded."""
+"""A gate with a selection computes less, says so, and supersedes no complete run."""
 
 from __future__ import annotations
 

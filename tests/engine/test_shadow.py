@@ -1,4 +1,4 @@
-"""A shadow is judged in the scan of its gate, and changes nothing of what the gate says."""
+"""A shadow is judged in the scan of its gate and does not change the gate's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gate asks of Spark at once: each thing for itself, and told apart on Spark's pages."""
+"""Concurrent Spark jobs of a gate: independent, and distinguishable in Spark's UI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where datasets come from: every format, every kind of date column, and data that is broken.
+"""Sources of datasets: every format, every kind of date column, and broken data.
 
 What is broken is an error or a failed assertion, never a pass.
 """

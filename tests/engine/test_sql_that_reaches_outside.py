@@ -1,4 +1,4 @@
-"""SQL of suites calls functions that were reviewed, and no others: a filter and a query, too."""
+"""SQL in suites calls reviewed functions only, in filters and queries too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a driver starts: what it imports where, and what it says of a Spark that does not start."""
+"""How a driver starts: its imports, and its message if Spark does not start."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What a stored state depends on: every setting of a dataset and of a request, unless it is said
-why not."""
+"""A stored state depends on every setting of a dataset and a request, unless there is a reason not
+to.
+"""
 
 from __future__ import annotations
 

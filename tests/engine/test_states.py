@@ -1,4 +1,4 @@
-"""Stored states: reused while the files are the same, and not a moment longer."""
+"""Stored states are reused exactly as long as the files are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet files as pandas and others write them, with types that Spark has no reader for."""
+"""Parquet files of pandas and other writers, with types that Spark cannot read."""
 
 from __future__ import annotations
 

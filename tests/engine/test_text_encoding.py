@@ -1,4 +1,4 @@
-"""Files of text in another encoding: read in the one that is set, and never as something else."""
+"""Text files in other encodings are read in the declared one or are errors."""
 
 from __future__ import annotations
 

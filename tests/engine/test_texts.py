@@ -1,4 +1,4 @@
-"""Files of text whose columns are declared: one bad value is one failing row, and never unseen."""
+"""Text files with declared columns: one bad value is one failing row, and is never missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges are counted only where the extremes do not answer them."""
+"""Ranges are counted only if the extremes do not answer them."""
 
 from __future__ import annotations
 

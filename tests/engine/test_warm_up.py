@@ -1,4 +1,4 @@
-"""What a JVM does ahead: classes are loaded and no more; the list of them fits the pinned Spark.
+"""The warm-up of a JVM only loads classes, and its list matches the pinned Spark.
 
 With DQX_REWRITE_GOLDEN=1 the nightly test writes the list anew.
 """

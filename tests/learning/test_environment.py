@@ -1,4 +1,6 @@
-"""The environment is Gymnasium's, keeps to bounds and protection, and an agent learns in it."""
+"""The environment follows Gymnasium's interface, respects bounds and protection, and an agent
+learns in it.
+"""
 
 from __future__ import annotations
 

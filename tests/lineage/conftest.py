@@ -1,4 +1,4 @@
-"""A request and the reports of its four outcomes; the schema validator; an HTTP server."""
+"""A request and reports of its four outcomes, the schema validator, and an HTTP server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What OpenMetadata's OpenLineage connector makes of events: a program for a Python that has it.
+"""What OpenMetadata's OpenLineage connector reads from events: a program for an environment that
+has it.
 
 Reads events from the standard input as JSON, and writes for each of them the pipeline, the tables
 that are tried for each dataset, and whether the API of its server would accept it.

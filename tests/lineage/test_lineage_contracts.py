@@ -1,4 +1,4 @@
-"""The events about contracts are what the published schemas ask for."""
+"""The events about contracts match the published schemas."""
 
 from __future__ import annotations
 

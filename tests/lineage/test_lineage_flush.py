@@ -1,4 +1,4 @@
-"""`dql lineage flush`: what it sends, what it leaves, and how it says so."""
+"""`dql lineage flush`: what it sends, what it leaves, and its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of a run from its begin to its end, and runs of which nobody wants to hear."""
+"""The events of a run from start to end, and runs without lineage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our events in the connector of OpenMetadata, the real one.
+"""Our events in OpenMetadata's real connector.
 
 DQX_TEST_OPENMETADATA is the path of a Python that has `openmetadata-ingestion`, whose pins do not
 go together with ours. Version 2.0.6 was tried.

@@ -1,4 +1,4 @@
-"""Two seconds in total for all events of a gate, whatever the endpoint does; and none is lost.
+"""All events of a gate take two seconds at most, whatever the endpoint does, and none is lost.
 
 Most are tried with less patience, so that the tests are quick; `benchmarks/lineage_outage.py`
 measures the real thing.

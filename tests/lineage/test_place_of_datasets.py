@@ -1,4 +1,4 @@
-"""What tells datasets apart: their places, however they are written."""
+"""Datasets are identified by their locations, however these are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases of conformance: their tables, their claims, and those of them that touch all."""
+"""The conformance cases: their tables, their claims, and the subset that covers everything."""
 
 from __future__ import annotations
 

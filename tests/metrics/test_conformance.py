@@ -1,4 +1,4 @@
-"""What a table and an expression yield, on the reference and on Spark: see the Markdown files.
+"""The values of expressions over tables, in the reference and on Spark: see the Markdown files.
 
 A case has tables (the first is the dataset of the check, `t` if it has no name; `dates=ds` names
 its date column) or csv files, with the declared columns before the lines of the file. Then come

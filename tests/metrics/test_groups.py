@@ -1,5 +1,4 @@
-"""What becomes of assertions that are judged for each group, on the reference and on Spark: see the
-Markdown files.
+"""Assertions per group, in the reference and on Spark: see the Markdown files.
 
 A case has tables (the first is the dataset of the check; `dates=ds` names its date column), bare
 assertions, one a line, and the verdicts due: the status, how many groups failed of how many, the

@@ -1,4 +1,4 @@
-"""Results over parts of some rows are merged into the very result over all of them, or not at all.
+"""Results over parts of the rows merge to exactly the result over all rows, or not at all.
 
 The laws hold for results of the reference, in the form that states have, and for those of Spark.
 """

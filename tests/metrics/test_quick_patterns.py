@@ -1,4 +1,4 @@
-"""Expressions with their ranges written out find what the plain ones find, and nothing else."""
+"""Expressions with expanded ranges match exactly what the original ones match."""
 
 from __future__ import annotations
 

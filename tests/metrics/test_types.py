@@ -1,4 +1,4 @@
-"""Types as text: how they are spelled, which of two is wider, and what fits into what."""
+"""Types as strings: their spellings, which of two is wider, and which fits into which."""
 
 from __future__ import annotations
 

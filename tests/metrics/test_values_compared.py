@@ -1,4 +1,4 @@
-"""Values of data: how they compare, what a metric value keeps of them, how results are merged."""
+"""Values of data: how they compare, what a metric value keeps, and how results merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the other tools say of the tables in `truth`: run in the environment of one of them.
+"""Records the verdicts of the other tools on the tables in `truth`, in the environment of one of
+them.
 
 `python tests/migration/record_verdicts.py TOOL` writes `truth/TOOL.verdicts.json`: for each table
 the verdict of each rule, in the order of the rules: true where it holds. The versions that were

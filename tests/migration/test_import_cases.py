@@ -1,4 +1,4 @@
-"""Rule files of other tools, and the suite and the account that `dql import` makes of each."""
+"""Rule files of other tools, and the suite and report that `dql import` makes of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imported suites and the tools that their rules come from agree on the same data.
+"""Imported suites agree with the original tools on the same data.
 
 The verdicts of the tools were recorded: see `record_verdicts.py`. Ours are those of Spark.
 """

@@ -1,4 +1,4 @@
-"""Airflow as it runs for its users: its services as processes of this machine, and their API."""
+"""Airflow's services as processes on this machine, and their API."""
 
 from __future__ import annotations
 

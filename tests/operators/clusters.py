@@ -1,4 +1,4 @@
-"""What the tests of gates in a cluster ask of it, and what its drivers take along."""
+"""What the tests need from a cluster, and the files that its drivers get."""
 
 from __future__ import annotations
 

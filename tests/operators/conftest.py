@@ -1,4 +1,4 @@
-"""A real Airflow on SQLite, and a `spark-submit` that is told what to do.
+"""A real Airflow on SQLite, and a scripted `spark-submit`.
 
 Airflow reads its environment when it is first imported, so tests import it, and the operators,
 through fixtures only. The environment is set while a test of this folder runs, and gone after it.

@@ -1,4 +1,4 @@
-"""What the tests of the operators share: a stub of `spark-submit`, a task instance, the log."""
+"""Shared by the tests of the operators: a stub of `spark-submit`, a task instance, the log."""
 
 from __future__ import annotations
 

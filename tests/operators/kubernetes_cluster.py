@@ -1,4 +1,4 @@
-"""A Kubernetes of one machine: a real API server with its etcd, and a node that these tests play.
+"""A Kubernetes on one machine: a real API server with etcd, and a simulated node.
 
 The programs are those of envtest: `setup-envtest use -p env` fetches them, and tells the variable
 KUBEBUILDER_ASSETS that names their folder. A container is a process of this machine in a mount

@@ -1,4 +1,4 @@
-"""Writes the reports of all stubs of `spark-submit`, in processes that need not import anything.
+"""Writes the reports of all `spark-submit` stubs, so that they need no imports.
 
 To import what writes a report, and to write the first one, takes 15 times as long as to write
 another one. So one process writes them all, one after the other, each with the variables and the

@@ -1,4 +1,4 @@
-"""Stands in for the ResourceManager of YARN: what its REST interface says of one application."""
+"""A stand-in for YARN's ResourceManager: its REST interface for one application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in for `spark-submit` in the tests of the operators: it writes a canned report.
+"""A stand-in for `spark-submit` in the tests of the operators, which writes a canned report.
 
 `report_writer.py` calls it for the shell script that `conftest.py` puts on PATH. An action says
 which report is written: `passed`, `warned`, `blocked`, `broken`, `other` (of another attempt),

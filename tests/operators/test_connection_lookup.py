@@ -1,4 +1,4 @@
-"""A Spark connection that nobody knows, against one that nobody can tell at the moment.
+"""A Spark connection that does not exist, and one that cannot be looked up at the moment.
 
 Airflow keeps the secrets backends of a process, so each look-up has a process of its own.
 """

@@ -1,4 +1,4 @@
-"""The gate on a contract: what it asks of its job, and what it refuses before any is submitted."""
+"""The gate on a contract: its request to the job, and what it refuses before submitting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example DAGs are imported as Airflow imports them, and their gates find what they name."""
+"""The example DAGs import in Airflow, and their gates find their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `dql init` writes runs in Airflow as it stands, on a real Spark."""
+"""What `dql init` writes runs unchanged in Airflow, on a real Spark."""
 
 from __future__ import annotations
 

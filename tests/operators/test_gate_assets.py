@@ -1,4 +1,4 @@
-"""A "validated" asset: told of after a pass alone, with what was validated."""
+"""A "validated" asset: updated only after a pass, with an event that describes the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates over Spark Connect as far as no server is needed: the process that a worker starts."""
+"""Gates over Spark Connect, as far as no server is needed: the process that a worker starts."""
 
 from __future__ import annotations
 

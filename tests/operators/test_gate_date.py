@@ -1,4 +1,6 @@
-"""Which date a gate judges: what says so is in the first line of its log, or it does not run."""
+"""The date that a gate judges: the first line of its log shows the origin, or the gate does not
+run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates as decorated functions, as Airflow offers them once the package is installed."""
+"""Gates as decorated functions, which Airflow offers once the package is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deferred gates: `spark-submit` is a stub, and so is the ResourceManager of YARN; Airflow is real.
+"""Deferred gates in a real Airflow, with stubs of `spark-submit` and YARN's ResourceManager.
 
 `dag.test()` runs the trigger in its own process, as the triggerer would.
 """

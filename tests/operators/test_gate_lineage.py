@@ -1,4 +1,4 @@
-"""What the events of a gate's task say, in Airflow's own OpenLineage provider.
+"""The events of a gate's task in Airflow's own OpenLineage provider.
 
 The provider reads its settings when it is imported, so the DAG runs in a process of its own.
 """

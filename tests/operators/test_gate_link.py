@@ -1,4 +1,4 @@
-"""The button in the details of a task that leads to the report of its gate."""
+"""The button in the details of a task that opens the report of its gate."""
 
 from __future__ import annotations
 

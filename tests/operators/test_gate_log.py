@@ -1,4 +1,4 @@
-"""The log of a gate's task: short, the report in it once, and why there is no report."""
+"""The log of a gate's task: short, with the report once, and with the reason if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are told of a gate, and when: notices, callbacks, and Airflow's own notifiers."""
+"""Notices of a gate: their content, when they are sent, callbacks, and Airflow's notifiers."""
 
 from __future__ import annotations
 

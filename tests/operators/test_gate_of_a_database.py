@@ -1,4 +1,4 @@
-"""A gate over a table of a database: who learns the password of its connection."""
+"""A gate over a database table: which processes get the password of its connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a gate is an import error of its DAG: `planted_mistakes.md`, case by case."""
+"""Mistakes in a gate are import errors of its DAG: the cases of `planted_mistakes.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gate that judges a range of dates, or several suites: one job, a report for each."""
+"""A gate that judges a range of dates, or several suites: one job, several reports."""
 
 from __future__ import annotations
 

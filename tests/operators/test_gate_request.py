@@ -1,4 +1,4 @@
-"""What a gate asks of its job, and what it says to a DAG author who asked for something else."""
+"""The request of a gate to its job, and the messages for invalid arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connection that leads to the results: its fields, its form, and who gets its secrets."""
+"""The connection to the results store: its fields, its form, and who gets its secrets."""
 
 from __future__ import annotations
 

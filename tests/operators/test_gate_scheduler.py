@@ -1,4 +1,4 @@
-"""The gate under a real scheduler, when something goes wrong: each row of `faults.md`."""
+"""The gate under a real scheduler when something goes wrong: each row of `faults.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a task and of what stands after it: Airflow's own `dag.test()` on real DAG files.
+"""The states of a gate and of the tasks after it: Airflow's own `dag.test()` on real DAG files.
 
 The outcome table of the design, row for row. Only Spark is a stub.
 """

@@ -1,4 +1,4 @@
-"""The way of a gate through `spark-submit` and the results store, without Airflow's database."""
+"""A gate from `spark-submit` to the results store, without Airflow's database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drivers of Kubernetes: the real client, its API server and `spark-submit` stand-ins.
+"""Kubernetes drivers: a real client, with stand-ins for the API server and `spark-submit`.
 
 They run where the extra `kubernetes` is installed.
 """

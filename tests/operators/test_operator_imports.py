@@ -1,4 +1,4 @@
-"""What an import of the operators costs, on top of the one of Airflow's own operator."""
+"""What importing the operators costs in addition to Airflow's own operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A YARN of one machine: the ResourceManager and a NodeManager of the Hadoop that PySpark has."""
+"""A YARN on one machine: the ResourceManager and a NodeManager of PySpark's Hadoop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that pass beyond doubt are judged as in full."""
+"""Groups that clearly pass get the same verdicts as in a full evaluation."""
 
 from __future__ import annotations
 

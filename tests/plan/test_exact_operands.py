@@ -1,4 +1,4 @@
-"""Of the results of narrowed operands, Spark rounds off no digit."""
+"""Spark rounds off no digit of results with narrowed operands."""
 
 from __future__ import annotations
 

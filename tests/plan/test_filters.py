@@ -1,4 +1,4 @@
-"""Filters in a plan: what they must not stand for."""
+"""Filters in a plan: which of them must not be treated as equal."""
 
 from __future__ import annotations
 

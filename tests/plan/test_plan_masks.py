@@ -1,4 +1,4 @@
-"""What a mask covers, and what is left of an error that may quote it."""
+"""What a mask covers, and what remains of an error message that may quote it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predicates over rows as Spark SQL: nothing that a suite says can leave its quotes."""
+"""Predicates over rows as Spark SQL: no content of a suite escapes its quotes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From metric values to verdicts: see the Markdown files for what is promised.
+"""From metric values to verdicts: see the Markdown files.
 
 A case is a suite (or bare assertions, on `orders`), a block of metric values, and the verdicts due.
 The options behind `dql`: `date`, `skip` (dates), `fail_on`, `implicit` (show the assertions that

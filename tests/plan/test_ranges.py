@@ -1,4 +1,4 @@
-"""Ranges of one column: the extremes answer 0 for those that they prove, and for no other."""
+"""Ranges of one column: the extremes answer 0 exactly for those that they prove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a selection leaves of a suite, and what it says of words that match nothing."""
+"""What a selection leaves of a suite, and the messages for words that match nothing."""
 
 from __future__ import annotations
 

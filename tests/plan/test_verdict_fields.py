@@ -1,4 +1,4 @@
-"""What a verdict says besides whether an assertion holds, and what failing rows are measured by."""
+"""The fields of a verdict other than its status, and how failing rows are counted."""
 
 from __future__ import annotations
 

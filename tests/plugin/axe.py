@@ -1,4 +1,4 @@
-"""The rules of axe-core for accessible pages, fetched with npm once and kept for the next run."""
+"""The axe-core rules for accessible pages, fetched once with npm and kept for later runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its DevTools protocol as far as the tests need it."""
+"""A headless Chromium, driven by the part of its DevTools protocol that the tests need."""
 
 from __future__ import annotations
 

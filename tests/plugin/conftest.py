@@ -1,4 +1,4 @@
-"""Airflow's own API server on SQLite, with our plugin in it, two teams and their users.
+"""Airflow's API server on SQLite with our plugin, two teams and their users.
 
 Airflow reads its home when it is first imported. Tests of other folders may have done that: then
 their home is used, with a database that may be there already.

@@ -1,4 +1,4 @@
-"""Takes the picture of a contract's page for the docs: a program, and no test.
+"""Takes the picture of a contract's page for the docs; it is not a test.
 
 python tests/plugin/contract_picture.py dqx_airflow/docs/images
 

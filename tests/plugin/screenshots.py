@@ -1,4 +1,4 @@
-"""Takes the pictures of the docs from the demo: a program, and no test.
+"""Takes the pictures of the docs from the demo; it is not a test.
 
 dql demo && . .dqx/demo/environment.sh && airflow api-server --port 8080 &
 python tests/plugin/screenshots.py http://localhost:8080 dqx_airflow/docs/images

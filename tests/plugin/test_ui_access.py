@@ -1,4 +1,4 @@
-"""Who may see what: the pages ask Airflow, and are closed where they cannot."""
+"""Who may see what: the pages ask Airflow, and are closed if they cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every page for everybody: the rules of WCAG 2.2 AA in both themes, by keyboard, at any width."""
+"""Every page is accessible: WCAG 2.2 AA in both themes, by keyboard, at any width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The board and the pages of datasets: how the gates stand, for how long, and where."""
+"""The board and the pages of datasets: the states of gates, since when, and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages in a real browser: times and theme as the reader chose, keyboard, policy."""
+"""The pages in a real browser: times and theme as chosen, keyboard, content security policy."""
 
 from __future__ import annotations
 

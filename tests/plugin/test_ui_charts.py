@@ -1,4 +1,4 @@
-"""What is drawn of a history: the value, its limit, the gaps, whatever the numbers are."""
+"""Charts of a history: the value, its limit and the gaps, whatever the numbers are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a contract, and the ways to it from the board, the tab and the pages of datasets."""
+"""The page of a contract, and the links to it from the board, the tab and the pages of datasets."""
 
 from __future__ import annotations
 

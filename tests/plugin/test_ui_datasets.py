@@ -1,4 +1,4 @@
-"""Datasets in the UI: each is a place, whatever gates call it; an index of them, a page of each."""
+"""Datasets in the UI are identified by location: an index, and a page of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tab of a task instance: what a person finds there, with the results store and without."""
+"""The tab of a task instance, with and without the results store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and values that want to be more than text: on every page they stay text."""
+"""Hostile names and values remain plain text on every page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of an incident: what it says, what it lets people say, and who may."""
+"""The page of an incident: its content, comments, and permissions."""
 
 from __future__ import annotations
 

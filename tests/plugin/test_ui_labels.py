@@ -1,4 +1,4 @@
-"""Labels from the pages: who may give them, from where, and what is recorded of it."""
+"""Labels from the pages: permissions, protection from other sites, and the audit log."""
 
 from __future__ import annotations
 

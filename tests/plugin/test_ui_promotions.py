@@ -1,4 +1,4 @@
-"""What became of the rows that a gate was to promote, on its tab and in the history of datasets."""
+"""Promoted rows, on the tab of a gate and in the history of datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Airflow comes to know of the pages, and what that costs the processes that show none."""
+"""How Airflow finds the pages, and what that costs processes that show none."""
 
 from __future__ import annotations
 

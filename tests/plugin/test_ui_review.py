@@ -1,4 +1,4 @@
-"""Decisions about proposals on the page Review: what people see, who may decide, what is kept."""
+"""Decisions about proposals on the page Review: content, permissions, and records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From every page to Airflow and back, and from every sign of a past run to its report."""
+"""Links from every page to Airflow, and from every mark of a past run to its report."""
 
 from __future__ import annotations
 

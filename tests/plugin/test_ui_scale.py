@@ -1,4 +1,4 @@
-"""The pages on a results store and an Airflow that many gates have filled for years."""
+"""The pages with a results store and an Airflow after years of many gates."""
 
 from __future__ import annotations
 

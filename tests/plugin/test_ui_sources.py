@@ -1,4 +1,4 @@
-"""The texts that a gate went by on its tab: whole, long ones folded, the failing lines marked."""
+"""The sources of a gate on its tab: complete, folded if long, with marked failing lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results store as the pages reach it: they wait for it a while, and then do without."""
+"""The results store behind the pages: they wait for it a while, and then go without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the UI share: an Airflow in which gates ran, their reports, a look at HTML."""
+"""Shared by the tests of the UI: an Airflow in which gates ran, reports, and an HTML reader."""
 
 from __future__ import annotations
 

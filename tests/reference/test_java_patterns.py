@@ -1,4 +1,4 @@
-"""Java's regular expressions in Python: what they find, and which ones are left to Spark.
+"""Java's regular expressions in Python: what they match, and which ones are left to Spark.
 
 The conformance cases hold both languages to the same answers; here are the expressions that need
 no table.

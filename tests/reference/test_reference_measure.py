@@ -1,4 +1,4 @@
-"""What the reference engine leaves to Spark, and what it says then."""
+"""What the reference engine leaves to Spark, and its messages for it."""
 
 from __future__ import annotations
 

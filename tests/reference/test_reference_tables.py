@@ -1,4 +1,4 @@
-"""Tables in memory: what types their values have, and what does not fit."""
+"""Tables in memory: the types of their values, and invalid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql results`: what it prints, and how it ends."""
+"""`dql results`: its output and exit codes."""
 
 from __future__ import annotations
 

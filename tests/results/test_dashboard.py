@@ -1,4 +1,4 @@
-"""The Grafana dashboard of the examples: each of its queries, run by DuckDB over a real store."""
+"""The example Grafana dashboard: each of its queries, run by DuckDB over a real store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store that stays open: it sees what was appended since, and outlives what happens to files."""
+"""An open store sees appended runs, and survives changes of its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A results store on an object store: a server that speaks as S3 does, from PyPI."""
+"""A results store on an object store: a server with the S3 API, from PyPI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partial run did not judge stays as an earlier run found it."""
+"""A partial run does not change the state of what it did not judge."""
 
 from __future__ import annotations
 

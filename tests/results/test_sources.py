@@ -1,4 +1,4 @@
-"""The texts that gates went by are kept once, and found again by what a report says of them."""
+"""The sources of gates are stored once, and found by the report that refers to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports are appended whole, once, and beside other writers."""
+"""Reports are appended completely, once, and beside other writers."""
 
 from __future__ import annotations
 

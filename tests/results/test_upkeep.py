@@ -1,4 +1,4 @@
-"""Files stay few, however many gates append; upkeep loses no row, whoever else writes."""
+"""The number of files stays small, and upkeep loses no row, with any number of writers."""
 
 from __future__ import annotations
 

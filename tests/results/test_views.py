@@ -1,4 +1,4 @@
-"""The SQL views of the examples, run by DuckDB over a real store."""
+"""The example SQL views, run by DuckDB over a real store."""
 
 from __future__ import annotations
 

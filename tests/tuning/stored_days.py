@@ -1,4 +1,4 @@
-"""A results store with the runs of many days, made in memory: what tests of the past look at."""
+"""A results store with the runs of many days, made in memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The agents that the specification of the language prints run as printed, but for the name of the
-package and for the policy."""
+"""The agents in the specification of the language run as printed, except for the package name and
+the policy.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backtest says of past days what a gate would have said, with any values of the tunables."""
+"""A backtest gives the verdicts that a gate would have given, for any values of the tunables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql backtest`: from a store, without Spark; with it, the days that the store lacks."""
+"""`dql backtest`: from a store without Spark, and with Spark for days that the store lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of a suite: what is logged is there once, whoever writes and whoever dies."""
+"""The history of a suite has each logged entry once, with any writers and crashes."""
 
 from __future__ import annotations
 

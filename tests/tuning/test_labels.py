@@ -1,4 +1,4 @@
-"""Alerts and labels: what failed, what people said of it, and that nothing of that is lost."""
+"""Alerts and labels: failures, users' judgements, and that none of them is lost."""
 
 from __future__ import annotations
 

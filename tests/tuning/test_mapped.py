@@ -1,4 +1,4 @@
-"""Mapped gates: alerts, labels, backtests and the tuner know each instance of a day."""
+"""Mapped gates: alerts, labels, backtests and the tuner distinguish the instances of a day."""
 
 from __future__ import annotations
 

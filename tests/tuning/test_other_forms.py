@@ -1,5 +1,6 @@
-"""Another form of an assertion: proposed where it wins, written without a byte changed elsewhere,
-and never for what is required."""
+"""Another form of an assertion is proposed if it wins, changes no other byte, and is never for
+required ones.
+"""
 
 from __future__ import annotations
 

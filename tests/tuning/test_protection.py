@@ -1,4 +1,4 @@
-"""What algorithms may change, and every way around it that we know."""
+"""What algorithms may change, and every known way around the limits."""
 
 from __future__ import annotations
 

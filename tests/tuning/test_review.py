@@ -1,4 +1,4 @@
-"""The review queue: what is proposed waits for a person, and is written when one says so."""
+"""The review queue: a proposal waits for a person, and is written on approval."""
 
 from __future__ import annotations
 

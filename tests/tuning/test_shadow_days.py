@@ -1,4 +1,4 @@
-"""Shadow verdicts of past days: compared with those of the gate, and counted nowhere else."""
+"""Shadow verdicts of past days are compared with those of the gate, and count nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A suggested suite holds the evidence, is formatted, and passes on what it was drawn from."""
+"""A suggested suite has its evidence, is formatted, and passes on its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written into the file of a suite: the values, and no other byte."""
+"""Writing to the file of a suite changes the values and no other byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tuner proposes what wins on held-out days, says why else, and weakens nothing required."""
+"""The tuner proposes what wins on held-out days, and weakens nothing that is required."""
 
 from __future__ import annotations
 
