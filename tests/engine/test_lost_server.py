@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pyspark
 import pytest
+from processes import free_port
 
 from dqx_airflow.config.connection import connection_of
 from dqx_airflow.engine.session.connect_server import require_tls, require_version
@@ -25,20 +26,26 @@ DRAWN = """<_MultiThreadedRendezvous of RPC that terminated with:
 \tdetails = "{details}"
 \tdebug_error_string = "UNKNOWN:Error received from peer"
 >"""
-REFUSED = "failed to connect to all addresses; Connection refused (111)"
+REFUSED = "[::1]:15002: Failed to connect to remote host: Connection refused"
+FULL = "Stream removed (RST_STREAM (Received RST_STREAM with error code 2))"
 
 
 @pytest.mark.parametrize(
-    ("status", "details"),
+    ("status", "details", "said"),
     [
-        ("UNAVAILABLE", REFUSED),
-        ("UNKNOWN", "Stream removed (RST_STREAM (Received RST_STREAM with error code 2))"),
-        ("UNAUTHENTICATED", "Invalid token"),
+        (
+            "UNAVAILABLE",
+            "failed to connect to all addresses; last error: UNKNOWN: ipv6:%5B::1%5D:15002: "
+            "Failed to connect to remote host: Connection refused",
+            REFUSED,
+        ),
+        ("UNKNOWN", FULL, FULL),
+        ("UNAUTHENTICATED", "Invalid token", "Invalid token"),
     ],
     ids=["gone", "out of memory", "another token"],
 )
 def test_the_message_has_the_reason_and_not_the_name_of_a_class_of_grpc(
-    status: str, details: str
+    status: str, details: str, said: str
 ) -> None:
     import grpc
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
@@ -49,8 +56,27 @@ def test_the_message_has_the_reason_and_not_the_name_of_a_class_of_grpc(
     lost = SparkConnectGrpcException(drawn, grpc_status_code=grpc.StatusCode[status])
     with pytest.raises(SparkError) as raised, spark_failures():
         raise lost
-    assert raised.value.problem == f"Spark was lost: {details}"
+    assert raised.value.problem == f"Spark was lost: {said}"
     assert raised.value.hint
+
+
+def test_after_one_call_has_waited_in_vain_no_other_call_waits() -> None:
+    import grpc
+    from pyspark.sql.connect.client.retries import Retrying
+
+    from dqx_airflow.engine.session.connect_retries import LimitedRetries
+
+    policy, waited = LimitedRetries(), list[float]()
+
+    def call() -> None:
+        for attempt in Retrying(policy, sleep=waited.append):
+            with attempt, grpc.insecure_channel(f"127.0.0.1:{free_port()}") as channel:
+                channel.unary_unary("/nobody")(b"")
+
+    for _ in range(2):
+        with pytest.raises(grpc.RpcError):
+            call()
+        assert 50 < sum(waited) < 70
 
 
 def test_a_token_that_is_refused_is_told_in_one_line() -> None:

@@ -6,8 +6,15 @@ The job of a gate finds what `pyspark-client` installs, no py4j, and no Java.
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import distribution
@@ -21,6 +28,7 @@ from deltalake import write_deltalake
 from gate_stubs import ENDLESS, SUITE, Log, Run, killed, wait_for
 from processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
 
+import dqx_airflow
 from dqx_airflow.results.reader import list_runs
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
@@ -67,24 +75,40 @@ class Server:
             return json.load(answer)
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("server")
-    found = Server(free_port(), f"http://127.0.0.1:{free_port()}")
+@contextmanager
+def serving(folder: Path, found: Server) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a server by the unit file of the docs, with less memory and one core."""
+    folder.mkdir(exist_ok=True)
+    program, *arguments = unit_command()
+    command = [str(PROGRAMS / Path(program).name), *arguments[:-1], "--master", "local[1]"]
     settings = {
         "spark.connect.grpc.binding.port": found.port,
-        "spark.connect.authenticate.token": TOKEN,
+        "spark.driver.memory": "1g",
         "spark.ui.port": found.monitor.rpartition(":")[2],
         "spark.sql.warehouse.dir": folder / "warehouse",
     }
-    command = [str(PROGRAMS / "spark-submit"), "--master", "local[1]"]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
-    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     answers = ["bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{found.port}"]
-    log, env = folder / "log", environment()
-    with running([*command, "spark-internal"], env, log):
+    log, env = folder / "log", environment(SPARK_CONNECT_AUTHENTICATE_TOKEN=TOKEN)
+    with running([*command, arguments[-1]], env, log) as process:
         wait_until(lambda: succeeds(answers, env), log)
+        yield process
+
+
+def unit_command() -> list[str]:
+    """The command of the systemd unit in the docs, without the size of its heap."""
+    page = Path(dqx_airflow.__file__).parent / "docs" / "operating.md"
+    (command,) = re.findall(r"^ExecStart=((?:.*\\\n)*.*)$", page.read_text(encoding="utf-8"), re.M)
+    words = shlex.split(command.replace("\\\n", " "))
+    at = words.index("--driver-memory")
+    return words[:at] + words[at + 2 :]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    found = Server(free_port(), f"http://127.0.0.1:{free_port()}")
+    with serving(tmp_path_factory.mktemp("server"), found):
         yield found
 
 
@@ -104,7 +128,11 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def connected(server: Server, client: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The connection is set; these are the arguments of a gate that runs without a JVM."""
+    return connection_to(server, client, monkeypatch)
+
+
+def connection_to(server: Server, client: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Sets the connection; returns the arguments of a gate that runs without a JVM."""
     # A channel to localhost may carry a token unencrypted.
     connection = {"conn_type": "spark_connect", "host": "localhost", "port": server.port}
     monkeypatch.setenv("AIRFLOW_CONN_SERVER", json.dumps({**connection, "password": TOKEN}))
@@ -190,3 +218,42 @@ def test_a_kill_cancels_what_the_server_runs(
     error = killed(made, context, lambda: server.jobs("running") > 0)
     assert isinstance(error, operators.GateInfrastructureError)
     wait_for(lambda: not server.jobs("running"))
+
+
+@pytest.mark.slow
+def test_a_gate_whose_server_is_killed_has_not_passed_and_its_retry_finds_the_next_server(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    client: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log: Log,
+) -> None:
+    own = Server(free_port(), f"http://127.0.0.1:{free_port()}")
+    given = connection_to(own, client, monkeypatch)
+    ended: list[BaseException] = []
+
+    def run_endless() -> None:
+        made = gate(conn_id="server", datasets={"orders": {"query": ENDLESS}}, **given)
+        try:
+            made.execute(context)
+        except Exception as error:
+            ended.append(error)
+
+    task = threading.Thread(target=run_endless, daemon=True)
+    with serving(tmp_path / "server", own) as process:
+        task.start()
+        wait_for(lambda: own.jobs("running") > 0)
+        os.killpg(process.pid, signal.SIGKILL)
+    with serving(tmp_path / "server", own):
+        task.join(120)
+        (error,) = ended
+        assert isinstance(error, operators.GateInfrastructureError)
+        assert "Spark was lost: the session is no longer on the server" in str(error)
+        assert "RETRIES_EXCEEDED" not in log.text
+        assert not list((tmp_path / "results").glob("runs/*.parquet"))
+        fine = {"orders": {"query": "SELECT 1 AS id"}}
+        gate(conn_id="server", datasets=fine, **given).execute(context)
+    (run,) = list_runs(str(tmp_path / "results"))
+    assert run.outcome == "passed"

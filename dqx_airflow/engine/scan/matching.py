@@ -53,6 +53,10 @@ MOST_GROUPED = 200_000
 _SAMPLED = 32_768
 """The number of rows sampled on each side to find out whether keys repeat."""
 _SEED = 20_240_302
+_MOST_SORTED = 600_000
+"""The rows of both sides that one task sorts: few enough for the caches of a processor."""
+_MOST_TASKS = 2_000
+"""More make the shuffle itself costly."""
 _MOST_REPEATED = 1 / 16
 """The sides are joined only if at most this share of the rows of each has a repeated key."""
 
@@ -327,17 +331,18 @@ class Sides:
 
         Such a key makes the join return more rows than it received.
         """
-        left = self._selected(self.left, [one.left for one in self._all()]).alias("l")
-        right = self._selected(self.right, [one.right for one in self._all()]).alias("r")
+        left = self._selected(self.left, [one.left for one in self._all()])
+        right = self._selected(self.right, [one.right for one in self._all()])
+        tasks = min(math.ceil((left_rows + right_rows) / _MOST_SORTED), _MOST_TASKS)
+        left, right = (self._by_key(side, tasks) for side in (left, right))
         on = " AND ".join(f"l.{name} = r.{name}" for name in self.key_names)
-        joined = left.join(right, F.expr(on), "full")
+        joined = left.alias("l").join(right.alias("r"), F.expr(on), "full")
         # A row missing on one side has a NULL key there: no extra column has to mark it.
         key = self.key_names[0]
         both = f"l.{key} IS NOT NULL AND r.{key} IS NOT NULL"
-        ((missing, extra, changed, lefts, rights),) = collect(
+        ((rows, changed, lefts, rights),) = collect(
             joined.selectExpr(
-                f"count_if(l.{key} IS NULL)",
-                f"count_if(r.{key} IS NULL)",
+                "count(1)",
                 f"count_if({both} AND NOT ({self._are_same('l', 'r')}))",
                 f"count(l.{key})",
                 f"count(r.{key})",
@@ -345,7 +350,14 @@ class Sides:
         )
         if (_whole(lefts), _whole(rights)) != (left_rows, right_rows):
             return None
-        return Differences(_whole(missing), _whole(extra), _whole(changed), left_rows)
+        missing, extra = _whole(rows) - left_rows, _whole(rows) - right_rows
+        return Differences(missing, extra, _whole(changed), left_rows)
+
+    def _by_key(self, frame: DataFrame, tasks: int) -> DataFrame:
+        """The rows partitioned by key, if Spark would partition them for fewer tasks."""
+        usual = frame.sparkSession.conf.get("spark.sql.shuffle.partitions", "200")
+        is_enough = usual is None or not usual.isdecimal() or int(usual) >= tasks
+        return frame if is_enough else frame.repartition(tasks, *self.key_names)
 
     # All others
 

@@ -22,13 +22,12 @@ from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark
 from dqx_airflow.engine.session.py4j_errors import Py4JError
-from dqx_airflow.engine.session.spark_errors import grpc_details, is_refused
+from dqx_airflow.engine.session.spark_errors import grpc_details, is_refused, loss_of_spark
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
 from dqx_airflow.errors import SparkError, first_line
 from dqx_airflow.redact import redact_urls
 
 _PATIENCE_S = 5.0
-_RETRIES, _LONGEST_WAIT_MS = 7, 20_000  # about a minute for each call
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _TAIL = 5
 _LOG_IN = (
@@ -66,6 +65,8 @@ def spark_errors_explained(connection: Connection) -> Iterator[None]:
     except (PySparkException, Py4JError, OSError) as error:
         if is_refused(error):
             raise SparkError(f"{connection} refused the token", _LOG_IN) from error
+        if isinstance(error, PySparkException) and (loss := loss_of_spark(error)) is not None:
+            raise loss from error
         raise SparkError(f"{connection}: {_without_address(error, connection)}", _DOCTOR) from error
 
 
@@ -110,11 +111,9 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
             f"Spark Connect needs more packages: {_without_address(error, connection)}",
             "pip install 'pyspark[connect]'",
         ) from error
-    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from dqx_airflow.engine.session.connect_retries import LimitedRetries
 
-    # By default each call waits ten minutes for a server that is gone, and its sessions with it.
-    policy = DefaultPolicy(max_retries=_RETRIES, max_backoff=_LONGEST_WAIT_MS)
-    session.client.set_retry_policies([policy])
+    session.client.set_retry_policies([LimitedRetries()])
     require_version(session, connection)
     connected: SparkSession = session
     return connected

@@ -21,7 +21,14 @@ from dqx_airflow.engine.sources.unread_text import RAISED
 from dqx_airflow.errors import SparkError, first_line
 
 _UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
-_OF_THE_CLUSTER = ("SPARK_JOB_CANCELLED", "INVALID_HANDLE", "CANNOT_INITIALIZE_EXECUTOR")
+_OF_THE_SESSION = ("INVALID_HANDLE.SESSION", "NO_ACTIVE_SESSION")
+"""Conditions of a Spark Connect server that was restarted, and of its client from then on."""
+_OF_THE_CLUSTER = (
+    "SPARK_JOB_CANCELLED",
+    "INVALID_HANDLE",
+    "CANNOT_INITIALIZE_EXECUTOR",
+    *_OF_THE_SESSION,
+)
 _LOST = re.compile(
     r"SparkContext (was|has been|is) (shut ?down|stopped)|stopped SparkContext|ExecutorLostFailure|"
     r"ExecutorDeadException|Executor heartbeat timed out|No space left on device|"
@@ -32,6 +39,9 @@ _REFUSED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _UNREACHABLE = ("UNAVAILABLE", *_REFUSED, "DEADLINE_EXCEEDED")
 """Responses of a Spark Connect server or its proxy when the session is gone."""
 _DETAILS = re.compile(r'^\s*details = "(.+)"$', re.M)
+_NOT_CONNECTED = re.compile(
+    r"failed to connect to all addresses; last error: (?:[A-Z_]+: )?(?:ipv[46]:)?(.+)"
+)
 _SOME_RECORD = "a record does not match the schema; set mode=PERMISSIVE to read mismatches as NULL"
 _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
 
@@ -50,18 +60,32 @@ def spark_failures() -> Iterator[None]:
             raise
         raise failure from error
     except PySparkException as error:
-        if _is_about_the_cluster(error):
-            raise SparkError(
-                f"Spark was lost: {grpc_details(error) or first_line(error)}",
-                "check its log for the cause, restart it if it is down, and rerun the gate",
-            ) from error
+        if (loss := loss_of_spark(error)) is not None:
+            raise loss from error
         raise
+
+
+def loss_of_spark(error: PySparkException) -> SparkError | None:
+    """The error to raise if Spark was lost; None if it was not."""
+    if not _is_about_the_cluster(error):
+        return None
+    if (error.getCondition() or "").startswith(_OF_THE_SESSION):
+        why = "the session is no longer on the server, which may have been restarted"
+    else:
+        why = grpc_details(error) or first_line(error)
+    return SparkError(
+        f"Spark was lost: {why}",
+        "check the log of Spark, start it again if it is down, and rerun the gate",
+    )
 
 
 def grpc_details(error: BaseException) -> str | None:
     """The relevant part of a gRPC error that spans many lines; None for any other error."""
     details = _DETAILS.search(str(error))
-    return None if details is None else details[1]
+    if details is None:
+        return None
+    not_connected = _NOT_CONNECTED.fullmatch(details[1])
+    return details[1] if not_connected is None else unquote(not_connected[1])
 
 
 def is_refused(error: BaseException) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -69,8 +70,10 @@ def _settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def quiet_pyspark() -> None:
-    """Silences PySpark's logger, which writes every query error as a page of JSON."""
+    """Silences what PySpark says beside its exceptions: its logger writes every query error as a
+    page of JSON, and a warning announces that a server is lost."""
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
 
 
 def _local_cores(master: str) -> int:
