@@ -14,6 +14,7 @@ from dqx_airflow.migration.dqx_checks import (
     columns_in,
     is_word,
     literals_in,
+    reason_against,
 )
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
 from dqx_airflow.migration.request import ImportRequest
@@ -57,7 +58,7 @@ def _rule(
     filters = [f"({one})" for one in (entry.get("filter"), own_filter) if one]
     try:
         if function not in FUNCTIONS:
-            raise UntranslatableError(f"the function '{function}' has no counterpart")
+            raise UntranslatableError(reason_against(function))
         reader, known = FUNCTIONS[function]
         for key in arguments:
             if key not in known:

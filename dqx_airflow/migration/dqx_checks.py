@@ -29,8 +29,10 @@ _AGGREGATES = {
     "min": "minimum({})",
     "max": "maximum({})",
     "count_distinct": "unique_count({})",
-    "stddev": "sqrt(variance({}))",
-    "variance": "variance({})",
+    **dict.fromkeys(("stddev", "stddev_samp"), "sqrt(variance({}))"),
+    **dict.fromkeys(("variance", "var_samp"), "variance({})"),
+    **{f"{name}_pop": f'sql("{name}_pop({{}})")' for name in ("stddev", "var")},
+    "median": "median({})",
 }
 
 
@@ -88,12 +90,15 @@ def _not_empty(predicate: str) -> Callable[[Arguments], Claims]:
 def _in_list(predicate: str) -> Callable[[Arguments], Claims]:
     def claims(arguments: Arguments) -> Claims:
         column = _column(arguments)
-        if arguments.get("case_sensitive", True) is False:
-            raise UntranslatableError("a case-insensitive list has no counterpart")
         values = literals_in(arguments)
         texts = (value_text(one) if is_word(one) else _limit(one) for one in values)
         items = f"[{', '.join(texts)}]"
-        return Claims("values", (rows_text(predicate.format(column, items)),), column)
+        value = column
+        if arguments.get("case_sensitive", True) is False:
+            if not all(isinstance(one, str) for one in values):
+                raise UntranslatableError("case_sensitive: false needs a list of strings")
+            value, items = f"lower({column})", items.lower()
+        return Claims("values", (rows_text(predicate.format(value, items, column)),), column)
 
     return claims
 
@@ -326,9 +331,10 @@ def _aggregate(op: str) -> Callable[[Arguments], Claims]:
 def _older_than(arguments: Arguments) -> Claims:
     column = _column(arguments)
     days = number(arguments.get("days"))
-    if arguments.get("curr_date") or arguments.get("negate"):
-        raise UntranslatableError("curr_date and negate have no counterpart")
-    text = value_text(f"count_if(NOT (`{column.strip('`')}` < date_sub(current_date(), {days})))")
+    if arguments.get("curr_date"):
+        raise UntranslatableError("curr_date has no counterpart")
+    is_old = f"{sql_name(column)} < date_sub(current_date(), {days})"
+    text = value_text(f"count_if({is_old if arguments.get('negate') else f'NOT ({is_old})'})")
     return Claims("older", (f"sql({text}) == 0",), column)
 
 
@@ -373,6 +379,7 @@ FORMATS = {
     "is_valid_ipv4_address": "ipv4",
     "is_valid_ipv6_address": "ipv6",
     "is_valid_email": "email",
+    "is_valid_url": "url",
     "is_valid_uuid": "uuid",
 }
 """The checks of a format, by function, and the format in DQL."""
@@ -388,7 +395,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Arguments], _Meaning], tuple[str, ...]]] = 
     "is_null_or_empty": (_not_empty('{0} is null or {1} == ""'), ("column", "trim_strings")),
     "is_in_list": (_in_list("{0} in {1}"), _LIST),
     "is_not_in_list": (_in_list("{0} not in {1}"), _LIST),
-    "is_not_null_and_is_in_list": (_in_list("{0} is not null and {0} in {1}"), _LIST),
+    "is_not_null_and_is_in_list": (_in_list("{2} is not null and {0} in {1}"), _LIST),
     "is_not_less_than": (_compared("minimum", "{} >= {}", "limit"), ("column", "limit")),
     "is_not_greater_than": (_compared("maximum", "{} <= {}", "limit"), ("column", "limit")),
     "is_equal_to": (_compared("equal", "{} == {}", "value"), ("column", "value")),
@@ -442,3 +449,22 @@ FUNCTIONS: dict[str, tuple[Callable[[Arguments], _Meaning], tuple[str, ...]]] = 
     **{function: (_rows(name, f"{{}} is {name}"), _COLUMN) for function, name in FORMATS.items()},
 }
 """The checks by function, each with its arguments."""
+
+_REASONS = {
+    "is_in_distribution": "its distance is the sum of the differences between shares, that of "
+    "`distribution(c) matches {...} tolerance 5%` the largest one",
+    "has_no_aggr_outliers": "it depends on earlier windows: write "
+    "`average(x) within 3 stddev of 30 days`",
+    "compare_datasets": "write `rows of data match other on (id) comparing [amount]`",
+    "aggr_matches_dataset": "write `sum(x, dataset data) == sum(x, dataset other)`",
+    "is_valid_national_id": 'write its form, `each row: c matches "..."`',
+    "has_no_gaps_per_time_window": "a run judges a day: write `gap_count(ts, step 1 hour) == 0`",
+    "is_data_fresh_per_time_window": "a run judges a day: write `freshness(ts) < 1 hour`",
+}
+
+
+def reason_against(function: str) -> str:
+    """Why a function has no translation, and what to write instead."""
+    if function.startswith("is_valid_") and function.endswith("_code"):
+        return 'the codes are a list of DQX: write those that may occur, `c in ["CH", "DE"]`'
+    return _REASONS.get(function, f"the function '{function}' has no counterpart")
