@@ -150,7 +150,8 @@ class Field:
     parts in `items`, `keys`, `values` and `fields`. `written_type` is as the document spells it.
 
     `semantic` is the meaning of the field in words, `is_sensitive` masks its values. The
-    `example_spans` are the positions of the `examples`, one for each.
+    `example_spans` are the positions of the `examples`, one for each. `id` is its identifier in the
+    document.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Field:
     tags: tuple[str, ...] = ()
     examples: tuple[Literal, ...] = ()
     example_spans: tuple[Span, ...] = field(default=(), compare=False)
+    id: str | None = field(default=None, compare=False)
     inputs: tuple[FieldSource, ...] = ()
 
     @property
@@ -207,7 +209,7 @@ class Model:
     """A table of the contract. `name` is the name of the dataset in the suite.
 
     `location` is the table or file that the document names for it. `version` is its own, if the
-    models of the dialect have versions.
+    models of the dialect have versions. `id` is its identifier in the document.
     """
 
     name: str
@@ -222,6 +224,7 @@ class Model:
     is_closed: bool = False
     tags: tuple[str, ...] = ()
     examples: tuple[ExampleRows, ...] = field(default=(), compare=False)
+    id: str | None = field(default=None, compare=False)
 
     def walk(self) -> Iterator[Field]:
         """All fields, including nested ones."""

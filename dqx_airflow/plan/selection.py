@@ -39,21 +39,21 @@ _OTHER_CHARACTERS = re.compile(r"[^a-zA-Z0-9_]+")
 class Selectable:
     """The properties by which an assertion, or a clause of a contract, can be selected. `tags` are
     in lower case, `paths` lead to what it enforces: selecting an enclosing element selects it as
-    well."""
+    well. `ids` are those of its rule, its field and its model in the contract."""
 
     name: str
     check: str
     severity: Severity
     tags: frozenset[str] = frozenset()
     paths: tuple[str, ...] = ()
-    id: str | None = None
+    ids: tuple[str, ...] = ()
     dimension: str | None = None
     is_protected: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names by which `only` can select it, its own first."""
-        known = (self.name, self.check, f"{self.check}::{self.name}", *self.paths, self.id)
+        known = (self.name, self.check, f"{self.check}::{self.name}", *self.paths, *self.ids)
         return tuple(name for name in known if name)
 
 
@@ -313,7 +313,7 @@ def _selectable(
         planned.severity,
         frozenset(map(str.lower, tags)),
         (clause.path,) if clause else (),
-        clause.id if clause else None,
+        _ids(clause) if clause else (),
         dimension.lower() if dimension else None,
         is_p0 or is_required(node),
     )
@@ -326,10 +326,14 @@ def _of_unenforced(clause: UnenforcedClause) -> Selectable:
         clause.severity,
         frozenset(map(str.lower, clause.tags)),
         (clause.path,),
-        clause.id,
+        _ids(clause),
         clause.dimension.lower() if clause.dimension else None,
         clause.severity is Severity.P0 and clause.let_by is None,
     )
+
+
+def _ids(clause: EnforcedClause | UnenforcedClause) -> tuple[str, ...]:
+    return ((clause.id,) if clause.id else ()) + clause.element_ids
 
 
 def _is_named(one: Selectable, word: str) -> bool:

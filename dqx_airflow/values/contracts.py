@@ -11,7 +11,8 @@ from dqx_airflow.values.sources import SourceFile, Span
 @dataclass(frozen=True, slots=True)
 class EnforcedClause:
     """The clause of a contract that an assertion enforces: its path, position and line; from its
-    rule, the id and the tags as written, and the quality dimension."""
+    rule, the id and the tags as written, and the quality dimension. `element_ids` are those of the
+    field and the model that it is about."""
 
     assertion: str
     path: str
@@ -20,6 +21,7 @@ class EnforcedClause:
     id: str | None = None
     tags: tuple[str, ...] = ()
     dimension: str | None = None
+    element_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class UnenforcedClause:
     id: str | None = None
     tags: tuple[str, ...] = ()
     dimension: str | None = None
+    element_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

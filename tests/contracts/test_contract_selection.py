@@ -22,9 +22,11 @@ version: 1.0.0
 status: active
 schema:
   - name: orders
+    id: orders_object
     tags: [sales]
     properties:
       - name: id
+        id: key_of_orders
         logicalType: integer
         required: true
         unique: true
@@ -72,6 +74,8 @@ def _names(**given: object) -> list[str]:
         ),
         ({"only": "schema[0].properties[0].required"}, ["id.required"]),
         ({"only": "schema[0].properties[0]", "dimensions": "uniqueness"}, ["id.unique"]),
+        ({"only": "key_of_orders", "dimensions": "uniqueness"}, ["id.unique"]),
+        ({"only": "orders_object", "dimensions": "completeness"}, ["id.required"]),
         ({"dimensions": "Completeness"}, ["id.required"]),
         ({"dimensions": "accuracy"}, ["country.country_known", "country.country_odd"]),
         ({"tags": "team:geo"}, ["country.country_known"]),

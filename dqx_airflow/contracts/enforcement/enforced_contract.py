@@ -111,6 +111,7 @@ class Enforcement:
                     rule.id,
                     _tags(rule, *around.get(id(rule), ())),
                     dimension_of(rule),
+                    _element_ids(*around.get(id(rule), ())),
                 )
                 for name, rule in compiled.enforced
                 for clause in rule.clauses[:1]
@@ -138,6 +139,7 @@ class Enforcement:
                     left.source.id if left.source else None,
                     _tags(left.source, *around.get(id(left.source), ())),
                     dimension_of(left.source) if left.source else None,
+                    _element_ids(*around.get(id(left.source), ())),
                 )
                 for left in compiled.unenforced
                 for clause in left.clauses[:1]
@@ -188,6 +190,10 @@ def _tags(source: Rule | Promise | None, *around: Model | Field | None) -> tuple
     """The tags of a rule, and of its field and model, as written."""
     tagged = [source.tags if source else (), *(item.tags for item in around if item)]
     return tuple(dict.fromkeys(tag for tags in tagged for tag in tags))
+
+
+def _element_ids(*around: Model | Field | None) -> tuple[str, ...]:
+    return tuple(item.id for item in around if item is not None and item.id is not None)
 
 
 def _let_by(left: Unenforced, unsupported: Unsupported) -> str | None:

@@ -165,6 +165,7 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[PlacedRule, ...])
         location=reading.text(node, "physicalName"),
         partition_by=_partitions(context, columns),
         tags=reading.texts(node, "tags"),
+        id=reading.text(node, "id"),
     )
 
 

@@ -94,6 +94,7 @@ def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
         tags=tags,
         examples=tuple(value.value for value in examples if isinstance(value, Scalar)),
         example_spans=tuple(value.span for value in examples if isinstance(value, Scalar)),
+        id=reading.text(node, "id"),
     )
     context.document_element(
         node, "semanticType", "examples", "transformDescription", "transformLogic"
