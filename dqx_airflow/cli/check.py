@@ -55,7 +55,7 @@ def check(
     warnings, and counts the others. The machine formats contain all of them.
     """
     from dqx_airflow.cli.suite_files import suite_files
-    from dqx_airflow.diagnostics.diagnostic import Level
+    from dqx_airflow.diagnostics.diagnostic import errors_of
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
     from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
@@ -97,7 +97,7 @@ def check(
         from dqx_airflow.cli.block_events import emit_block_events
 
         emit_block_events((it.block, it.contract, it.problem) for it in bindings)
-    errors = len(missing) + sum(diagnostic.level is Level.ERROR for diagnostic in diagnostics)
+    errors = len(missing) + len(errors_of(diagnostics))
     if format is DiagnosticFormat.TEXT:
         # Errors sort before warnings.
         code = min((item.code for item in diagnostics if item.code), default=None)

@@ -16,7 +16,7 @@ from dqx_airflow.contracts.source.references import FileReader, References, no_f
 from dqx_airflow.contracts.source.schema_errors import schema_errors
 from dqx_airflow.contracts.source.unknown_keys import unknown_keys
 from dqx_airflow.contracts.source.yaml_document import Document, Mapping, Scalar, read_document
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.values import SourceFile
 
@@ -36,9 +36,7 @@ class ReadContract:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(
-            diagnostic for diagnostic in self.diagnostics if diagnostic.level is Level.ERROR
-        )
+        return errors_of(self.diagnostics)
 
 
 def read_contract(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -43,3 +44,8 @@ class Diagnostic:
     def level(self) -> Level:
         is_warning = self.is_mild or (self.code or "E").startswith("W")
         return Level.WARNING if is_warning else Level.ERROR
+
+
+def errors_of(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Those that are errors, in order."""
+    return tuple(one for one in diagnostics if one.level is Level.ERROR)

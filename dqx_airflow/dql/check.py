@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import check_constant, check_suite
 from dqx_airflow.dql.constants import settle_one
@@ -65,9 +65,7 @@ class Checked:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(
-            diagnostic for diagnostic in self.diagnostics if diagnostic.level is Level.ERROR
-        )
+        return errors_of(self.diagnostics)
 
 
 @collector_at_rest()
@@ -103,14 +101,14 @@ def check_source(
                 and _begins_in(diagnostic.span, starts, stretches)
             )
         ]
-    if needs_suite and suite is None and not any(item.level is Level.ERROR for item in diagnostics):
+    if needs_suite and suite is None and not errors_of(diagnostics):
         first = Span(source.name, 1, 1, 1, 2)
         help_line = "this is a library file; a gate needs a suite that imports it"
         diagnostics.append(Diagnostic("the file has no suite", first, code="E008", help=help_line))
     for causes, effects in _CASCADES:
         if any(item.code in causes for item in diagnostics):
             diagnostics = [item for item in diagnostics if item.code not in effects]
-    if any(item.level is Level.ERROR for item in diagnostics):
+    if errors_of(diagnostics):
         diagnostics = [item for item in diagnostics if item.code not in _OF_SOUND_SUITES]
     order = {name: number for number, name in enumerate(linker.sources)}
     diagnostics.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))

@@ -83,10 +83,10 @@ def errors_in(
 
     :param name: the source, as messages name it.
     """
-    from dqx_airflow.diagnostics.diagnostic import Level
+    from dqx_airflow.diagnostics.diagnostic import errors_of
     from dqx_airflow.diagnostics.text import draw, shown
 
-    errors = [diagnostic for diagnostic in diagnostics if diagnostic.level is Level.ERROR]
+    errors = errors_of(diagnostics)
     if not errors:
         return []
     kept, rest = shown(errors)
@@ -102,7 +102,7 @@ def tell(
 
     :raises GateMisconfigured: it has errors; the message contains the first of them.
     """
-    from dqx_airflow.diagnostics.diagnostic import Level
+    from dqx_airflow.diagnostics.diagnostic import Level, errors_of
     from dqx_airflow.diagnostics.text import draw, shown
 
     diagnostics = list(diagnostics)
@@ -112,7 +112,7 @@ def tell(
         write("%s", draw([diagnostic], sources))
     if rest:
         log.error("%s", rest)
-    errors = [diagnostic for diagnostic in diagnostics if diagnostic.level is Level.ERROR]
+    errors = errors_of(diagnostics)
     if errors:
         first = errors[0]
         many = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"

@@ -20,7 +20,7 @@ from dqx_airflow.api.run import run
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.config.settings import Settings, date_of
 from dqx_airflow.config.settings_file import find_settings, read_settings
-from dqx_airflow.diagnostics.diagnostic import Level
+from dqx_airflow.diagnostics.diagnostic import errors_of
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.dql.check import check_source
@@ -75,7 +75,7 @@ class SuiteOfTests(pytest.File):
     def _settings(self) -> Settings:
         path = find_settings(self.path.parent)
         settings = Settings() if path is None else read_settings(path)
-        problems = [one for one in settings.problems if one.level is Level.ERROR]
+        problems = errors_of(settings.problems)
         if path is not None and problems:
             raise AssertionFailure(draw(problems, {str(path): settings.text}))
         return settings

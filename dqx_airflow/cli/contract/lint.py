@@ -38,7 +38,7 @@ def lint(
     """
     from dqx_airflow.cli.contract.files import contract_files
     from dqx_airflow.contracts.enforcement.lint import RULES, unknown_rules
-    from dqx_airflow.diagnostics.diagnostic import Level
+    from dqx_airflow.diagnostics.diagnostic import errors_of
 
     if rules:
         for rule in RULES:
@@ -66,7 +66,7 @@ def lint(
     text = written(tuple(findings), sources, format)
     if text:
         typer.echo(text)
-    errors = len(missing) + sum(item.level is Level.ERROR for item in findings)
+    errors = len(missing) + len(errors_of(findings))
     if format is DiagnosticFormat.TEXT:
         warnings = len(findings) - errors + len(missing)
         checked = f"{counted(len(files), 'contract')} checked"

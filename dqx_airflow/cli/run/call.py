@@ -13,7 +13,7 @@ from dqx_airflow.config.settings import (
     Settings,
     Unsupported,
 )
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.values import (
     GateRequest,
     Selection,
@@ -65,7 +65,7 @@ class RunCall:
 
     @property
     def has_errors(self) -> bool:
-        return any(diagnostic.level is Level.ERROR for diagnostic in self.diagnostics)
+        return bool(errors_of(self.diagnostics))
 
     @property
     def dates(self) -> tuple[date, ...]:

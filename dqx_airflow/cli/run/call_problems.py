@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dqx_airflow.config.settings_file import FILE_NAME
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.diagnostics.nearest import nearest
 from dqx_airflow.values import DatasetRef, Span
 
@@ -21,7 +21,7 @@ class CallProblems:
 
     @property
     def has_errors(self) -> bool:
-        return any(diagnostic.level is Level.ERROR for diagnostic in self.diagnostics)
+        return bool(errors_of(self.diagnostics))
 
     def wrong(self, flag: str, text: str, message: str, hint: str | None = None) -> None:
         """Reports an argument as a whole."""

@@ -17,7 +17,7 @@ from dqx_airflow.contracts.source.yaml_document import (
     find,
     read_document,
 )
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.values import SourceFile, Span
 
 _BOUND_TO_TABLES = ("dbt_model", "dbt_source", "view", "table")
@@ -65,9 +65,7 @@ class Manifest:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(
-            diagnostic for diagnostic in self.diagnostics if diagnostic.level is Level.ERROR
-        )
+        return errors_of(self.diagnostics)
 
     @property
     def needs_pins(self) -> bool:

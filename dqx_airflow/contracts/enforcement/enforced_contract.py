@@ -15,7 +15,7 @@ from dqx_airflow.contracts.enforcement.version_pins import objection_to_version,
 from dqx_airflow.contracts.model import Contract, Field, Model, Note, Promise, Rule, Treatment
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.references import FileReader, no_files
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
@@ -74,9 +74,7 @@ class Enforcement:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        return tuple(
-            diagnostic for diagnostic in self.diagnostics if diagnostic.level is Level.ERROR
-        )
+        return errors_of(self.diagnostics)
 
     def over(
         self,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
@@ -74,7 +74,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
                 continue
             earlier = len(diagnostics)
             ClaimChecker(datasets, constants, report, used).check(assertion, around)
-            if not any(item.level is Level.ERROR for item in diagnostics[earlier:]):
+            if not errors_of(diagnostics[earlier:]):
                 is_scaled = id(assertion) in scaled - shares
                 filtered = replace(check, where=around)
                 for item in meaning.check(assertion, filtered, is_scaled=is_scaled):
