@@ -64,6 +64,8 @@ def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
     known = (*FORMATS, JDBC)
     if key == "format" and value not in known:
         return Mistake(key, f"unknown format '{value}'", did_you_mean(str(value), known))
+    if isinstance(value, str) and not value.strip():
+        return Mistake(key, f"'{key}' is empty", "remove it, or write a value")
     if key not in _NO_TEXTS:
         is_text = isinstance(value, str)
         return (

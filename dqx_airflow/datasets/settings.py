@@ -30,6 +30,10 @@ _CREDENTIALS = (
 )
 
 
+_OF_OTHER_FORM = frozenset({"options", "version", "keys", "masked", "trust_log"})
+_NO_TEXT = (bool, int, float, bytes, list, tuple, set, dict)
+
+
 class Locations(Protocol):
     """Where a gate reads and writes; a `GateRequest` is one."""
 
@@ -58,7 +62,7 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     if isinstance(given, os.PathLike):
         given = {"path": os.fspath(given)}
     elif isinstance(given, str):
-        given = {"path" if "/" in given else "table": given}
+        given = {"path" if "/" in given else "table": given} if given.strip() else {}
     elif isinstance(given, DatasetRef):
         given = settings_of(given)
     if not isinstance(given, Mapping):
@@ -68,7 +72,10 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
         )
     if objection := unknown_settings(name, given):
         raise RequestError(objection)
-    settings = {key: value for key, value in given.items() if value not in (None, "")}
+    settings = {key: value for key, value in given.items() if value is not None}
+    for key, value in settings.items():
+        if (wrong := _wrong_setting(key, value)) is not None:
+            raise RequestError(f"dataset '{name}' {wrong}")
     if "format" not in settings:
         format_name = JDBC if "conn_id" in settings else format_of(str(settings.get("path", "")))
         settings |= {"format": format_name} if format_name else {}
@@ -89,6 +96,16 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     )
     check_ref(ref)
     return ref
+
+
+def _wrong_setting(key: str, value: Any) -> str | None:
+    """What is wrong with the form of a setting. An empty one is a template without a result: left
+    out, it would select other rows."""
+    if isinstance(value, str) and not value.strip():
+        return f"has an empty {key}: remove it, or write a value"
+    if key not in _OF_OTHER_FORM and isinstance(value, _NO_TEXT):
+        return f"has {key}={value!r}: write a string"
+    return None
 
 
 def _spark_path(name: str, path: str, options: tuple[tuple[str, str], ...]) -> str:
@@ -342,12 +359,14 @@ def _columns(name: str, setting: str, given: Any) -> tuple[str, ...]:
 
 def _version(name: str, given: Any) -> int | None:
     """A version, which may come from a template as a string."""
-    try:
-        return None if given is None else int(given)
-    except (TypeError, ValueError):
+    text = "" if isinstance(given, bool) else str(given).strip()
+    if given is None:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise RequestError(
             f"dataset '{name}' has version={given!r}: write the number of a Delta version"
-        ) from None
+        )
+    return int(text)
 
 
 def _truth(name: str, setting: str, given: Any) -> bool:

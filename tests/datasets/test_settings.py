@@ -56,6 +56,14 @@ def test_the_name_of_a_file_tells_its_format(path: str, format: str) -> None:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "give it exactly one of path, table and query"),
     ({"path": "/a", "query": "SELECT 1"}, "exactly one of path"),
+    *(
+        ({"path": "/a", key: empty}, f"an empty {key}: remove it, or write a value")
+        for key, empty in [("filter", ""), ("date_column", " "), ("version", ""), ("masked", "")]
+    ),
+    ({"path": "/a", "date_column": ["ds"]}, r"date_column=\['ds'\]: write a string"),
+    ({"path": "/a", "version": 1.5}, "version=1.5: write the number of a Delta version"),
+    ({"path": "/a", "version": True}, "version=True: write the number"),
+    ({"path": "/a", "version": "1_0"}, "version='1_0': write the number"),
     ({"path": "/a", "format": "xls"}, "format='xls': write one of delta, parquet"),
     ({"path": "/a", "format": "csv", "version": 1}, "only Delta tables have versions"),
     ({"query": "SELECT 1", "timestamp": "2024-03-02"}, "only Delta tables have versions"),
