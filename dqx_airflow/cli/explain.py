@@ -105,7 +105,7 @@ def _explain_code(code: str, format: TextOrJson) -> None:
     from dqx_airflow.diagnostics.pages import page
 
     if code not in CODES:
-        raise RequestError(f"unknown code {code}: {did_you_mean(code, CODES)}")
+        raise RequestError(f"unknown code {code}", did_you_mean(code, CODES) or "")
     if format is TextOrJson.JSON:
         import json
 

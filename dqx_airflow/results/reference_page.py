@@ -22,8 +22,8 @@ from dqx_airflow.results.schema import (
 _OPENING = """\
 # The results tables
 
-A results root contains eight Delta tables. Gates, people and tuners append to them and never
-change a row. Read them with deltalake, Spark or DuckDB.
+Every verdict is a row that you can query. A results root contains eight Delta tables,
+which deltalake, Spark and DuckDB can read. Gates, users and tuners append rows and never change one.
 
 A run key is a gate, a date of its data, and a run of the scheduler. Each attempt of a task appends
 its rows: the attempt with the latest `started_at` counts, and `dql results` and the pages in

@@ -76,7 +76,9 @@ def diff(
             raise typer.Exit(EXIT_FAILED)
         return
     if len(places) != 2:
-        raise RequestError(f"{len(places)} files are given", "write OLD NEW, or --git REV PATH...")
+        raise RequestError(
+            f"expected 2 files, got {len(places)}", "write OLD NEW, or --git REV PATH..."
+        )
     old, new = read_versions(places)
     changes = compare(old, new, semantic=weight)
     print_diff(changes, format.value)

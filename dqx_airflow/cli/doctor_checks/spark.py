@@ -112,7 +112,7 @@ def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | Non
             f"only pyspark-client {install.client}, which cannot run spark-submit",
             f"{_equal_pins(install)}, or set SPARK_HOME to a Spark distribution",
         )
-    return ok(" = ".join(versions) + f" = {install.pyspark}")
+    return ok(f"{', '.join(versions)}: all {install.pyspark}")
 
 
 def _equal_pins(install: PysparkInstall) -> str:
