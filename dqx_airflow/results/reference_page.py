@@ -23,7 +23,8 @@ _OPENING = """\
 # The results tables
 
 Every verdict is a row that you can query. A results root contains eight Delta tables,
-which deltalake, Spark and DuckDB can read. Gates, users and tuners append rows and never change one.
+which deltalake, Spark and DuckDB can read. Gates, users and tuners only append
+rows.
 
 A run key is a gate, a date of its data, and a run of the scheduler. Each attempt of a task appends
 its rows: the attempt with the latest `started_at` counts, and `dql results` and the pages in
