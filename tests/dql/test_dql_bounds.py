@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from second_lane import few_first
 
 from dqx_airflow.diagnostics import Diagnostic, draw
 from dqx_airflow.dql import expand
@@ -39,16 +40,19 @@ MANY = 2000
 
 @pytest.mark.parametrize(
     ("line", "errors"),
-    [
-        ('assert average(price) > {i} name "a{i}"', 0),
-        ('assert avg(price) > {i} name "a{i}"', MANY),
-        ('assert average(price >> {i} name "a{i}"', MANY),
-        ('assert average(price) > "{i}', MANY),
-        ('assert average(price) > 1 name "a"', MANY - 1),
-        ("use nowhere({i})", MANY),
-        ('assert average(price) > NOWHERE_{i} name "a{i}"', MANY),
-    ],
-    ids=["sound", "metric", "syntax", "open string", "same name", "macro", "constant"],
+    few_first(
+        [
+            ('assert average(price) > {i} name "a{i}"', 0),
+            ('assert avg(price) > {i} name "a{i}"', MANY),
+            ('assert average(price >> {i} name "a{i}"', MANY),
+            ("use nowhere({i})", MANY),
+            ('assert average(price) > "{i}', MANY),
+            ('assert average(price) > 1 name "a"', MANY - 1),
+            ('assert average(price) > NOWHERE_{i} name "a{i}"', MANY),
+        ],
+        4,
+    ),
+    ids=["sound", "metric", "syntax", "macro", "open string", "same name", "constant"],
 )
 def test_thousands_of_statements_are_checked_and_drawn_within_seconds(
     line: str, errors: int
@@ -195,17 +199,20 @@ def test_a_library_that_is_imported_thousands_of_times_is_read_once(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [
-        ("a" * 7_000_000, 6),
-        ('"' * 1_000_000, 3),
-        ("{" * 1_000_000, 3),
-        ("suite " * 1_000_000, 3),
-        ("@\n" * 2_000_000, 3),
-        ("# x\n" * 1_900_000, 3),
-        (" \n" * 3_900_000, 3),
-        ("x" * LARGEST_FILE + "x", 1),
-    ],
-    ids=["a word", "quotes", "braces", "keywords", "signs", "comments", "blanks", "too large"],
+    few_first(
+        [
+            ("a" * 7_000_000, 6),
+            ('"' * 1_000_000, 3),
+            ("{" * 1_000_000, 3),
+            ("x" * LARGEST_FILE + "x", 1),
+            ("suite " * 1_000_000, 3),
+            ("@\n" * 2_000_000, 3),
+            ("# x\n" * 1_900_000, 3),
+            (" \n" * 3_900_000, 3),
+        ],
+        4,
+    ),
+    ids=["a word", "quotes", "braces", "too large", "keywords", "signs", "comments", "blanks"],
 )
 def test_megabytes_are_one_error_at_once(text: str, seconds: float) -> None:
     assert len(_found(text, seconds)) == 1

@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from job_count import jobs_so_far
 from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
+from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import SourceError, StoreError
@@ -218,7 +219,7 @@ def test_one_guilty_assertion_is_an_error_and_the_others_get_their_verdict(
 HOSTILE = ["a.b", "{brace}", "select", "x'y", "emoji 🎉", "back\\slash", "1st"]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", few_first(HOSTILE, 4))
 def test_columns_may_have_any_name(run: Run, tmp_path: Path, name: str) -> None:
     table = pa.table({name: ["x", None, "y"], "ds": pa.array([TODAY] * 3, pa.date32())})
     folder = tmp_path / "lake"

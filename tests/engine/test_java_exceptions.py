@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from job_count import jobs_so_far
 from lake import request
+from second_lane import few_first
 
 from dqx_airflow.engine.job import try_gate
 from dqx_airflow.engine.scan import passes
@@ -42,12 +43,15 @@ def verdicts(report: GateReport) -> dict[str, Verdict]:
 
 @pytest.mark.parametrize(
     ("sql", "reason"),
-    [
-        ("max(format_string('%q', id))", "UnknownFormatConversionException [JAVA_EXCEPTION] Conv"),
-        ("max(format_string('%d', form))", "IllegalFormatConversionException [JAVA_EXCEPTION]"),
-        ("max(format_string('%-', id))", "UnknownFormatConversionException [JAVA_EXCEPTION]"),
-        ("max(CAST(form AS INT))", "[CAST_INVALID_INPUT]"),
-    ],
+    few_first(
+        [
+            ("max(format_string('%q', id))", "UnknownFormatConversionException [JAVA_EXCEPTION] C"),
+            ("max(CAST(form AS INT))", "[CAST_INVALID_INPUT]"),
+            ("max(format_string('%d', form))", "IllegalFormatConversionException [JAVA_EXCEPTION]"),
+            ("max(format_string('%-', id))", "UnknownFormatConversionException [JAVA_EXCEPTION]"),
+        ],
+        2,
+    ),
 )
 def test_the_others_are_judged(gate: Gate, sql: str, reason: str) -> None:
     report = gate(f'{OTHERS}\nassert sql("{sql}") is not None name "bad"')

@@ -22,6 +22,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from job_count import jobs_so_far
 from lake import ORDERS, TODAY, delta, request
+from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -263,7 +264,9 @@ def test_a_query_that_is_more_than_reading_tables_is_refused(
 
 @pytest.mark.parametrize(
     "name",
-    ["with blank", "per%20cent", "Grüße", "a+b", "q?x", "br[a]c", "{c}", "s*r", "h#h", "a=b"],
+    few_first(
+        ["with blank", "per%20cent", "br[a]c", "a=b", "Grüße", "a+b", "q?x", "{c}", "s*r", "h#h"], 4
+    ),
 )
 def test_folders_of_any_name_are_read(spark: Any, tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
@@ -325,16 +328,19 @@ def test_partitions_of_dates_are_found_and_the_others_left_alone(
 
 @pytest.mark.parametrize(
     ("values", "pattern"),
-    [
-        (["2024-03-01", "2024-03-02", "junk"], None),
-        (["2024-03-01", "2024-03-02", "2024-02-30"], None),
-        (["20240301", "20240302"], "yyyyMMdd"),
-        (["20240301", "20240302", "__HIVE_DEFAULT_PARTITION__"], "yyyyMMdd"),
-        (["20240301", "20240302", "junk"], "yyyyMMdd"),
-        (["01.03.2024", "02.03.2024"], "dd.MM.yyyy"),
-        (["1-3-24", "2-3-24"], "d-M-yy"),
-        (["day 2024_03_01", "day 2024_03_02"], "'day' yyyy_MM_dd"),
-    ],
+    few_first(
+        [
+            (["2024-03-01", "2024-03-02", "2024-02-30"], None),
+            (["20240301", "20240302", "__HIVE_DEFAULT_PARTITION__"], "yyyyMMdd"),
+            (["20240301", "20240302", "junk"], "yyyyMMdd"),
+            (["day 2024_03_01", "day 2024_03_02"], "'day' yyyy_MM_dd"),
+            (["2024-03-01", "2024-03-02", "junk"], None),
+            (["20240301", "20240302"], "yyyyMMdd"),
+            (["01.03.2024", "02.03.2024"], "dd.MM.yyyy"),
+            (["1-3-24", "2-3-24"], "d-M-yy"),
+        ],
+        4,
+    ),
 )
 def test_partitions_of_text_and_numbers_are_dates_by_a_pattern(
     spark: Any, gate: Gate, tmp_path: Path, values: list[str], pattern: str | None
@@ -370,7 +376,9 @@ def test_a_date_column_that_is_none_is_an_error(
     assert help in caught.value.hint
 
 
-@pytest.mark.parametrize("path", ["t/ds=2024-03-02", "t/ds=2024-03-0*", "t/ds=2024-03-0[1-2]"])
+@pytest.mark.parametrize(
+    "path", few_first(["t/ds=2024-03-0[1-2]", "t/ds=2024-03-02", "t/ds=2024-03-0*"], 1)
+)
 def test_a_path_into_partitions_keeps_their_column(
     spark: Any, gate: Gate, tmp_path: Path, path: str
 ) -> None:
@@ -408,14 +416,17 @@ def _hours(on: date, days: int) -> pa.Table:
 @pytest.mark.parametrize("format", [pytest.param("delta", marks=pytest.mark.slow), "parquet"])
 @pytest.mark.parametrize(
     ("zone", "on", "hours"),
-    [
-        (ZURICH, date(2024, 3, 31), 23),
-        (ZURICH, date(2024, 10, 27), 25),
-        (HAVANA, date(2024, 3, 10), 23),
-        (HAVANA, date(2024, 11, 3), 25),
-        (ZURICH, date(2024, 7, 1), 24),
-        (ZoneInfo("Pacific/Kiritimati"), date(2024, 7, 1), 24),
-    ],
+    few_first(
+        [
+            (ZURICH, date(2024, 10, 27), 25),
+            (HAVANA, date(2024, 3, 10), 23),
+            (ZURICH, date(2024, 3, 31), 23),
+            (HAVANA, date(2024, 11, 3), 25),
+            (ZURICH, date(2024, 7, 1), 24),
+            (ZoneInfo("Pacific/Kiritimati"), date(2024, 7, 1), 24),
+        ],
+        2,
+    ),
 )
 def test_the_day_of_a_timestamp_is_that_of_its_zone(
     spark: Any, gate: Gate, tmp_path: Path, format: str, zone: ZoneInfo, on: date, hours: int
@@ -559,7 +570,7 @@ RAGGED = {"too short": "id,price\n1,2.5\n2\n", "too long": "id,price\n1,2.5\n2,3
 
 
 @pytest.mark.parametrize("case", RAGGED)
-@pytest.mark.parametrize("body", [ROWS, 'assert minimum(id) >= 0 name "rows"'])
+@pytest.mark.parametrize("body", few_first([ROWS, 'assert minimum(id) >= 0 name "rows"'], 1))
 def test_a_csv_line_of_another_length_is_an_error_whatever_is_asked(
     gate: Gate, tmp_path: Path, case: str, body: str
 ) -> None:
@@ -605,14 +616,14 @@ def _corrupt(path: Path) -> None:
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
-    "no Parquet": lambda path: path.write_bytes(b"no parquet at all"),
     "a short file": lambda path: path.write_bytes(path.read_bytes()[:-20]),
-    "an empty file": lambda path: path.write_bytes(b""),
     "zeros in the middle": _corrupt,
+    "no Parquet": lambda path: path.write_bytes(b"no parquet at all"),
+    "an empty file": lambda path: path.write_bytes(b""),
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", few_first(DAMAGE, 2))
 def test_a_corrupt_parquet_file_is_an_error_and_other_datasets_are_judged(
     gate: Gate, tmp_path: Path, damage: str
 ) -> None:

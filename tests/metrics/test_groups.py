@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from markdown_cases import Case, cases
 from readable_tables import read_table
+from second_lane import few_first
 from spark_tables import frame_of
 
 from dqx_airflow.diagnostics import draw
@@ -60,7 +61,7 @@ def test_what_is_stored_of_groups_is_judged_alike(case: Case) -> None:
 
 @pytest.mark.spark
 @pytest.mark.compiled
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", few_first(CASES, 9), ids=str)
 def test_spark_judges_the_groups_of_the_case(case: Case, spark: Any) -> None:
     from dqx_airflow.engine.measure import measure as measure_in_spark
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from second_lane import few_first
 
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.suite import Suite
@@ -51,7 +52,7 @@ def test_all_of_them_are_translated(imported: ImportedSuite) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", few_first(TABLES, 2))
 def test_what_is_translated_has_the_verdicts_of_the_tool(
     spark: Any, imported: ImportedSuite, tmp_path: Path, table: str
 ) -> None:

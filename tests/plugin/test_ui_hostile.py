@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
+from second_lane import few_first
 from ui_scene import BAD_NULLS, Html, Scene, report_of
 
 from dqx_airflow.values import (
@@ -32,18 +33,18 @@ Get = Callable[..., "Response"]
 HOSTILE = {
     "script": "<script>alert(1)</script>",
     "attribute": '" onmouseover="alert(1)" x="',
+    "template": "{{ 'seven' ~ 'teen' }}{% include 'x' %}",
+    "long": "n" * 100_000,
+    "override": "\u202eexe.stcudorp\u2066x\u200bx",
+    "control": "a\x00b\x1b[31mc\x7f",
+    "url": "a/../b?c=d&e=f#g%2e",
     "quote": "' onfocus='alert(1)' '",
     "svg": "</title></svg><img src=x onerror=alert(1)>",
     "style": "</style><style>*{display:none}</style>",
-    "template": "{{ 'seven' ~ 'teen' }}{% include 'x' %}",
     "entity": "&lt;script&gt;&amp;amp;",
-    "long": "n" * 100_000,
     "wide": "\N{FAMILY}" * 500,
     "arabic": "\u0637\u0644\u0628\u0627\u062a",
-    "override": "\u202eexe.stcudorp\u2066x\u200bx",
-    "control": "a\x00b\x1b[31mc\x7f",
     "lines": "a\nb\r\nc\td",
-    "url": "a/../b?c=d&e=f#g%2e",
 }
 STEERING = re.compile("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\x00-\x08\x0b-\x1f\x7f]")
 
@@ -72,7 +73,7 @@ def assert_harmless(answer: Response) -> Html:
     return page
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("text", few_first(HOSTILE.values(), 7), ids=HOSTILE)
 def test_no_text_of_a_report_is_more_than_text(get: Get, tab: Get, scene: Scene, text: str) -> None:
     stored = text.replace("\x00", "")  # neither Delta nor a database keeps it
     verdict = replace(
@@ -117,7 +118,7 @@ def test_no_text_of_a_report_is_more_than_text(get: Get, tab: Get, scene: Scene,
         assert_harmless(get(page))
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("text", few_first(HOSTILE.values(), 7), ids=HOSTILE)
 def test_no_parameter_is_more_than_text(get: Get, tab: Get, scene: Scene, text: str) -> None:
     text = text[:5000]  # servers refuse longer addresses
     scene.dag()
