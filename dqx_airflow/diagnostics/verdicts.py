@@ -237,7 +237,8 @@ def shadow_account(report: GateReport) -> list[str]:
         return [f"shadow {shadow.name} was not judged; the gate is not affected: {shadow.problem}"]
     changes = shadow_changes(report)
     first = f"shadow {shadow.name}: would be {shadow.outcome.value}, the gate is "
-    first += f"{report.outcome.value}; {len(changes)} verdicts differ"
+    differing = "1 verdict differs" if len(changes) == 1 else f"{len(changes)} verdicts differ"
+    first += f"{report.outcome.value}; {differing}"
     return [first, *(f"shadow {shadow.name}: {_shadow_change(*one)}" for one in changes)]
 
 

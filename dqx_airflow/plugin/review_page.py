@@ -99,7 +99,8 @@ def _view(stored: StoredProposal, can_decide: bool) -> ProposalView:
 def _span(evidence: Mapping[str, Any], held: Mapping[str, Any]) -> str:
     parts = []
     if "days" in held:
-        parts.append(f"{held['days']} held-out days")
+        instances = f" of {evidence['instances']} instances" if "instances" in evidence else ""
+        parts.append(f"{held['days']} held-out days{instances}")
     if "labels" in evidence:
         parts.append(f"{evidence['labels']} labels")
     if "from" in evidence and "to" in evidence:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from itertools import chain
+from math import inf
 from typing import Any, TypeGuard
 
 from dqx_airflow.dql import nodes
@@ -106,7 +107,7 @@ def proposal_from_json(text: str) -> Proposal:
             for one in fields.get("changes", ())
         )
         for change in changes:
-            if not all(_is_number(value) for value in (change.old, change.new)):
+            if not all(is_number(value) for value in (change.old, change.new)):
                 raise TypeError(f"{change.param} has no numbers")
         form = _form(fields["form"]) if fields.get("form") is not None else None
         known = {
@@ -153,7 +154,7 @@ def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
     :param suite: the name of the suite.
     """
     old, new = entry.get("old"), entry.get("new")
-    if entry.get("action") != "propose" or not (_is_number(old) and _is_number(new)):
+    if entry.get("action") != "propose" or not (is_number(old) and is_number(new)):
         return None
     return Proposal(
         suite,
@@ -165,5 +166,6 @@ def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
     )
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def is_number(value: object) -> TypeGuard[float]:
+    """True for a finite number of JSON."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -inf < value < inf

@@ -99,7 +99,7 @@ def test_damaged_lines_are_told_beside(path: Path) -> None:
 def test_tunables_go_back_to_what_they_were(path: Path, to: str, values: dict[str, float]) -> None:
     told = dql("rollback", str(path), "--to", to, "--dry-run")
     assert path.read_text() == SUITE
-    assert "NULLS: 0.05 -> " in told
+    assert "NULLS: 5% -> " in told
     dql("rollback", str(path), "--to", to, "--reason", "too many alarms")
     assert {one.name: one.value for one in Suite.load(path).get_tunable_params()} == values
     assert "]     # share" in path.read_text()

@@ -183,6 +183,27 @@ def test_what_is_no_proposal_is_refused(text: str) -> None:
         proposal_from_json(text)
 
 
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-1e400", "true", '"5%"', "null"])
+def test_a_value_that_is_no_finite_number_is_no_proposal(value: str) -> None:
+    text = (
+        f'{{"suite": "S", "agent": "a", "changes": [{{"param": "X", "old": {value}, "new": 1}}]}}'
+    )
+    with pytest.raises(RequestError, match="not a proposal"):
+        proposal_from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("unit", "shown"),
+    [("percent", "X: 5% -> 12.5%"), ("duration", "X: 0.05 seconds -> 0.125 seconds"),
+     ("unheard of", "X: 0.05 -> 0.125"), (None, "X: 0.05 -> 0.125")],
+)  # fmt: skip
+def test_values_are_shown_as_the_suite_writes_them(unit: str | None, shown: str) -> None:
+    change = {"param": "X", "old": 0.05, "new": 0.125, "unit": unit}
+    proposal = proposal_from_json(json.dumps({"suite": "S", "agent": "a", "changes": [change]}))
+    assert str(proposal.changes[0]) == shown
+    assert str(proposal_from_json(proposal.to_json()).changes[0]) == shown
+
+
 def test_one_thing_at_a_time(here: Path) -> None:
     assert "more than one action" in dql("review", "--approve", "a", "--apply", code=2)
 

@@ -13,6 +13,7 @@ import typer
 from dqx_airflow.cli.results_root import ROOT_VARIABLES
 
 if TYPE_CHECKING:
+    from dqx_airflow.dql.nodes import Unit
     from dqx_airflow.tuning.past_days import PastDay
     from dqx_airflow.tuning.suite_file import SuiteFile
 
@@ -88,6 +89,17 @@ def suite_file(path: Path) -> SuiteFile:
     from dqx_airflow.tuning.suite_file import SuiteFile
 
     return SuiteFile.at(path, os.environ)
+
+
+def units_in(path: Path) -> dict[str, Unit]:
+    """How a suite writes the values of its constants; empty if it cannot be read."""
+    from dqx_airflow.errors import DqxError
+    from dqx_airflow.tuning.tunables import units_of
+
+    try:
+        return units_of(suite_file(path).read().valid_suite)
+    except DqxError:
+        return {}
 
 
 def suite_name(path: Path) -> str:

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dqx_airflow.cli.formats import SheetFormat
-from dqx_airflow.cli.tuning.call import SuiteArgument
+from dqx_airflow.cli.tuning.call import SuiteArgument, units_in
 from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dqx_airflow.dql.nodes import Unit
     from dqx_airflow.tuning.history import Entry
 
 _FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
@@ -40,7 +43,7 @@ def history(
         case SheetFormat.CSV:
             typer.echo(_as_csv(entries), nl=False)
         case SheetFormat.TABLE if entries:
-            _print_table(entries)
+            _print_table(entries, units_in(suite))
         case SheetFormat.TABLE:
             typer.echo("no changes" if param is None else f"no changes of {param}")
 
@@ -75,8 +78,11 @@ def _as_csv(entries: list[tuple[int, Entry]]) -> str:
     return out.getvalue()
 
 
-def _print_table(entries: list[tuple[int, Entry]]) -> None:
+def _print_table(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) -> None:
+    """:param units: how the suite writes the values of its constants, by name."""
     from dqx_airflow.cli.reports import print_table
+    from dqx_airflow.tuning.literals import number_text
+    from dqx_airflow.tuning.proposals import is_number
 
     columns = [
         key
@@ -85,7 +91,11 @@ def _print_table(entries: list[tuple[int, Entry]]) -> None:
     ]
     rows = []
     for number, entry in entries:
+        unit = units.get(str(entry.get("param")))
         shown = {**entry, "param": entry.get("param") or _profile_name(entry)}
+        for column in ("old", "new"):
+            if unit is not None and is_number(value := entry.get(column)):
+                shown[column] = number_text(value, unit)
         rows.append((str(number), *(_text(shown.get(column)) for column in columns)))
     print_table(("entry", *columns), rows)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.tuning.call import SuiteArgument, suite_file
+from dqx_airflow.cli.tuning.call import SuiteArgument, suite_file, units_in
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.suite_file import ParamChange
@@ -35,13 +35,18 @@ def rollback(
 
     The history records the rollback as a new entry and keeps the earlier ones.
     """
+    from dqx_airflow.tuning.literals import number_text
+
     changes, before, gone = _changes(suite, to, reason)
+    units = units_in(suite)
     if changes and not dry_run:
         suite_file(suite).save(changes)
     for name in gone:
         typer.echo(f"warning: {name} is no longer a tunable of the suite", err=True)
     for change in changes:
-        typer.echo(f"{change.param}: {before[change.param]} -> {change.value}")
+        unit = units[change.param]
+        old, new = number_text(before[change.param], unit), number_text(change.value, unit)
+        typer.echo(f"{change.param}: {old} -> {new}")
     if not changes:
         typer.echo("nothing to change")
 

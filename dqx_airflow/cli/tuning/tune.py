@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.check import counted
 from dqx_airflow.cli.formats import TableOrJson
 from dqx_airflow.cli.tuning.call import (
     GateOption,
@@ -109,8 +110,8 @@ def tune(
         return
     _print(suite, tuned, days)
     if propose:
-        waiting = "1 proposal waits" if len(proposals) == 1 else f"{len(proposals)} proposals wait"
-        typer.echo(f"{waiting} for review: dql review {suite}")
+        verb = "waits" if len(proposals) == 1 else "wait"
+        typer.echo(f"{counted(len(proposals), 'proposal')} {verb} for review: dql review {suite}")
 
 
 def _tuned(
