@@ -82,6 +82,7 @@ def promotions(
     :param given: a mapping of datasets to paths or tables; for a single dataset, just its target.
     :raises GateMisconfigured: it is invalid.
     """
+    _require_no_empty_place("promote_to", given)
     if not given:
         return ()
     if isinstance(given, str | os.PathLike):
@@ -134,6 +135,7 @@ def quarantine_paths(
     :param given: a mapping of datasets to paths; or a folder, in which each dataset has its own.
     :raises GateMisconfigured: it is invalid.
     """
+    _require_no_empty_place("quarantine", given)
     if not given:
         return ()
     if isinstance(given, Mapping):
@@ -156,3 +158,10 @@ def quarantine_paths(
             "write quarantine as a mapping of datasets to paths"
         )
     return tuple((name, f"{folder}/{name}") for name in datasets)
+
+
+def _require_no_empty_place(argument: str, given: object) -> None:
+    """:raises GateMisconfigured: a template had no result: nothing would be written there."""
+    places = given.values() if isinstance(given, Mapping) else (given,)
+    if any(isinstance(place, str) and not place.strip() for place in places):
+        raise GateMisconfigured(f"{argument}={given!r}: the location is empty; write one, or None")

@@ -323,7 +323,6 @@ def test_a_request_comes_back_from_its_arguments(gate: Gate, context: Context) -
     ("given", "expected"),
     [
         (None, ()),
-        ("", ()),
         ("/lake/quarantine/", (("orders", "/lake/quarantine/orders"),)),
         (Path("/bad"), (("orders", "/bad/orders"),)),
         ("s3://lake/{{ ds }}", (("orders", "s3://lake/2024-05-17/orders"),)),
@@ -342,7 +341,6 @@ def test_a_quarantine_is_a_folder_or_a_path_for_each_dataset(
     ("given", "expected"),
     [
         (None, ()),
-        ("", ()),
         ("/lake/silver/{{ layer }}", (("orders", "/lake/silver/silver"),)),
         (Path("/silver/orders"), (("orders", "/silver/orders"),)),
         ("{{ layer }}.orders", (("orders", "silver.orders"),)),
@@ -449,6 +447,9 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
         r"location of dataset 'orders'",
     ),
     ({"quarantine": {"order": "/q"}}, r"quarantine has unknown datasets order; available: orders"),
+    ({"promote_to": "{{ '' }}"}, r"promote_to='': the location is empty; write one, or None"),
+    ({"promote_to": {"orders": " "}}, r"promote_to={'orders': ' '}: the location is empty"),
+    ({"quarantine": {"orders": ""}}, r"quarantine={'orders': ''}: the location is empty"),
     ({"promote_to": 5}, r"promote_to=5: write a path, a table, or a mapping"),
     ({"promote_to": "/lake/orders"}, r"promoted to the location of dataset 'orders': /lake/orders"),
     ({"promote_to": {"order": "/p"}}, r"promote_to has unknown datasets order; available: orders"),
