@@ -9,8 +9,6 @@ from math import isfinite
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.migration.foreign_rule import UntranslatableError
 
-COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
-
 
 def column_text(name: object) -> str:
     """A column; a dot leads into a struct, as in Spark.

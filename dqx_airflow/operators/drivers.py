@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 _YARN_ACTIVE = {"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"}
 _NOT_FOUND = 404
@@ -25,19 +25,6 @@ class DriverEnd:
 
     how: str
     code: int | None = None
-
-
-class Driver(Protocol):
-    """A driver somewhere in a cluster."""
-
-    def ended(self) -> DriverEnd | None:
-        """Its end; None while it waits or runs.
-
-        :raises DriverUnknownError: its state is unknown.
-        """
-
-    def cancel(self) -> None:
-        """Requests the cluster to end it."""
 
 
 @dataclass(slots=True)

@@ -51,15 +51,13 @@ class ManifestContract:
 class Manifest:
     """The contents of a manifest. It is valid if `errors` is empty.
 
-    `is_canonical` is false for the YAML of DataLex itself. `tables` are the declared columns of
-    entities, by the table that they are bound to.
+    `tables` are the declared columns of entities, by the table that they are bound to.
     """
 
     source: SourceFile
     promises: tuple[ManifestContract, ...]
     dialect: str | None
     datalex_version: tuple[int, ...]
-    is_canonical: bool
     tables: dict[str, tuple[str, ...]]
     diagnostics: tuple[Diagnostic, ...]
 
@@ -94,7 +92,7 @@ def read_manifest(source: SourceFile) -> Manifest:
         if not diagnostics:
             start = Span(source.name, 1, 1, 1, 2)
             diagnostics.append(Diagnostic("not a DataLex manifest", start, "E501"))
-        return Manifest(source, (), None, (), True, {}, tuple(diagnostics))
+        return Manifest(source, (), None, (), {}, tuple(diagnostics))
     if isinstance(root.get("model"), Mapping) and "manifestSpecVersion" not in root.entries:
         return _from_yaml(source, root, diagnostics)
     errors = schema_errors(root, load_schema("datalex/datalex-manifest"))
@@ -110,7 +108,7 @@ def read_manifest(source: SourceFile) -> Manifest:
     dialect = _text(project.get("dialect")) if isinstance(project, Mapping) else None
     version = _version(_text(root.get("datalexVersion")))
     diagnostics += doubts_about(root)
-    return Manifest(source, tuple(promises), dialect, version, True, tables, tuple(diagnostics))
+    return Manifest(source, tuple(promises), dialect, version, tables, tuple(diagnostics))
 
 
 def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
@@ -148,7 +146,7 @@ def _from_yaml(source: SourceFile, root: Mapping, diagnostics: list[Diagnostic])
     for entity in _mappings(root.get("entities")):
         promises += _promises(entity)
     diagnostics += _repeated(promises)
-    return Manifest(source, tuple(promises), None, (), False, {}, tuple(diagnostics))
+    return Manifest(source, tuple(promises), None, (), {}, tuple(diagnostics))
 
 
 def _promises(entity: Mapping) -> Iterator[ManifestContract]:

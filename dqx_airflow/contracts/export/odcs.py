@@ -18,7 +18,6 @@ _STATUS = {
     "sunset": "retired",
 }
 _FILES = ("local", "s3", "azure", "sftp")
-_AS_FILES = {"gcs": "s3", "adls": "azure"}
 _FIRST_VERSION = "1.0.0"
 _NOTHING = ("", "false", "null", "~", "[]", "{}")
 _DIALECT_VERSIONS = ("apiVersion", "dataContractSpecification")
