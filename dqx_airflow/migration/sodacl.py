@@ -169,9 +169,13 @@ def _sodacl_meaning(
             return change_claims(match), OF_SCANS
     except UntranslatableError as error:
         return str(error), None
-    return sodacl.translate({text: settings} if settings else text), None
+    written = str(settings.get("valid format", "")).replace("_", " ").lower()
+    difference = "the format is checked as DQL defines it" if written in _OWN_FORMATS else None
+    return sodacl.translate({text: settings} if settings else text), difference
 
 
+_OWN_FORMATS = ("email", "ipv4 address", "ipv6 address")
+"""Formats of Soda with a counterpart in DQL that some values distinguish."""
 _REASONS = {
     "anomaly": "Soda Cloud learns its limits from past scans: write a limit, or `within 3 stddev "
     "of 30 days`",

@@ -24,6 +24,7 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.soda_formats import SODA_PATTERNS
 from dqx_airflow.contracts.dialects.foreign.thresholds import (
     conditions,
     is_number,
@@ -45,9 +46,7 @@ from dqx_airflow.contracts.dialects.naming import column_path
 
 _REMARKS = ("name", "attributes")
 _FORMATS = {
-    "decimal": "number",
     "email": "email",
-    "integer": "integer",
     "ipv4 address": "ipv4",
     "ipv6 address": "ipv6",
     "uuid": "uuid",
@@ -242,10 +241,13 @@ def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
         demands.append(Pattern(str(pattern)))
     if "valid_format" in keys:
         written = str(keys["valid_format"])
-        name = _FORMATS.get(written.replace("_", " ").lower())
-        if name is None:
+        known = written.replace("_", " ").lower()
+        if known in _FORMATS:
+            demands.append(OfFormat(_FORMATS[known]))
+        elif known in SODA_PATTERNS:
+            demands.append(Pattern(SODA_PATTERNS[known]))
+        else:
             return f"Soda's format '{written}' has no counterpart"
-        demands.append(OfFormat(name))
     for key, op in (("valid_min", ">="), ("valid_max", "<=")):
         if key in keys:
             if not is_number(keys[key]):
