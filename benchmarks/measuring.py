@@ -24,7 +24,7 @@ JVM = {
     # Spark does not count the bytes that parquet reads from a local disk with vectored calls.
     "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
 }
-"""What everybody's session is started with."""
+"""The settings with which every session starts."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ FOR_ALL = {
     r"held against": "checked against, compared with",
     r"takes? along|taken along": "include, add",
     r"to the (eye|letter)": "exactly",
+    r"(says?|said|asked) of": "about, from",
+    r"has not\.|have not\.": "does not have",
 }
 """Phrases that no text has."""
 

@@ -72,9 +72,9 @@ def run_dates(
 ) -> DatedResults:
     """The results of `run` for each of several dates; over Spark all are measured together.
 
-    :param dates: the dates, or a range of them as text, `2026-01-01..2026-03-31`; the other
+    :param dates: the dates, or a range as a string, `2026-01-01..2026-03-31`; the other
         arguments are those of `run`.
-    :raises SourceError: the suite asks for a dataset or for dates that the database has not.
+    :raises SourceError: the suite needs a dataset or dates that the database does not have.
     :raises RequestError: an argument is invalid, or no assertion matches the selection.
     """
     asked = dict.fromkeys(dates_of(dates), DatedSuite(checked))

@@ -54,7 +54,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
 
 
 def _freshness_of(owner: Mapping[str, Any]) -> dict[str, Any]:
-    """What a source or a table says of freshness, in its `config` or beside it."""
+    """What a source or a table says about freshness, in its `config` or beside it."""
     config = owner.get("config")
     written = {**owner, **config} if isinstance(config, Mapping) else owner
     return {key: written[key] for key in ("freshness", "loaded_at_field") if key in written}

@@ -174,7 +174,7 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
 
 
 def _ordered_columns(columns: Sequence[object]) -> Claims:
-    """:raises UntranslatableError: there are none, or one is no name."""
+    """:raises UntranslatableError: there are none, or one is not a name."""
     names = [columns_text([name]) for name in columns]
     places = (f"column_position({name}) == {place}" for place, name in enumerate(names, start=1))
     return Claims("columns", (*places, f"column_count() == {len(names)}"))

@@ -33,7 +33,7 @@ class ResultsHook(BaseHook):
         return place_of(self.get_connection(self.dqx_conn_id))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Whether this process can read and write the store, and what to say of it."""
+        """Whether this process can read and write the store, and the message about it."""
         from dqx_airflow.errors import StoreError
         from dqx_airflow.results.store import ResultsStore
 

@@ -1,4 +1,4 @@
-"""`dql alerts`: the failures of the last days, and what people said of them."""
+"""`dql alerts`: the failures of the last days, and their labels."""
 
 from __future__ import annotations
 

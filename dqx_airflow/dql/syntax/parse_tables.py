@@ -1,7 +1,7 @@
 """The LALR(1) parse tables of the grammar, generated when the package is built or installed.
 
 Generating them takes lark longer than checking a suite. A seal identifies the grammar and the
-version of lark that they were generated from: with any other they are generated anew.
+version of lark that they were generated from: with any other they are generated again.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class OpenDataset:
 
     @property
     def change(self) -> str | None:
-        """How the files have changed since the dataset was opened; None if they have not.
+        """How the files have changed since the dataset was opened; None without a change.
 
         New files are no change: they are not read.
         """
