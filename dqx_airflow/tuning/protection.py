@@ -44,12 +44,14 @@ class Judgement:
     """Whether a change may be made.
 
     `refusals` are the reasons against it. Without any, it awaits review if `needs_review`; if
-    `is_low_risk`, every assertion that it affects is marked `@auto_approve`.
+    `is_low_risk`, every assertion that it affects is marked `@auto_approve`. `touched` are the
+    names of those assertions, or their claims.
     """
 
     refusals: tuple[Diagnostic, ...]
     needs_review: bool = False
     is_low_risk: bool = False
+    touched: tuple[str, ...] = ()
 
 
 def is_algorithm(agent: str) -> bool:
@@ -71,7 +73,7 @@ def judge_change(
     touched = [pair for pair in pairs if pair.is_changed]
     refusals = [*_out_of_bounds(after)]
     if not is_algorithm(agent):
-        return Judgement(tuple(refusals))
+        return Judgement(tuple(refusals), touched=tuple(pair.title for pair in touched))
     refusals += _weakened(touched, agent)
     if form is not None:
         refusals += _beyond_form(pairs, form, agent)
@@ -86,6 +88,7 @@ def judge_change(
         or form is not None
         or any(_is(pair, "human_review") for pair in touched),
         is_low_risk=bool(touched) and all(_is(pair, "auto_approve") for pair in touched),
+        touched=tuple(pair.title for pair in touched),
     )
 
 
