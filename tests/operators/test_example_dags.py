@@ -189,7 +189,7 @@ def test_the_weekly_loop_promotes_stages_and_tunes(
     assert "const LEAST = 9 tunable" in suite.read_text()
     told = tasks["tune"].python_callable()
     assert "LEAST: 9 -> 8" in told
-    assert "proposals wait for review" in told
+    assert "1 proposal waits for review" in told
 
 
 def test_every_example_is_tested() -> None:
