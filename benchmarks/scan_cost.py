@@ -35,6 +35,7 @@ from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.short_process import collect_rarely
 from dqx_airflow.values import DatasetRef, SourceFile, Status
 
 WIDE_COLUMNS, FEW, MANY = 20, 10, 1_000
@@ -82,6 +83,7 @@ def _suite(assertions: Iterable[str]) -> str:
 
 def session() -> Any:
     """A session with the settings of a gate on a machine with two cores."""
+    collect_rarely()  # as a gate does
     os.environ.update(java_environment())
     submit_with(JVM)
     return create_session("benchmark")

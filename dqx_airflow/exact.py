@@ -52,8 +52,8 @@ def exact(number: int | Fraction | Decimal) -> Exact:
     """
     if isinstance(number, int):
         return int(number)
-    fraction = Fraction(number)
-    return fraction.numerator if fraction.denominator == 1 else fraction
+    numerator, denominator = number.as_integer_ratio()
+    return numerator if denominator == 1 else Fraction(numerator, denominator)
 
 
 def parse_exact(text: str) -> Exact:

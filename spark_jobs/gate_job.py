@@ -7,6 +7,9 @@ import sys
 
 def main() -> int:
     try:
+        from dqx_airflow.short_process import collect_rarely
+
+        collect_rarely()
         from dqx_airflow.engine.session.launch import start_spark
 
         open_session = start_spark(sys.argv[1:])

@@ -113,7 +113,7 @@ def _exact(values: Sequence[MetricValue]) -> list[Exact] | None:
 
 def _quotient(a: MetricValue, b: MetricValue) -> MetricValue:
     if isinstance(a, int | Fraction) and isinstance(b, int | Fraction):
-        return Fraction(a) / b
+        return Fraction(a, b)
     return a / b  # type: ignore[operator]
 
 

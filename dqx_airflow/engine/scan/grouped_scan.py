@@ -289,7 +289,7 @@ class _GroupedScan:
         self,
         request: MetricRequest,
         columns: Sequence[Known],
-        groups: Iterable[Group],
+        groups: Sequence[Group],
         scanned: Scanned,
     ) -> None:
         """Adds the values of a request for some groups, from the results of its aggregates."""
@@ -302,12 +302,14 @@ class _GroupedScan:
         own, values = len(aggregates) - len(voids), GroupValues(types=types)
         value_of, arguments = request.definition.value, request.arguments
         may_overflow = has_overflown(aggregates, (None, 1), self.types.of_column)
-        for group in groups:
-            results = tuple([column[group] for column in columns])
+        by_column = [[column[group] for group in groups] for column in columns]
+        is_plain = not voids and not any(float in set(map(type, one)) for one in by_column)
+        for group, *several in zip(groups, *by_column, strict=True):
+            results = tuple(several)
             if may_overflow and has_overflown(aggregates, results, self.types.of_column):
                 scanned.failures[request] = f"{OVERFLOW} ({show_group(group)})"
                 return
-            if not voids and all(map(is_finite, results)):
+            if is_plain or (not voids and all(map(is_finite, results))):
                 values.values[group] = value_of(arguments, results)
                 continue
             pairs = zip(voids, results[own:], strict=True)
