@@ -162,6 +162,10 @@ def test_without_a_file_spark_runs_here_and_the_date_is_today() -> None:
     )
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    assert settings(tmp_path, '\ufeff[datasets]\norders = "/orders"\n').refs
+
+
 def test_the_nearest_file_counts(tmp_path: Path) -> None:
     home = tmp_path / "suites" / "deep"
     home.mkdir(parents=True)

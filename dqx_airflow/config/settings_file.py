@@ -67,7 +67,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
     name = name or str(path)
     first = Span(name, 1, 1, 1, 2)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         document = tomllib.loads(text)
     except OSError as error:
         message = f"cannot read this file: {error.strerror or error}"
