@@ -1,7 +1,9 @@
-"""The examples in docstrings are correct."""
+"""The examples in docstrings are correct, and public functions say what they raise."""
 
+import ast
 import doctest
 import importlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ _WITH_EXAMPLES = sorted(
     for path in (_ROOT / "dqx_airflow").rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )
+_PUBLIC = ("api", "learning", "operators", "results", "tuning")
 
 
 def test_there_are_examples() -> None:
@@ -23,3 +26,35 @@ def test_examples_give_what_they_show(name: str) -> None:
     results = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_public_functions_say_what_they_raise() -> None:
+    silent = [
+        f"{path.relative_to(_ROOT)}:{node.lineno}: {node.name}"
+        for package in _PUBLIC
+        for path in sorted((_ROOT / "dqx_airflow" / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+        if any(isinstance(part, ast.Raise) and part.exc is not None for part in ast.walk(node))
+        if "raises" not in (ast.get_docstring(node) or "")
+    ]
+    assert silent == []
+
+
+def test_what_the_python_api_offers_is_described() -> None:
+    bare = [
+        f"{path.relative_to(_ROOT)}:{node.lineno}: {node.name}"
+        for path in sorted((_ROOT / "dqx_airflow/api").rglob("*.py"))
+        for node in _offered(ast.parse(path.read_text(encoding="utf-8")))
+        if ast.get_docstring(node) is None
+    ]
+    assert bare == []
+
+
+def _offered(tree: ast.Module | ast.ClassDef) -> Iterator[ast.ClassDef | ast.FunctionDef]:
+    """The public classes, functions and methods of a module; not what is inside of functions."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from _offered(node)

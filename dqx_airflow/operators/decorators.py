@@ -35,6 +35,10 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
     """Whether there may be several sources."""
 
     def execute(self, context: Any) -> str:
+        """Calls the function, and runs the gate with what it returns.
+
+        :raises GateMisconfigured: the function returned something else than a source or datasets.
+        """
         context_merge(context, self.op_kwargs)
         arguments = determine_kwargs(self.python_callable, self.op_args, context)
         returned = self.python_callable(*self.op_args, **arguments)

@@ -351,7 +351,7 @@ class GateOperator(SparkJobOperator):
         return self._end_task(reports, context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
-        """Continues a deferred gate when its driver has ended: the same as `execute`."""
+        """Continues a deferred gate when its driver has ended; returns and raises as `execute`."""
         try:
             return self._execute_complete(event, context)
         except _FAILURES as error:

@@ -97,7 +97,11 @@ def open_table(location: ResultsRoot, name: str) -> DeltaTable | None:
 
 @contextmanager
 def store_errors(location: ResultsRoot, doing: str) -> Iterator[None]:
-    """Turns every exception of a library into one `StoreError`. `doing`: "read" or "write"."""
+    """Turns every exception of a library into one `StoreError`.
+
+    :param doing: "read" or "write".
+    :raises StoreError: the store cannot be read or written, with the cause.
+    """
     try:
         yield
     except DqxError:
