@@ -29,3 +29,14 @@ def programs(archives: list[Path], tmp_path_factory: pytest.TempPathFactory) -> 
     pip = [home / "bin" / "pip", "install", "-q", "--no-compile"]
     run([*pip, "-c", ROOT / "requirements.lock", f"{wheel}[demo]"], home)
     return home / "bin"
+
+
+@pytest.fixture(scope="session")
+def jvm_archive(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of the classes of a gate, as the programs of that environment write it.
+
+    To write it takes as long as three JVMs start up, and the three days of the demo start twelve.
+    """
+    path = tmp_path_factory.mktemp("archive") / "gate.jsa"
+    run([programs / "dql", "package", "--jvm-archive", path], path.parent)
+    return path

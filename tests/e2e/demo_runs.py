@@ -19,6 +19,8 @@ from typing import Any
 import duckdb
 from deltalake import DeltaTable
 
+from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, with_archive
+
 ORDINARY, STORM, THANKSGIVING = date(2013, 6, 12), date(2013, 2, 8), date(2013, 11, 28)
 PASSED = dict.fromkeys(
     ("land_bronze", "bronze_gate", "build_silver", "silver_gate", "build_gold"), "success"
@@ -99,10 +101,14 @@ def _results(root: Path) -> list[dict[str, Any]]:
 OURS = Path(sys.executable).parent / "dql"
 
 
-def run_demo(root: Path, *options: str, program: Path = OURS) -> Demo:
+def run_demo(
+    root: Path, *options: str, program: Path = OURS, jvm_archive: Path | None = None
+) -> Demo:
     """Runs `dql demo` in an empty folder, without what a user's shell may have set."""
     kept = ("PATH", "HOME", "LANG", "JAVA_HOME", "TMPDIR")
     environment = {key: os.environ[key] for key in kept if key in os.environ}
+    if jvm_archive is not None:
+        environment[SUBMIT_OPTIONS] = with_archive("", str(jvm_archive))
     finished = subprocess.run(
         [str(program), "demo", "--home", str(root), *options],
         env=environment,

@@ -30,8 +30,9 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def demo(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    return run_demo(tmp_path_factory.mktemp("demo"), program=programs / "dql")
+def demo(programs: Path, jvm_archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    home = tmp_path_factory.mktemp("demo")
+    return run_demo(home, program=programs / "dql", jvm_archive=jvm_archive)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from second_lane import few_first
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import compaction, upkeep
@@ -395,10 +396,7 @@ class TestKilled:
             write_as_before(tmp_path, report(number, days_ago=20 * number))
         return str(tmp_path)
 
-    @pytest.mark.parametrize(
-        "commits",
-        [0, 3, 5, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2, 4))],
-    )
+    @pytest.mark.parametrize("commits", few_first([3, 0, 1, 2, 4, 5], 1))
     def test_upkeep_that_is_killed_before_a_commit_goes_on_later(
         self, root: str, commits: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
