@@ -25,16 +25,16 @@ class StoredDatabase:
 
     :param root: the root of the results store: a path or a URI.
     :param gate: the gate, if several run the suite.
-    :param map_index: the instance, if the gate is mapped.
     :param storage_options: the credentials and settings of the storage.
+    :param map_index: the instance, if the gate is mapped.
     """
 
     root: str
     gate: str | None = None
-    map_index: int | None = None
     storage_options: Mapping[str, str] | None = field(
         default=None, repr=False
     )  # may contain secrets
+    map_index: int | None = None
     _days: dict[tuple[str, date], PastDay] = field(default_factory=dict, repr=False)
     _datasets: tuple[DatasetRef, ...] | None = field(default=None, repr=False)
 
