@@ -9,7 +9,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import ArgumentChecker, first_column, is_null_word
 from dqx_airflow.dql.items import is_about_items
-from dqx_airflow.metrics.aliases import function_elsewhere, name_alone
+from dqx_airflow.metrics.aliases import function_elsewhere, measure_elsewhere, name_alone
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, SHORTCUTS, WINDOWS
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
@@ -150,6 +150,8 @@ class RowChecker:
             if written:
                 near = name_alone(written, len(call.arguments))
                 meant = f"did you mean '{near}'?" if near else f"write {written}"
+            elif metric := measure_elsewhere(name.text, first_column(call)):
+                meant = f"compare the metric outside `each row`: {metric}"
             self.arguments.error("E001", f"unknown function '{name.text}'", name.span, meant)
 
     def _pattern(self, pattern: nodes.Text) -> None:
