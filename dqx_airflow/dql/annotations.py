@@ -40,7 +40,7 @@ def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[D
     name, known = annotation.name, ANNOTATED[annotated]
     if name.text not in known:
         message = f"unknown annotation '@{name.text}'"
-        help_line = did_you_mean(f"@{name.text}", [f"@{one}" for one in known])
+        help_line = did_you_mean(name.text, known)
         for other, annotations in ANNOTATED.items():
             if name.text in annotations:
                 message = f"'@{name.text}' is an annotation for {other}s, not for {annotated}s"

@@ -44,13 +44,14 @@ class Judgement:
     """Whether a change may be made.
 
     `refusals` are the reasons against it. Without any, it awaits review if `needs_review`; if
-    `is_low_risk`, every assertion that it affects is marked `@auto_approve`. `touched` are the
-    names of those assertions, or their claims.
+    `is_auto_approved`, it needs no review even where other changes are proposed: every assertion
+    that it affects is marked `@auto_approve`. `touched` are the names of those assertions, or their
+    claims.
     """
 
     refusals: tuple[Diagnostic, ...]
     needs_review: bool = False
-    is_low_risk: bool = False
+    is_auto_approved: bool = False
     touched: tuple[str, ...] = ()
 
 
@@ -82,12 +83,14 @@ def judge_change(
     known = replace(after, profiles=after.profiles[: len(before.profiles)])
     if not refusals:
         refusals += _beyond_tunables(before, known, agent)
+    is_marked = bool(touched) and all(_is(pair, "auto_approve") for pair in touched)
+    needs_review = (
+        bool(added) or form is not None or any(_is(pair, "human_review") for pair in touched)
+    )
     return Judgement(
         tuple(refusals),
-        needs_review=bool(added)
-        or form is not None
-        or any(_is(pair, "human_review") for pair in touched),
-        is_low_risk=bool(touched) and all(_is(pair, "auto_approve") for pair in touched),
+        needs_review=needs_review,
+        is_auto_approved=is_marked and not needs_review and not refusals,
         touched=tuple(pair.title for pair in touched),
     )
 

@@ -85,6 +85,33 @@ def apply_proposal(
     file.history.flush()
 
 
+def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
+    """Writes a proposal of values into the file if every assertion that it affects is marked
+    `@auto_approve`; returns whether it was written.
+
+    :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
+    :raises SourceError: the file has errors.
+    :raises RequestError: the file or its history cannot be written.
+    """
+    if proposal.profile is not None or proposal.form is not None:
+        return False
+    suite = file.read().valid_suite
+    if not judge_values(suite, proposal.values, proposal.agent).is_auto_approved:
+        return False
+    require_allowed(file, proposal)
+    file.save(
+        ParamChange(
+            one.param,
+            one.new,
+            proposal.agent,
+            proposal.reason,
+            facts=(("id", proposal.id), ("approved_by", "@auto_approve")),
+        )
+        for one in proposal.changes
+    )
+    return True
+
+
 def reject_in_history(file: SuiteFile, proposal: Proposal, author: str, reason: str) -> None:
     """Removes a proposal from the queue in the history.
 

@@ -274,4 +274,5 @@ def test_half_a_gigabyte_of_memory_is_enough_for_all_of_it() -> None:
         "for text in (BOMBS['texts'], BOMBS['expressions'], *map(_suite, ABSURD.values())):\n"
         "    assert _found(text, seconds=60)\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(Path(__file__).parent)], check=True)
+    here = Path(__file__).parent
+    subprocess.run([sys.executable, "-c", code, str(here), str(here.parent)], check=True)

@@ -29,7 +29,7 @@ def test_a_change_is_judged(case: Case) -> None:
     told = draw(judged.refusals, checked.sources)
     if not judged.refusals:
         route = "waits for a person" if judged.needs_review else "is made"
-        risk = ", at low risk" if judged.is_low_risk else ""
+        risk = ", at low risk" if judged.is_auto_approved else ""
         told = f"{route}{risk}; touches {', '.join(judged.touched)}"
     case.expect(told)
 

@@ -22,6 +22,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.plan.measured import Measurements
 from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.proposals import ProposalStage, read_proposals
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, calendars
 from dqx_airflow.tuning.costs import Counts
@@ -441,3 +442,37 @@ def test_a_proposal_of_the_command_waits_for_review(
     assert [one["lacking"] for one in as_json] == [4, 0]
     dql("review", "suite.dql", "--approve", waiting["id"])
     assert "const LEAST = 8 tunable [1, 100]" in Path("suite.dql").read_text()
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_values_of_auto_approved_assertions_are_written_at_once(
+    is_marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = str(tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DQX_RESULTS_ROOT", root)
+    claim = "        assert num_rows() >= LEAST\n"
+    assert claim in ORDERS
+    text = ORDERS.replace(claim, f"        @auto_approve\n{claim}") if is_marked else ORDERS
+    Path("suite.dql").write_text(text)
+    store_days(root, orders({n: (8 if n % 2 else 20, 0) for n in range(16)}), range(16))
+    about = ("Volume", "orders.volume.min_rows")
+    alarms = (1, 3, 7, 9, 11, 13, 15)
+    write_labels(root, [Label("orders_gate", day(n), *about, False, "ada") for n in alarms])
+
+    period = ("--from", "2024-12-01", "--to", "2024-12-16")
+    done = CliRunner().invoke(app, ["tune", "suite.dql", *period, "--propose"])
+    assert done.exit_code == 0, done.output
+    (stored,) = read_proposals(root)
+    if not is_marked:
+        assert "1 proposal waits for review" in done.output
+        assert (stored.stage, Path("suite.dql").read_text()) == (ProposalStage.PENDING, text)
+        return
+    assert "applied, because of @auto_approve: LEAST: 10 -> 8" in done.output
+    assert done.output.endswith("no proposals wait for review\n")
+    assert stored.stage is ProposalStage.APPLIED
+    assert Path("suite.dql").read_text() == text.replace("LEAST = 10 ", "LEAST = 8 ")
+    (entry,) = [json.loads(line) for line in Path("suite.dql.history").read_text().splitlines()]
+    assert {"param": "LEAST", "approved_by": "@auto_approve", "id": stored.proposal.id}.items() <= (
+        entry.items()
+    )

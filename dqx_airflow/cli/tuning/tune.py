@@ -77,7 +77,12 @@ def tune(
         ),
     ] = None,
     propose: Annotated[
-        bool, typer.Option("--propose", help="Put the proposals into the review queue.")
+        bool,
+        typer.Option(
+            "--propose",
+            help="Put the proposals into the review queue; values of assertions with "
+            "@auto_approve are written at once.",
+        ),
     ] = False,
     output_dir: Annotated[
         Path | None,
@@ -92,7 +97,7 @@ def tune(
     """Propose thresholds that would have cost less on labelled days, with the evidence.
 
     By default, from the last 180 days. The suite is not changed: --propose queues the proposals
-    for `dql review`.
+    for `dql review`, and only writes the values of assertions that are marked @auto_approve.
     """
     from dqx_airflow.tuning.tuner import ProfileDays, Rules
 
@@ -101,17 +106,21 @@ def tune(
     rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
     days, tuned = _tuned(file, root, first, last, rules, holidays, gate)
     proposals = [one.proposal for one in tuned if one.proposal is not None]
-    if propose:
-        _queue(root, file, proposals)
+    applied = _propose(root, file, proposals) if propose else []
     if output_dir is not None:
         _write(output_dir, proposals)
     if output is TableOrJson.JSON:
-        typer.echo(json.dumps([_plain(one) for one in tuned], ensure_ascii=False, indent=1))
+        listed = [_plain(one, applied) for one in tuned]
+        typer.echo(json.dumps(listed, ensure_ascii=False, indent=1))
         return
     _print(suite, tuned, days)
+    for one in applied:
+        typer.echo(f"applied, because of @auto_approve: {', '.join(map(str, one.changes))}")
     if propose:
-        verb = "waits" if len(proposals) == 1 else "wait"
-        typer.echo(f"{counted(len(proposals), 'proposal')} {verb} for review: dql review {suite}")
+        waiting = len(proposals) - len(applied)
+        verb = "waits" if waiting == 1 else "wait"
+        where = f": dql review {suite}" if waiting else ""
+        typer.echo(f"{counted(waiting, 'proposal')} {verb} for review{where}")
 
 
 def _tuned(
@@ -140,18 +149,35 @@ def _tuned(
     return days, tuned
 
 
-def _queue(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> None:
-    """Queues the proposals, except for those that are already pending."""
-    from dqx_airflow.results.proposals import ProposalStage, read_proposals
+def _propose(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Queues the proposals, except for those that are already pending.
+
+    Returns those that did not have to wait, since all their assertions are marked `@auto_approve`.
+    """
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.results.proposals import ProposalStage, decide, read_proposals
     from dqx_airflow.results.proposals import propose as put
+    from dqx_airflow.tuning.review import apply_unless_reviewed
 
     checked, options = file.read(), storage_options()
     name = checked.valid_suite.name.value
     stored = read_proposals(root, name, stage=ProposalStage.PENDING, storage_options=options)
-    waiting = [_change_of(one.proposal) for one in stored]
+    waiting = {_change_of(one.proposal): one.proposal for one in stored}
+    applied = []
     for one in proposals:
         if _change_of(one) not in waiting:
             put(root, one, storage_options=options)
+        queued = waiting.get(_change_of(one), one)
+        try:
+            is_applied = apply_unless_reviewed(file, queued)
+        except RequestError as error:  # such as a folder that a worker cannot write
+            typer.echo(f"not applied in spite of @auto_approve: {error.in_one_line}", err=True)
+            continue
+        if is_applied:
+            stage, why = ProposalStage.APPLIED, "@auto_approve"
+            decide(root, queued, stage, queued.agent, why, storage_options=options)
+            applied.append(queued)
+    return applied
 
 
 def _change_of(proposal: Proposal) -> tuple[object, ...]:
@@ -183,7 +209,7 @@ def _file_name(proposal: Proposal) -> str:
     return re.sub(r"[^\w.]+", "-", name).strip("-")
 
 
-def _plain(tuned: Tuned) -> dict[str, object]:
+def _plain(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
     proposal = tuned.proposal
     return {
         "about": list(tuned.about),
@@ -201,6 +227,7 @@ def _plain(tuned: Tuned) -> dict[str, object]:
             for one in tuned.wanted
         ],
         "proposal": json.loads(proposal.to_json()) if proposal else None,
+        "applied": proposal is not None and _change_of(proposal) in map(_change_of, applied),
     }
 
 
