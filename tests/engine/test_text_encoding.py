@@ -57,8 +57,19 @@ def test_utf_16_says_so_in_its_first_bytes(spark: Any, tmp_path: Path) -> None:
     assert 'encoding="UTF-16" and multiLine="true"' in refused.value.hint
 
 
-@pytest.mark.parametrize("end", ["3,Basel\0\0", "\0" * 9])
-def test_a_file_padded_with_nul_bytes_is_an_error(spark: Any, tmp_path: Path, end: str) -> None:
-    (tmp_path / "a.csv").write_text(TEXT + end)
-    with pytest.raises(DatasetError, match="ends with NUL bytes, so it may be incomplete"):
+@pytest.mark.parametrize(
+    ("end", "problem"),
+    [
+        ("3,Basel\0\0", "ends with NUL bytes"),
+        ("\0" * 9, "ends with NUL bytes"),
+        ("\0\0\n3,Basel\n", "has only NUL bytes in line 4"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_file_padded_with_nul_bytes_is_an_error(
+    spark: Any, tmp_path: Path, name: str, end: str, problem: str
+) -> None:
+    data = (TEXT + end).encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    with pytest.raises(DatasetError, match=f"{problem}, so it may be incomplete"):
         cities(spark, tmp_path)

@@ -11,6 +11,7 @@ _REFUSED = re.compile(
     r"zip|7z|rar|xz|lzma|br|z|lzo|gzip|zstd|bzip2|tar|tar\.\w+|tgz|tbz2?|txz|tzst)$",
     re.IGNORECASE,
 )
+_READ = (".gz", ".bz2", ".zst")
 _BEGINNINGS = {
     b"\x1f\x8b\x08": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -32,6 +33,11 @@ def refused_suffix(path: str) -> str | None:
     """The file name suffix of a compression or archive that cannot be read as text."""
     match = _REFUSED.search(path)
     return None if match is None else match[0]
+
+
+def is_compressed(path: str) -> bool:
+    """True for a file whose name says that it is decompressed when it is read."""
+    return path.lower().endswith(_READ)
 
 
 def left_compression(head: bytes) -> str | None:

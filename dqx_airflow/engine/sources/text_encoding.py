@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ from pyarrow.fs import FileSystem
 from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.sources.compression import (
     COMPRESSION_HINT,
+    is_compressed,
     left_compression,
     refused_suffix,
 )
@@ -27,6 +29,8 @@ _MARKS = {
 }
 """Byte order marks, longer ones first, since some of them begin with others."""
 _MOST_BYTES = 1_000_000
+_LINE_OF_NULS = re.compile(rb"(?:\A|\n)\0+(?:\r?\n|\Z)")
+_PADDED = "ends with NUL bytes, so it may be incomplete", "write the file again"
 _THREADS = 16
 
 
@@ -37,8 +41,8 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
     Also rejects CSV files whose header is missing because they are empty: Spark skips such a file
     if there are others.
 
-    The first megabyte of each file is checked, and the end of CSV files for a padding of NUL bytes.
-    Files that cannot be opened are left to Spark.
+    The first megabyte of each file is checked, and the end of CSV files that are not compressed for
+    a padding of NUL bytes. Files that cannot be opened are left to Spark.
 
     :raises DatasetError: there is one.
     """
@@ -63,7 +67,7 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
         with ThreadPoolExecutor(_THREADS) as threads:
             heads = threads.map(
                 lambda file: (
-                    _objection(system, file, encoding, needs_line=needs_line)
+                    _objection(system, file, encoding, is_csv=is_csv, needs_line=needs_line)
                     or (_padding(system, file, encoding) if is_csv else None)
                 ),
                 filled,
@@ -77,7 +81,7 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
 
 
 def _objection(
-    system: FileSystem, file: DataFile, encoding: str, *, needs_line: bool
+    system: FileSystem, file: DataFile, encoding: str, *, is_csv: bool, needs_line: bool
 ) -> tuple[str, str] | None:
     """What is wrong with the bytes of a file, and how to fix it."""
     try:
@@ -106,13 +110,25 @@ def _objection(
             f"is not valid {encoding}: byte 0x{head[error.start]:02X} in line {line}",
             'set the option encoding to that of the file, such as encoding="ISO-8859-1"',
         )
-    return None
+    return _nuls(head, encoding) if is_csv else None
+
+
+def _nuls(head: bytes, encoding: str) -> tuple[str, str] | None:
+    """The objection to the first bytes of a CSV file with a line that Spark skips."""
+    if "\0".encode(encoding) != b"\0":
+        return None
+    if len(head) < _MOST_BYTES and head.endswith(b"\0"):
+        return _PADDED
+    if (found := _LINE_OF_NULS.search(head)) is None:
+        return None
+    line = head[: found.start()].count(b"\n") + 1 + found[0].startswith(b"\n")
+    return f"has only NUL bytes in line {line}, so it may be incomplete", "write the file again"
 
 
 def _padding(system: FileSystem, file: DataFile, encoding: str) -> tuple[str, str] | None:
     """The objection to a CSV file that ends with NUL bytes, as a file does whose writer crashed:
     Spark trims them off the last value, and skips a line that has nothing else."""
-    if "\0".encode(encoding) != b"\0":
+    if is_compressed(file.path) or "\0".encode(encoding) != b"\0":
         return None
     try:
         with system.open_input_file(file.path) as opened:
@@ -120,6 +136,4 @@ def _padding(system: FileSystem, file: DataFile, encoding: str) -> tuple[str, st
             last = bytes(opened.read(1))
     except OSError:
         return None
-    if last != b"\0":
-        return None
-    return "ends with NUL bytes, so it may be incomplete", "write the file again"
+    return _PADDED if last == b"\0" else None
