@@ -306,3 +306,10 @@ def test_dql_check_sends_the_bindings_of_certified_blocks(
         ("FAIL", "B.block"),
     ]
     assert {it["inputs"][0]["name"] for it in sent} == {"commerce.Customer.active@1"}
+
+
+@pytest.mark.parametrize("depth", [100, 101, 20_000])
+def test_values_are_not_nested_without_end(depth: int) -> None:
+    text = f'block "A" {{ x = {"[" * depth}{"]" * depth} }}'
+    found = [one.message for one in read_blocks(SourceFile("blocks.dql", text)).diagnostics]
+    assert found == ([] if depth == 100 else ["the value is nested too deeply"])

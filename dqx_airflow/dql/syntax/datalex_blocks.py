@@ -1,23 +1,29 @@
 """Block files: `block "name" { key = value ... }`, with `//` comments (seed 000).
 
 A block is a query with its description. Its settings are strings, numbers, booleans, and lists and
-objects of them; sections such as `visualization { ... }` are excluded from the settings. The parser
-is written by hand, to report all mistakes in an incomplete file.
+objects of them; sections such as `visualization { ... }` are excluded from the settings. A broken
+statement is dropped, and all others are read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import TypeAlias
+
+from lark import Lark, Token, Tree, UnexpectedToken
+from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.dql.syntax.recovery import expected_terminals, move_lexer, unwind
 from dqx_airflow.values import SourceFile, Span
 
 Value: TypeAlias = "str | int | float | bool | tuple[Value, ...] | None"
 """An object is the tuple of its pairs."""
+_Node: TypeAlias = "Token | Tree[Token]"
 
 KNOWN_SETTINGS = (
     "domain",
@@ -31,22 +37,17 @@ KNOWN_SETTINGS = (
 )
 """The settings with a meaning here; a block may have others."""
 
-_TOKEN = re.compile(
-    r"""
-    (?P<blank>\s+|//[^\n]*|\#[^\n]*)
-    | (?P<long>\"\"\"(?:.|\n)*?\"\"\")
-    | (?P<endless>\"\"\"(?:.|\n)*)
-    | (?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    | (?P<number>[+-]?\d+(?:\.\d+)?(?![\w.]))
-    | (?P<name>[A-Za-z_][\w.-]*)
-    | (?P<sign>[{}\[\]=,:])
-    | (?P<open>["'][^\n]*)
-    | (?P<other>.)
-    """,
-    re.VERBOSE,
-)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _BEGINS = re.compile(r"(?:\s|//[^\n]*(?:\n|\Z)|#[^\n]*(?:\n|\Z))*block\b")
+_SKIPPED = r"""
+      \"{3}(?:.|\n)*?(?:\"{3}|\Z)
+    | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*'
+    | ["'][^\n]* | //[^\n]* | \#[^\n]*
+"""
+_NEXT_STATEMENT = re.compile(rf"{_SKIPPED}|(?P<next>[\n}}])", re.VERBOSE)
+_NEXT_BLOCK = re.compile(rf"{_SKIPPED}|(?P<next>\bblock\b)", re.VERBOSE)
+_MOST_NESTED = 100
+_KEYS = ("NAME", "BLOCK")
 _TRUTH = {"true": True, "false": False, "null": None, "None": None}
 
 
@@ -97,188 +98,162 @@ def read_blocks(source: SourceFile) -> BlockFile:
     return _BlockReader(source).read()
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    span: Span
-
-
-class _UnexpectedError(Exception):
-    """An unexpected token; the diagnostic has been reported."""
-
-
 class _BlockReader:
     def __init__(self, source: SourceFile) -> None:
-        self.found: list[Diagnostic] = []
-        self.tokens = [*_tokens(source)]
-        self.position = 0
-        last = source.text.count("\n") + 1
-        width = len(source.text.rsplit("\n", 1)[-1]) + 1
-        self.end = _Token("end", "the end of the file", Span(source.name, last, width, last, width))
+        self._source = source
+        self._found: list[Diagnostic] = []
 
     def read(self) -> BlockFile:
         blocks: dict[str, Block] = {}
-        while self.position < len(self.tokens):
-            try:
-                block = self._block()
-            except _UnexpectedError:
-                self._skip_to_block()
-                continue
+        for tree in self._tree().children:
+            assert isinstance(tree, Tree)
+            block = self._block(tree)
             if block.name in blocks:
-                first = Related(blocks[block.name].span, "first here")
-                message = f"duplicate block '{block.name}'"
-                help_line = "rename it"
-                self.found.append(
-                    Diagnostic(message, block.span, "E508", related=(first,), help=help_line)
-                )
+                first, message = blocks[block.name].span, f"duplicate block '{block.name}'"
+                self._twice(message, block.span, first, "rename it")
                 continue
             blocks[block.name] = block
-        return BlockFile(tuple(blocks.values()), tuple(self.found))
+        self._found.sort(key=lambda one: (one.span.line, one.span.column))
+        return BlockFile(tuple(blocks.values()), tuple(self._found))
 
-    def _block(self) -> Block:
-        self._expect("name", "block", help_line='write block "name" { ... }')
-        name = self._expect("text", help_line='a block needs a name in quotes: block "name" {')
-        self._expect("sign", "{")
-        settings: dict[str, Setting] = {}
-        while not self._takes("}"):
+    def _tree(self) -> Tree[Token]:
+        """The sound blocks of the file, with their sound statements."""
+        parser = _parser().parse_interactive(self._source.text)
+        while True:
             try:
-                self._statement(settings)
-            except _UnexpectedError:
-                if not self._skip_statement():
-                    break
-        return Block(_unescaped(name.text), settings, name.span)
+                parser.exhaust_lexer()
+                result: Tree[Token] = parser.feed_eof(self._end())
+            except UnexpectedToken as error:
+                self._report(parser, error.token)
+                if error.token.type == "$END":
+                    return self._closed(parser)
+                self._skip(parser, error.token.start_pos or 0)
+            else:
+                return result
 
-    def _statement(self, settings: dict[str, Setting]) -> None:
-        key = self._expect("name", help_line="write key = value")
-        if self._takes("{"):
-            self._skip_section(key)
+    def _end(self) -> Token:
+        lines = self._source.text.split("\n")
+        return Token("", "", len(self._source.text), len(lines), len(lines[-1]) + 1)
+
+    def _report(self, parser: InteractiveParser, token: Token) -> None:
+        wanted, help_line = _wanted(parser, token)
+        shown = token.split("\n")[0] if token.type != "$END" else "the end of the file"
+        message = f"expected {wanted}, found {shown}"
+        self._found.append(Diagnostic(message, self._span(token), "E508", help=help_line))
+
+    def _skip(self, parser: InteractiveParser, position: int) -> None:
+        """Continues at the line after a broken statement, or at the next block."""
+        text, state = self._source.text, parser.lexer_thread.state
+        assert state is not None
+        is_outside = "$END" in expected_terminals(parser)
+        # Keys of objects may be strings, those of statements are not.
+        is_statement = not is_outside and unwind(parser, "RBRACE", unless="TEXT")
+        if not is_statement:
+            unwind(parser, "$END")
+            position += 1
+        follows = _NEXT_STATEMENT if is_statement else _NEXT_BLOCK
+        matches = (one for one in follows.finditer(text, position) if one.lastgroup == "next")
+        match = next(matches, None)
+        state.last_token = None
+        move_lexer(state.line_ctr, text, match.start() if match else len(text))
+
+    def _closed(self, parser: InteractiveParser) -> Tree[Token]:
+        """What was read of a file that ends too early."""
+        if unwind(parser, "RBRACE", unless="TEXT"):
+            parser.feed_token(Token("RBRACE", "}"))
+        unwind(parser, "$END")
+        result: Tree[Token] = parser.feed_eof()
+        return result
+
+    def _block(self, tree: Tree[Token]) -> Block:
+        name, *statements = tree.children
+        assert isinstance(name, Token)
+        settings: dict[str, Setting] = {}
+        for statement in statements:
+            assert isinstance(statement, Tree)
+            if statement.data == "setting":
+                self._add(settings, *statement.children)
+        return Block(_unescaped(name), settings, self._span(name))
+
+    def _add(self, settings: dict[str, Setting], key: _Node, value: _Node) -> None:
+        name, span = str(key), self._span(key)
+        if name in settings:
+            first, message = settings[name].key_span, f"'{name}' is set twice"
+            self._twice(message, span, first, "remove one of them")
             return
-        self._expect("sign", "=", help_line=f"write {key.text} = ...")
-        start = self._peek()
-        value = self._value()
-        if key.text in settings:
-            first = Related(settings[key.text].key_span, "first here")
-            message = f"'{key.text}' is set twice"
-            self.found.append(
-                Diagnostic(message, key.span, "E508", related=(first,), help="remove one of them")
-            )
+        if _is_deep(value):
+            message, help_line = "the value is nested too deeply", "write it in fewer levels"
+            at = self._span(value)
+            self._found.append(Diagnostic(message, at, "E508", help=help_line))
             return
-        settings[key.text] = Setting(key.text, value, key.span, start.span)
-        near = nearest(key.text, KNOWN_SETTINGS)
+        settings[name] = Setting(name, _value(value), span, self._span(value))
+        near = nearest(name, KNOWN_SETTINGS)
         # An unknown setting is no mistake, but a misspelled one would go unnoticed.
-        if key.text not in KNOWN_SETTINGS and near is not None and near not in settings:
-            message = f"unknown key '{key.text}'"
-            help_line = f"did you mean '{near}'?"
-            self.found.append(Diagnostic(message, key.span, help=help_line, is_mild=True))
+        if name not in KNOWN_SETTINGS and near is not None and near not in settings:
+            message, help_line = f"unknown key '{name}'", f"did you mean '{near}'?"
+            self._found.append(Diagnostic(message, span, help=help_line, is_mild=True))
 
-    def _value(self) -> Value:
-        token = self._peek()
-        match token.kind:
-            case "text" | "long":
-                self.position += 1
-                return _unescaped(token.text)
-            case "number":
-                self.position += 1
-                return float(token.text) if "." in token.text else int(token.text)
-            case "name":
-                self.position += 1
-                return _TRUTH.get(token.text, token.text)
-            case "sign" if token.text == "[":
-                self.position += 1
-                items: list[Value] = []
-                while not self._takes("]"):
-                    items.append(self._value())
-                    if not self._takes(",") and self._peek().text != "]":
-                        self._refuse(self._peek(), "a comma or ]", None)
-                return tuple(items)
-            case "sign" if token.text == "{":
-                self.position += 1
-                return self._object()
-            case "open" | "endless":
-                self._refuse(token, "a closed string", "close it with the same quotes")
-        return self._refuse(token, "a value", 'write a string in quotes, or """ around SQL')
+    def _twice(self, message: str, span: Span, first: Span, help_line: str) -> None:
+        related = (Related(first, "first here"),)
+        self._found.append(Diagnostic(message, span, "E508", related=related, help=help_line))
 
-    def _object(self) -> Value:
-        """`key = value` or `key: value`, separated by commas or line breaks."""
-        pairs: list[Value] = []
-        while not self._takes("}"):
-            key = self._peek()
-            if key.kind != "text":
-                key = self._expect("name", help_line="write key = value")
-            self.position += key.kind == "text"
-            if not self._takes("="):
-                self._expect("sign", ":", help_line=f"write {key.text} = ...")
-            pairs.append((key.text, self._value()))
-            self._takes(",")
-        return tuple(pairs)
-
-    def _peek(self) -> _Token:
-        return self.tokens[self.position] if self.position < len(self.tokens) else self.end
-
-    def _takes(self, sign: str) -> bool:
-        token = self._peek()
-        if token.kind == "sign" and token.text == sign:
-            self.position += 1
-            return True
-        return False
-
-    def _expect(self, kind: str, text: str | None = None, help_line: str | None = None) -> _Token:
-        token = self._peek()
-        if token.kind != kind or (text is not None and token.text != text):
-            wanted = text or {"text": "a string in quotes", "name": "a key"}[kind]
-            self._refuse(token, wanted, help_line)
-        self.position += 1
-        return token
-
-    def _refuse(self, token: _Token, wanted: str, help_line: str | None) -> Value:
-        shown = token.text.split("\n")[0]
-        self.found.append(
-            Diagnostic(f"expected {wanted}, found {shown}", token.span, "E508", help=help_line)
-        )
-        raise _UnexpectedError
-
-    def _skip_statement(self) -> bool:
-        """Skips to the next line; False at the end of the file."""
-        line = self._peek().span.line
-        if self._peek() is self.end:
-            return False
-        while self._peek() is not self.end and self._peek().span.line == line:
-            if self._peek().text == "}":
-                break
-            self.position += 1
-        return True
-
-    def _skip_section(self, key: _Token) -> None:
-        depth = 1
-        while depth and self._peek() is not self.end:
-            depth += {"{": 1, "}": -1}.get(self._peek().text, 0)
-            self.position += 1
-        if depth:
-            self._refuse(self.end, "}", f"unclosed section '{key.text}'")
-
-    def _skip_to_block(self) -> None:
-        self.position += 1
-        while self._peek() is not self.end and self._peek().text != "block":
-            self.position += 1
+    def _span(self, node: _Node) -> Span:
+        """The position of a token in its line, or of the first character of a list or an object."""
+        at = node if isinstance(node, Token) else node.meta
+        line, column = at.line or 1, at.column or 1
+        width = len(node.split("\n")[0]) if isinstance(node, Token) else 1
+        return Span(self._source.name, line, column, line, column + width)
 
 
-def _tokens(source: SourceFile) -> Iterator[_Token]:
-    line, begin = 1, 0
-    for match in _TOKEN.finditer(source.text):
-        text = match[0]
-        kind = match.lastgroup or "other"
-        breaks = text.count("\n")
-        if kind != "blank":
-            column = match.start() - begin + 1
-            width = len(text.split("\n")[0])
-            yield _Token(kind, text, Span(source.name, line, column, line, column + max(width, 1)))
-        if breaks:
-            line += breaks
-            begin = match.start() + text.rindex("\n") + 1
+def _wanted(parser: InteractiveParser, token: Token) -> tuple[str, str | None]:
+    """What may come instead of a token, and how to write it."""
+    expected = expected_terminals(parser)
+    values = parser.parser_state.value_stack
+    keys = [str(one) for one in values if isinstance(one, Token) and one.type in _KEYS]
+    if "OTHER" in expected:
+        return "}", f"unclosed section '{keys[0]}'"
+    if "LSQB" in expected:
+        if token.type in ("OPEN", "ENDLESS"):
+            return "a closed string", "close it with the same quotes"
+        return "a value", 'write a string in quotes, or """ around SQL'
+    if "$END" in expected:
+        return "block", 'write block "name" { ... }'
+    if "RSQB" in expected:
+        return "a comma or ]", None
+    if "RBRACE" in expected:
+        return "a key", "write key = value"
+    if "EQUAL" in expected:
+        return ":" if "COLON" in expected else "=", f"write {values[-1]} = ..."
+    if "TEXT" in expected:
+        return "a string in quotes", 'a block needs a name in quotes: block "name" {'
+    return "{", None
+
+
+def _is_deep(node: _Node) -> bool:
+    trees = [node] if isinstance(node, Tree) else []
+    for _ in range(_MOST_NESTED):
+        trees = [child for one in trees for child in one.children if isinstance(child, Tree)]
+    return bool(trees)
+
+
+def _value(node: _Node) -> Value:
+    if isinstance(node, Token):
+        match node.type:
+            case "TEXT" | "LONG":
+                return _unescaped(node)
+            case "NUMBER":
+                return float(node) if "." in node else int(node)
+        return _TRUTH.get(node, str(node))
+    return tuple(map(_value, node.children))
 
 
 def _unescaped(text: str) -> str:
     if text.startswith('"""'):
         return text[3:-3]
     return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1])
+
+
+@cache
+def _parser() -> Lark:
+    grammar = files(__package__).joinpath("datalex_blocks.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True)

@@ -63,8 +63,8 @@ def skip_to_next_statement(
             opened -= 1
         elif word == "suite" and len(parser.parser_state.state_stack) > 1:
             continue  # it would drop the suite that has been parsed
-        elif not opened and (word or brace) and _unwind(parser, _terminal_of(word or brace)):
-            _move_lexer(state.line_ctr, text, match.start("word" if word else "brace"))
+        elif not opened and (word or brace) and unwind(parser, _terminal_of(word or brace)):
+            move_lexer(state.line_ctr, text, match.start("word" if word else "brace"))
             return True
     return False
 
@@ -84,7 +84,7 @@ def mend_keyword(
         return None
     meant = Token.new_borrow_pos(_terminal_of(near[0]), near[0], token)
     parser.feed_token(meant)
-    _move_lexer(state.line_ctr, text, end)
+    move_lexer(state.line_ctr, text, end)
     return meant
 
 
@@ -92,7 +92,7 @@ def close_file(parser: InteractiveParser, end: Token) -> Tree[Token] | None:
     """The tree of a file that ends too early, as if its braces were closed."""
     states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
     shortest = len(states) + 1
-    while _unwind(parser, "RBRACE"):
+    while unwind(parser, "RBRACE"):
         if len(states) >= shortest:
             # This brace was closed, and more is missing after it: it is dropped with its parent.
             states.pop()
@@ -115,12 +115,12 @@ def stands_outside(parser: InteractiveParser) -> bool:
 
 def end_outside(parser: InteractiveParser) -> Tree[Token]:
     """The tree of what was parsed, without annotations that nothing follows."""
-    _unwind(parser, "$END")
+    unwind(parser, "$END")
     result: Tree[Token] = parser.feed_eof()
     return result
 
 
-def _move_lexer(counter: LineCounter, text: str, position: int) -> None:
+def move_lexer(counter: LineCounter, text: str, position: int) -> None:
     """Continues lexing at `position`, which may be before what the lexer has already read."""
     if position < counter.char_pos:
         counter.line -= text.count("\n", position, counter.char_pos)
@@ -131,13 +131,17 @@ def _move_lexer(counter: LineCounter, text: str, position: int) -> None:
     counter.column = position - counter.line_start_pos + 1
 
 
-def _unwind(parser: InteractiveParser, terminal: str) -> bool:
+def unwind(parser: InteractiveParser, terminal: str, unless: str | None = None) -> bool:
     """Drops what is partially parsed, back to the innermost state that accepts `terminal`; nothing
-    if no state does."""
+    if no state does.
+
+    :param unless: a terminal that this state does not accept.
+    """
     states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
     before = [*states], [*values]
     while states:
-        if _may_follow(parser, terminal):
+        is_excluded = unless is not None and _may_follow(parser, unless)
+        if _may_follow(parser, terminal) and not is_excluded:
             return True
         states.pop()
         if values:
