@@ -146,6 +146,23 @@ def test_a_struct_with_other_fields_in_a_file_has_another_type(spark: Any, tmp_p
     assert statuses(replace(less, options=(("mergeSchema", "true"),))) == ["passed", "passed"]
 
 
+def test_a_variant_is_not_taken_for_the_struct_that_a_file_holds(
+    spark: Any, tmp_path: Path
+) -> None:
+    for day in (YESTERDAY, TODAY):
+        rows = spark.sql(
+            "SELECT parse_json('{\"a\": 1}') v, named_struct('w', parse_json('[2]')) s"
+        )
+        rows.write.parquet(str(tmp_path / "t" / f"ds={day}"))
+    ref = DatasetRef("orders", str(tmp_path / "t"), format="parquet", date_column="ds")
+    suite = """
+        assert column v type "variant"
+        assert column s type "struct<w:variant>"
+    """
+    report = try_gate(request(tmp_path, suite, [ref]), lambda _: spark)
+    assert {verdict.status.value for verdict in report.verdicts} == {"passed"}
+
+
 def test_without_dates_the_newest_files_are_looked_into(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

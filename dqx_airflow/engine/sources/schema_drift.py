@@ -166,18 +166,23 @@ def _is_reshaped(read: str, held: str, *, more_is_expected: bool) -> bool:
     types."""
     if read == held:
         return False
-    expected, found = set(_nested_fields(read)), set(_nested_fields(held))
-    return not expected <= found or (expected != found and not more_is_expected)
+    expected = dict(_nested_fields(read))
+    # In a file, a variant is a struct whose fields depend on its values.
+    variants = tuple(
+        f"{path}." for path, kind in (("", read), *expected.items()) if kind == "variant"
+    )
+    found = {path for path, _ in _nested_fields(held) if not path.startswith(variants)}
+    return not expected.keys() <= found or (expected.keys() != found and not more_is_expected)
 
 
-def _nested_fields(kind: str, outer: str = "") -> Iterator[str]:
-    """The paths of the fields within a type, in lower case."""
+def _nested_fields(kind: str, outer: str = "") -> Iterator[tuple[str, str]]:
+    """The paths of the fields within a type, in lower case, and their types."""
     inner = fields_of(kind)
     if not inner and kind.startswith(("array<", "map<")):
         inner = {f"<{number}>": part for number, part in enumerate(parts_of(kind))}
     for name, part in inner.items():
         path = f"{outer}.{name.casefold()}"
-        yield path
+        yield path, part
         yield from _nested_fields(part, path)
 
 
