@@ -283,8 +283,8 @@ def _refers_to_some(arguments: Arguments, among: str) -> Claims:
     known = " ".join(
         ("SELECT", name, "FROM", sql_name(other), f"WHERE ({among}) AND {name} IS NOT NULL")
     )
-    own = f"({arguments.get('from_condition') or '1=1'})"
-    lost = f"WHERE {own} AND {arguments.sql} NOT IN ({known})"
+    own = spark_sql(arguments.get("from_condition") or "1=1")
+    lost = f"WHERE ({own}) AND {arguments.sql} NOT IN ({known})"
     query = " ".join(("SELECT count(*) FROM", sql_name(arguments.dataset), lost))
     return Claims(
         "relationships", (f"query({value_text(query)}) == 0",), arguments.path, others=(other,)

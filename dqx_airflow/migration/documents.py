@@ -23,7 +23,7 @@ def document_of(source: SourceFile) -> Any:
     if text.lstrip().startswith(("{", "[")):
         try:
             return json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             if source.name.endswith(".json"):
                 raise UntranslatableError(f"invalid JSON: {error}") from None
     read = read_document(SourceFile(source.name, text))

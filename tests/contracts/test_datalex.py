@@ -313,3 +313,9 @@ def test_values_are_not_nested_without_end(depth: int) -> None:
     text = f'block "A" {{ x = {"[" * depth}{"]" * depth} }}'
     found = [one.message for one in read_blocks(SourceFile("blocks.dql", text)).diagnostics]
     assert found == ([] if depth == 100 else ["the value is nested too deeply"])
+
+
+def test_a_number_can_have_any_number_of_digits() -> None:
+    read = read_blocks(SourceFile("blocks.dql", f'block "A" {{ x = {"9" * 5_000} }}'))
+    assert read.diagnostics == ()
+    assert read.blocks[0].settings["x"].value == float("inf")

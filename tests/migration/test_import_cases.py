@@ -65,6 +65,7 @@ def test_the_exit_code_says_whether_rules_are_left(fail_on: str, name: str, code
     ("name", "text", "message"),
     [
         ("a.json", "{", "invalid JSON"),
+        ("a.json", f'{{"limit": {"9" * 5_000}}}', "invalid JSON"),
         ("a.yml", "a: [", "invalid YAML"),
         ("a.yml", "models: 3", "not recognised as a file of Great Expectations, Soda, dbt"),
         ("a.dqdl", "Rules = [ IsComplete ]]", "invalid DQDL"),

@@ -47,6 +47,7 @@ _SKIPPED = r"""
 _NEXT_STATEMENT = re.compile(rf"{_SKIPPED}|(?P<next>[\n}}])", re.VERBOSE)
 _NEXT_BLOCK = re.compile(rf"{_SKIPPED}|(?P<next>\bblock\b)", re.VERBOSE)
 _MOST_NESTED = 100
+_LONGEST_INTEGER = 4_000
 _KEYS = ("NAME", "BLOCK")
 _TRUTH = {"true": True, "false": False, "null": None, "None": None}
 
@@ -242,7 +243,8 @@ def _value(node: _Node) -> Value:
             case "TEXT" | "LONG":
                 return _unescaped(node)
             case "NUMBER":
-                return float(node) if "." in node else int(node)
+                is_float = "." in node or len(node) > _LONGEST_INTEGER
+                return float(node) if is_float else int(node)
         return _TRUTH.get(node, str(node))
     return tuple(map(_value, node.children))
 

@@ -60,7 +60,7 @@ def _is_document(system: FileSystem, file: DataFile) -> bool | None:
     text = head.decode("utf-8-sig", errors="replace").strip()
     first_line = _LINE_BREAK.split(text, maxsplit=1)[0]
     try:
-        _, end = json.JSONDecoder().raw_decode(text)
+        _, end = json.JSONDecoder(parse_int=str).raw_decode(text)
     except json.JSONDecodeError as error:
         # The readable beginning of a large value is enough to decide.
         return True if len(head) == _MOST_BYTES and error.pos > len(first_line) else None

@@ -25,7 +25,7 @@ _OPPOSITES = {"=": "<>", "<": ">=", "<=": ">", "IN": "NOT IN"}
 _OPPOSITES |= {opposite: op for op, opposite in _OPPOSITES.items()}
 _TRUE_FOR_MISSING = ("<>", "NOT IN")
 _ARITHMETIC: dict[type[ast.operator], str] = {
-    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%"}
+    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 }
 _NULL_TESTS = {
     **dict.fromkeys(("isnull", "isna"), "IS NULL"),
@@ -129,7 +129,12 @@ class _PandasCondition:
             case ast.Attribute(value=ast.Name(id=owner), attr=name):
                 return quote_name(owner, name)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return f"-{self._value(operand)}"
+                return f"-({self._value(operand)})"
+            case ast.BinOp(left, ast.Mod(), ast.Constant(int() | float() as divisor)) if (
+                divisor > 0
+            ):
+                # Like that of Python, and unlike `%` in SQL, its remainders are never negative.
+                return f"pmod({self._value(left)}, {divisor})"
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
                 return f"({self._value(left)} {_ARITHMETIC[type(op)]} {self._value(right)})"
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) if items:
