@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,3 +59,34 @@ def _offered(tree: ast.Module | ast.ClassDef) -> Iterator[ast.ClassDef | ast.Fun
             yield node
             if isinstance(node, ast.ClassDef):
                 yield from _offered(node)
+
+
+def test_names_and_paths_in_backticks_exist() -> None:
+    """`metrics.metric.Metric` in a docstring, `cli/main.py` in the guide for contributors."""
+    package = _ROOT / "dqx_airflow"
+    dead = [
+        f"{path.relative_to(_ROOT)}: {name}"
+        for path in sorted(package.rglob("*.py"))
+        for name in re.findall(r"`((?:dqx_airflow\.)?[a-z_]+(?:\.\w+)+)`", path.read_text("utf-8"))
+        if not _exists(name.removeprefix("dqx_airflow.").split("."))
+    ]
+    guide = (_ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    homes = (_ROOT, package, package / "engine")
+    dead += [
+        path
+        for path in re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", guide)
+        if not any((home / path).exists() for home in homes)
+    ]
+    assert dead == []
+
+
+def _exists(parts: list[str]) -> bool:
+    """Whether a dotted name that begins with one of our packages is a module, or a name in one."""
+    at = _ROOT / "dqx_airflow"
+    if not (at / parts[0] / "__init__.py").is_file():
+        return True  # not one of ours
+    while parts and ((at / parts[0]).is_dir() or (at / f"{parts[0]}.py").is_file()):
+        at, parts = at / parts[0], parts[1:]
+    module = at / "__init__.py" if at.is_dir() else at.with_suffix(".py")
+    defined = rf"^\s*(?:def|class) {parts[0]}\b|^{parts[0]}\b" if parts else ""
+    return re.search(defined, module.read_text(encoding="utf-8"), re.MULTILINE) is not None

@@ -25,7 +25,7 @@ from dqx_airflow.metrics.derived import (
     WINDOW_DOCS,
     window_parameters,
 )
-from dqx_airflow.metrics.registry import ArgumentKind, Metric, Scan
+from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
 
 
 class MetricProvider:

@@ -68,9 +68,9 @@ def flush(
     if waiting:
         logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
         from dqx_airflow.lineage.emitter import LineageEmitter
-        from dqx_airflow.lineage.patience import Patience
+        from dqx_airflow.lineage.time_budget import TimeBudget
 
-        with LineageEmitter(folder, patience=Patience(timeout, _EACH_S)) as emitter:
+        with LineageEmitter(folder, time_budget=TimeBudget(timeout, _EACH_S)) as emitter:
             sent, left = emitter.resend()
     if output is TextOrJson.JSON:
         typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))

@@ -154,7 +154,7 @@ def check_ref(ref: DatasetRef) -> None:
         raise RequestError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
 
 
-def check_places(request: Locations) -> None:
+def check_locations(request: Locations) -> None:
     """Rejects credentials in the locations to which a gate writes.
 
     :raises RequestError: there are some.

@@ -19,7 +19,7 @@ from dqx_airflow.metrics.derived import (
     WINDOW_DOCS,
     window_parameters,
 )
-from dqx_airflow.metrics.registry import ArgumentKind, Metric, Scan
+from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.datasets.settings import check_places, check_promotion, check_quarantine
+from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import Checked, check_source
@@ -114,7 +114,7 @@ def run_gates(
     :raises DeadlineError: it took longer than the request allows.
     """
     for request in requests:
-        check_places(request)
+        check_locations(request)
         check_quarantine(request)
         check_promotion(request)
         require_whole_run(

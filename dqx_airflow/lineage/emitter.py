@@ -20,7 +20,7 @@ from openlineage.client.transport import Transport
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.events import DEFAULT_NAMESPACE
-from dqx_airflow.lineage.patience import ExhaustedError, Patience
+from dqx_airflow.lineage.time_budget import ExhaustedError, TimeBudget
 from dqx_airflow.lineage.transport import (
     SkippedError,
     Watched,
@@ -66,16 +66,16 @@ class LineageEmitter:
 
     The configuration is read once, here: `OPENLINEAGE_*` variables or an `openlineage.yml`. Without
     any, no event is sent. Unsent events are written into the folder `spool`. No method raises, for
-    any configuration or network state, and all of them together wait no longer than `patience`
+    any configuration or network state, and all of them together wait no longer than `time_budget`
     allows: two seconds by default.
 
         with LineageEmitter(Path("spool")) as emitter:
             emitter.emit(start_event(request, run_id, now, emitter.namespace))
     """
 
-    def __init__(self, spool: Path | None = None, *, patience: Patience | None = None) -> None:
+    def __init__(self, spool: Path | None = None, *, time_budget: TimeBudget | None = None) -> None:
         self.spool = spool
-        self.patience = patience or Patience(transport.PATIENCE_S)
+        self.time_budget = time_budget or TimeBudget(transport.PATIENCE_S)
         self.namespace = os.environ.get("OPENLINEAGE_NAMESPACE") or DEFAULT_NAMESPACE
         self._client: OpenLineageClient | None = None
         self._transport: Transport | None = None
@@ -147,7 +147,7 @@ class LineageEmitter:
             return LineageCheck(False, f"the configuration cannot be used: {self._problem}")
         try:
             checked = self._transport
-            lineage_check = Patience(_CHECK_S).wait_for(lambda: check_transport(checked))
+            lineage_check = TimeBudget(_CHECK_S).wait_for(lambda: check_transport(checked))
         except Exception as error:
             return LineageCheck(False, f"{self._transport.kind}: {self._redacted_line(error)}")
         if not self._is_configured and not self._is_disabled:
@@ -158,8 +158,8 @@ class LineageEmitter:
         """Closes connections. Never raises."""
         try:
             if self._transport is not None:
-                closed, limit_s = self._transport, max(self.patience.left_s, _CLOSE_S)
-                Patience(limit_s).wait_for(lambda: closed.close(limit_s))
+                closed, limit_s = self._transport, max(self.time_budget.left_s, _CLOSE_S)
+                TimeBudget(limit_s).wait_for(lambda: closed.close(limit_s))
         except Exception as error:
             log.warning("OpenLineage transport did not close: %s", self._redacted_line(error))
         for name in _TALKATIVE:
@@ -189,7 +189,7 @@ class LineageEmitter:
         # transport.
         config = config or {"type": "noop"}
         self._filter.secrets |= secrets_of(config)
-        self._transport, self._parts = watched(config, self.patience)
+        self._transport, self._parts = watched(config, self.time_budget)
         client.transport = self._transport
         self._client = client
 
@@ -237,10 +237,10 @@ class LineageEmitter:
         for part in self._parts:
             part.down = None
         sent, refused_runs = 0, set()
-        until = time.monotonic() + self.patience.left_s
+        until = time.monotonic() + self.time_budget.left_s
         for path in waiting:
             # Reading them takes time as well, if there are many.
-            if self.patience.is_over or time.monotonic() > until:
+            if self.time_budget.is_over or time.monotonic() > until:
                 break
             try:
                 content = spools.read(path)

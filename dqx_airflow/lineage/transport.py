@@ -1,4 +1,4 @@
-"""OpenLineage transports with the limits of a gate: two seconds of patience, and reported failures.
+"""OpenLineage transports with the limits of a gate: two seconds in total, and reported failures.
 
 OpenLineage's own configuration selects the transport. This module adds limits that the user did not
 set, and a wrapper that records what was not sent. Imports the OpenLineage client.
@@ -16,8 +16,8 @@ from openlineage.client.transport import Transport, get_default_factory
 from openlineage.client.transport.composite import CompositeTransport
 from openlineage.client.transport.noop import NoopConfig, NoopTransport
 
-from dqx_airflow.lineage.answers import bounded
-from dqx_airflow.lineage.patience import Patience
+from dqx_airflow.lineage.http_status import bounded
+from dqx_airflow.lineage.time_budget import TimeBudget
 
 PATIENCE_S = 2.0
 """The total time that a gate waits for all its events, for any configuration, in seconds."""
@@ -41,9 +41,9 @@ class Watched(Transport):
     it was not sent, as JSON, with the reason; None if it was.
     """
 
-    def __init__(self, inner: Transport, patience: Patience) -> None:
+    def __init__(self, inner: Transport, time_budget: TimeBudget) -> None:
         self.inner = bounded(inner)
-        self.patience = patience
+        self.time_budget = time_budget
         self.later: tuple[Watched, ...] = ()
         self.kind = inner.kind
         self.name = inner.name
@@ -57,7 +57,9 @@ class Watched(Transport):
             if self.down is not None:
                 raise SkippedError(f"not tried after {type(self.down).__name__}") from self.down
             waiting = sum(part.down is None for part in self.later)
-            return self.patience.wait_for(lambda: self.inner.emit(event), share=1 / (1 + waiting))
+            return self.time_budget.wait_for(
+                lambda: self.inner.emit(event), share=1 / (1 + waiting)
+            )
         except Exception as error:
             self.down = self.down or error
             self.missed = Serde.to_json(event), error
@@ -116,18 +118,20 @@ def limited(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def watched(config: dict[str, Any], patience: Patience) -> tuple[Transport, tuple[Watched, ...]]:
+def watched(
+    config: dict[str, Any], time_budget: TimeBudget
+) -> tuple[Transport, tuple[Watched, ...]]:
     """The transport of `config`, and its parts that can fail separately.
 
-    :param patience: for all of them together.
+    :param time_budget: for all of them together.
     :raises Exception: it cannot be built; any kind, transports are plugins.
     """
     transport = get_default_factory().create(limited(config))
     if not isinstance(transport, CompositeTransport):
-        only = Watched(transport, patience)
+        only = Watched(transport, time_budget)
         return only, (only,)
     # A composite hides the failure of a part as long as another part succeeds.
-    parts = [Watched(child, patience) for child in transport.transports]
+    parts = [Watched(child, time_budget) for child in transport.transports]
     for number, part in enumerate(parts, start=1):
         part.later = tuple(parts[number:])
     transport.transports[:] = parts

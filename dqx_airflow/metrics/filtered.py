@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.metrics.metric import Aggregate
 
 FUNCTIONS = (
     *("count", "sum", "try_sum", "min", "max", "first", "min_by", "percentile"),

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from dqx_airflow.metrics.comparison import comparable, literal_type
-from dqx_airflow.metrics.registry import Aggregate, Statistic, TypeOf
+from dqx_airflow.metrics.metric import Aggregate, Statistic, TypeOf
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import WHOLE_SIZES
 from dqx_airflow.values import MetricValue

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.registry import Aggregate, TypeOf
+from dqx_airflow.metrics.metric import Aggregate, TypeOf
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
 from dqx_airflow.values import MetricValue

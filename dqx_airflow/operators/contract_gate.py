@@ -107,7 +107,7 @@ class ContractGateOperator(GateOperator):
         for warning in enforcement.warnings:
             self.log.warning("%s", warning)
         self._found, self._enforcement = source, enforcement
-        self.source_file = source.place
+        self.source_file = source.path
         return enforcement.source
 
     def _enforced(self, source: FoundSource, on: date | None) -> Enforcement:
@@ -116,11 +116,11 @@ class ContractGateOperator(GateOperator):
         from dqx_airflow.contracts.source.references import FolderReader, no_files
         from dqx_airflow.values import SourceFile
 
-        read = no_files if source.place is None else FolderReader(source.place.parent)
+        read = no_files if source.path is None else FolderReader(source.path.parent)
         # The file is resolved in its own folder, by its own name.
         named = source.source
-        if source.place is not None:
-            named = SourceFile(source.place.name, named.text)
+        if source.path is not None:
+            named = SourceFile(source.path.name, named.text)
         pin = self.expect_version
         return enforce(
             named,
@@ -154,7 +154,7 @@ class ContractGateOperator(GateOperator):
         """Mistakes in a contract that is not a template, and in its pin."""
         from dqx_airflow.dql.check import check_source
         from dqx_airflow.operators.mistakes import known_selection, selectable_suites
-        from dqx_airflow.operators.sources import errors_in, find_source, places_of
+        from dqx_airflow.operators.sources import errors_in, find_source, possible_paths
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
             return [], ()
@@ -176,10 +176,10 @@ class ContractGateOperator(GateOperator):
             mistakes += selectable_suites(selection, pairs, datasets or (), enforced.contract)[1]
         if not mistakes:
             mistakes += self._place_mistakes(enforcement)
-        if file.place is None:
+        if file.path is None:
             return mistakes, ()
-        files = (file.place.parent / source for source in enforcement.sources)
-        return mistakes, (*places_of(str(self.contract), folder), *files)
+        files = (file.path.parent / source for source in enforcement.sources)
+        return mistakes, (*possible_paths(str(self.contract), folder), *files)
 
     def _place_mistakes(self, enforcement: Enforcement) -> list[str]:
         """Mistakes in the locations of the models, as far as they are known before the run."""

@@ -78,7 +78,7 @@ class DqlGateOperator(GateOperator):
             find_source(suite, self._folder, kind="suite", signs=_SIGNS)
             for suite in suites_of(self.suite)
         ]
-        self.source_file = self._found[0].place
+        self.source_file = self._found[0].path
         return self._found[0].source
 
     def check_source(self, request: GateRequest) -> GateRequest:
@@ -166,7 +166,7 @@ class DqlGateOperator(GateOperator):
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a suite that is not a template, also with these datasets."""
         from dqx_airflow.operators.mistakes import known_selection, selectable_suites
-        from dqx_airflow.operators.sources import errors_in, find_source, places_of
+        from dqx_airflow.operators.sources import errors_in, find_source, possible_paths
         from dqx_airflow.plan.dataset_needs import check_datasets
 
         mistakes: list[str] = []
@@ -184,7 +184,7 @@ class DqlGateOperator(GateOperator):
                 mistakes.append(str(error))
                 continue
             checked, own_files = _checked(source)
-            looked_for = places_of(str(suite), folder) if source.place else ()
+            looked_for = possible_paths(str(suite), folder) if source.path else ()
             files += (*looked_for, *own_files)
             name = f"the suite {source.source.name}"
             mistakes += errors_in(checked.diagnostics, checked.sources, name)
@@ -235,7 +235,7 @@ def _reader(source: FoundSource) -> Reader:
     """A reader of the imports of a suite."""
     from dqx_airflow.dql.imports import FileReader, no_imports, search_path
 
-    if source.place is None:
+    if source.path is None:
         return no_imports
-    root = source.folder or source.place.parent
-    return FileReader(source.source.name, source.place, root, search_path(os.environ))
+    root = source.folder or source.path.parent
+    return FileReader(source.source.name, source.path, root, search_path(os.environ))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
-    from dqx_airflow.operators.results_location import ResultsPlace
+    from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.selection import Words
     from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Selection, SourceFile
 
@@ -181,7 +181,7 @@ class GateOperator(SparkJobOperator):
     request: GateRequest | None = None
     source_file: Path | None = None
     _date_template: object
-    _place: ResultsPlace
+    _results_location: ResultsLocation
     _databases: Mapping[str, DatabaseConnection]
     ui_color = "#e3f2e8"
 
@@ -339,15 +339,15 @@ class GateOperator(SparkJobOperator):
         request = self.build_request(context)
         self.request = request = self.check_source(request)
         connection = require_connection(self._conn_id)
-        reports = stored_reports(request, self._place)
+        reports = stored_reports(request, self._results_location)
         if reports is None:
             from dqx_airflow.datasets.databases import in_environment
 
-            with self._place.in_environment(), in_environment(self._databases):
+            with self._results_location.in_environment(), in_environment(self._databases):
                 ending = self.run_job(request, connection, context)
             if ending is None:
                 self._defer(request, started)
-            reports = require_reports(request, self._place, ending, self.log)
+            reports = require_reports(request, self._results_location, ending, self.log)
         return self._end_task(reports, context)
 
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
@@ -360,14 +360,14 @@ class GateOperator(SparkJobOperator):
     def _execute_complete(self, event: dict[str, Any], context: Any) -> str:
         from dqx_airflow.operators.gate_reports import require_reports
         from dqx_airflow.operators.job_outcome import ending_of_event
-        from dqx_airflow.operators.results_location import require_place
+        from dqx_airflow.operators.results_location import require_results_location
         from dqx_airflow.values import GateRequest, from_json
 
-        self._place = require_place(self.results_root, self.results_conn_id)
+        self._results_location = require_results_location(self.results_root, self.results_conn_id)
         self.request = request = from_json(GateRequest, event["request"])
         self.log.info("date %s, %s", request.run_key.date.isoformat(), request.date_from)
         ending = ending_of_event(event, request.timeout_s)
-        reports = require_reports(request, self._place, ending, self.log)
+        reports = require_reports(request, self._results_location, ending, self.log)
         return self._end_task(reports, context)
 
     def get_openlineage_facets_on_start(self) -> Any:
@@ -451,7 +451,7 @@ class GateOperator(SparkJobOperator):
         """
         from dqx_airflow.operators.gate_request import build_request
 
-        request, self._place, self._databases = build_request(self, context)
+        request, self._results_location, self._databases = build_request(self, context)
         return request
 
     @property
@@ -499,5 +499,5 @@ class GateOperator(SparkJobOperator):
         fails = report.outcome is Outcome.BROKEN or (
             report.outcome is Outcome.BLOCKED and self.on_violation == "fail"
         )
-        for entry in report_entries(report, self._place.root, fails=fails):
+        for entry in report_entries(report, self._results_location.root, fails=fails):
             getattr(self.log, entry.level)("%s", entry.text)

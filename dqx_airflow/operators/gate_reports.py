@@ -8,11 +8,13 @@ from dqx_airflow.operators.exceptions import GateInfrastructureError, GateTimeou
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.job_outcome import Ending
-    from dqx_airflow.operators.results_location import ResultsPlace
+    from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.values import GateReport, GateRequest
 
 
-def stored_reports(request: GateRequest, place: ResultsPlace) -> tuple[GateReport, ...] | None:
+def stored_reports(
+    request: GateRequest, location: ResultsLocation
+) -> tuple[GateReport, ...] | None:
     """The complete reports of exactly this attempt, if all exist.
 
     Before the submission it serves a task that was restarted within the same try, and detects an
@@ -28,20 +30,20 @@ def stored_reports(request: GateRequest, place: ResultsPlace) -> tuple[GateRepor
             request.results_root,
             request.run_keys,
             request.attempt.id,
-            storage_options=place.storage_options,
+            storage_options=location.storage_options,
         )
     except StoreError as error:
         raise GateInfrastructureError(f"no report: {error}") from None
 
 
 def require_reports(
-    request: GateRequest, place: ResultsPlace, ending: Ending, log: Any
+    request: GateRequest, location: ResultsLocation, ending: Ending, log: Any
 ) -> tuple[GateReport, ...]:
     """The reports that the job has left.
 
     :raises GateInfrastructureError: there are none; the error says how the job ended.
     """
-    reports = stored_reports(request, place)
+    reports = stored_reports(request, location)
     if reports is not None:
         return reports
     key = request.run_key

@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.datasets.settings import check_places, check_promotion, check_quarantine
+from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators import context as of_task
 from dqx_airflow.operators.data_date import date_of_run, given_date
@@ -23,7 +23,7 @@ from dqx_airflow.operators.datasets import (
     with_databases,
 )
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.results_location import ResultsPlace, require_place
+from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
 from dqx_airflow.selection import require_whole_run
 from dqx_airflow.values import GatePart, GateRequest, Severity
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def build_request(
     gate: GateOperator, context: Any
-) -> tuple[GateRequest, ResultsPlace, Mapping[str, DatabaseConnection]]:
+) -> tuple[GateRequest, ResultsLocation, Mapping[str, DatabaseConnection]]:
     """The request, where its results go, and the databases of its datasets by connection ID.
 
     :raises GateMisconfigured: the gate cannot run as it is written.
@@ -44,7 +44,7 @@ def build_request(
     source = gate.read_source(context, chosen.on)
     render = partial(gate.render_template, context=context)
     settings = gate.dataset_settings(render)
-    place = require_place(gate.results_root, gate.results_conn_id)
+    location = require_results_location(gate.results_root, gate.results_conn_id)
     datasets, databases = with_databases(
         dataset_ref(str(name), given, trust_log=gate.trust_log) for name, given in settings.items()
     )
@@ -54,7 +54,7 @@ def build_request(
         attempt=of_task.attempt_of(context),
         suite=source,
         datasets=datasets,
-        results_root=place.root,
+        results_root=location.root,
         fail_on=Severity(gate.fail_on),
         allow_empty=gate.allow_empty,
         require_history=gate.require_history,
@@ -78,7 +78,7 @@ def build_request(
             f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
         )
     try:
-        check_places(request)
+        check_locations(request)
         check_quarantine(request)
         check_promotion(request)
         require_whole_run(
@@ -86,7 +86,7 @@ def build_request(
         )
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
-    return request, place, databases
+    return request, location, databases
 
 
 def _require_slices(gate: GateOperator, request: GateRequest) -> None:

@@ -19,7 +19,7 @@ from airflow.sdk.definitions.asset import BaseAsset
 from dqx_airflow.config.datasets import mistakes_in
 from dqx_airflow.datasets.settings import (
     SETTINGS,
-    check_places,
+    check_locations,
     check_promotion,
     check_quarantine,
     dataset_ref,
@@ -241,7 +241,7 @@ def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
         tuple(pair for pair in promoted if pair[0] in known),
         parts if gate.promote_to is None or promoted else (),
     )
-    for check in (check_places, check_quarantine, check_promotion):
+    for check in (check_locations, check_quarantine, check_promotion):
         mistakes += _tried(partial(check, locations))
     return mistakes
 

@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from dqx_airflow.diagnostics.verdicts import headline, on_call
 from dqx_airflow.exact import exact_as_written, exact_text, is_decimal, nearest_float
-from dqx_airflow.lineage.places import place_of
+from dqx_airflow.lineage.locations import location_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
 from dqx_airflow.redact import redact_urls
 from dqx_airflow.values import GateReport, MetricValue, Outcome, RunKey, Status
@@ -143,7 +143,7 @@ def validated_places(report: GateReport) -> dict[str, dict[str, Any]]:
 def _places(report: GateReport) -> dict[str, str]:
     """The locations of the datasets over time. One that is too long is left out: truncated, it
     would be another location."""
-    places = {_cut(one.name): place_of(one) for one in report.datasets[:_MOST_DATASETS]}
+    places = {_cut(one.name): location_of(one) for one in report.datasets[:_MOST_DATASETS]}
     return {name: place for name, place in places.items() if place and len(place) <= _LONGEST_PLACE}
 
 

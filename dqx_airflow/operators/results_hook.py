@@ -7,7 +7,11 @@ from typing import Any
 from airflow.providers.common.compat.sdk import BaseHook
 
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.results_location import CONNECTION_TYPE, ResultsPlace, place_of
+from dqx_airflow.operators.results_location import (
+    CONNECTION_TYPE,
+    ResultsLocation,
+    location_of_connection,
+)
 
 
 class ResultsHook(BaseHook):
@@ -25,12 +29,12 @@ class ResultsHook(BaseHook):
         super().__init__(**kwargs)
         self.dqx_conn_id = dqx_conn_id
 
-    def get_conn(self) -> ResultsPlace:
+    def get_conn(self) -> ResultsLocation:
         """Where the results store of the connection is, with its keys.
 
         :raises AirflowNotFoundException: the connection does not exist.
         """
-        return place_of(self.get_connection(self.dqx_conn_id))
+        return location_of_connection(self.get_connection(self.dqx_conn_id))
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether this process can read and write the store, and the message about it."""
@@ -38,8 +42,8 @@ class ResultsHook(BaseHook):
         from dqx_airflow.results.store import ResultsStore
 
         try:
-            place = self.get_conn()
-            ResultsStore(place.root, place.storage_options).check_writable()
+            location = self.get_conn()
+            ResultsStore(location.root, location.storage_options).check_writable()
         except (GateMisconfigured, StoreError) as error:
             return False, str(error)
-        return True, f"The results store {place.root} can be read and written."
+        return True, f"The results store {location.root} can be read and written."

@@ -30,7 +30,7 @@ _STORAGE_OF |= dict.fromkeys(("az", "azure", "abfs", "abfss", "adl"), "az")
 
 
 @dataclass(frozen=True, slots=True)
-class ResultsPlace:
+class ResultsLocation:
     """A results root, and the options of its storage, which may hold secrets."""
 
     root: str
@@ -54,8 +54,10 @@ class ResultsPlace:
                     os.environ[STORAGE_VARIABLE] = before
 
 
-def results_place(root: str | None = None, conn_id: str | None = None) -> ResultsPlace | None:
-    """The place that is given, or that the connection leads to, or the configuration names; None
+def results_location_of(
+    root: str | None = None, conn_id: str | None = None
+) -> ResultsLocation | None:
+    """The location that is given, or that the connection leads to, or the configuration names; None
     where nothing says it.
 
     :raises GateMisconfigured: the connection leads to no results store, or the environment tells
@@ -65,28 +67,28 @@ def results_place(root: str | None = None, conn_id: str | None = None) -> Result
     conn_id = conn_id or airflow_conf.get("dqx", "results_conn_id", fallback=None)
     if not conn_id:
         root = root or airflow_conf.get("dqx", "results_root", fallback=None)
-        return ResultsPlace(str(root), _options_of_this_process()) if root else None
+        return ResultsLocation(str(root), _options_of_this_process()) if root else None
     advice = f"--conn-type {CONNECTION_TYPE} --conn-host s3://BUCKET/FOLDER`"
     connection = require_connection(str(conn_id), "results connection", advice)
-    return place_of(connection, root)
+    return location_of_connection(connection, root)
 
 
-def require_place(root: str | None, conn_id: str | None) -> ResultsPlace:
-    """As `results_place`, for a gate, which requires one.
+def require_results_location(root: str | None, conn_id: str | None) -> ResultsLocation:
+    """As `results_location_of`, for a gate, which requires one.
 
     :raises GateMisconfigured: the location of the results is not configured.
     """
-    place = results_place(root, conn_id)
-    if place is None:
+    location = results_location_of(root, conn_id)
+    if location is None:
         raise GateMisconfigured(
             "the gate has no location for its results: give results_root, or set "
             "results_root in section [dqx] of the Airflow configuration "
             "(AIRFLOW__DQX__RESULTS_ROOT)"
         )
-    return place
+    return location
 
 
-def place_of(connection: Any, root: str | None = None) -> ResultsPlace:
+def location_of_connection(connection: Any, root: str | None = None) -> ResultsLocation:
     """The location in a connection; `root` takes precedence over its host.
 
     :raises GateMisconfigured: it is of another type, or has no location.
@@ -109,7 +111,7 @@ def place_of(connection: Any, root: str | None = None) -> ResultsPlace:
         _LOGIN_OF.get(storage or "", ()), (connection.login, connection.password), strict=False
     )
     options = {**{key: value for key, value in given if key and value}, **options}
-    return ResultsPlace(str(root), options or None)
+    return ResultsLocation(str(root), options or None)
 
 
 def _options_of_this_process() -> dict[str, str] | None:

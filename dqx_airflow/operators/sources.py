@@ -25,7 +25,7 @@ class FoundSource:
     """A source; its file, None for one in the DAG itself; and the folder of the DAG."""
 
     source: SourceFile
-    place: Path | None
+    path: Path | None
     folder: Path | None
 
 
@@ -44,33 +44,33 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
     text = os.fspath(given)
     if any(sign in text for sign in signs):
         return FoundSource(SourceFile(f"<inline {kind}>", text), None, folder)
-    places = places_of(text, folder)
-    for place in places:
-        source = read_source(place, text)
+    paths = possible_paths(text, folder)
+    for path in paths:
+        source = read_source(path, text)
         if isinstance(source, SourceFile):
-            return FoundSource(source, place, folder)
+            return FoundSource(source, path, folder)
         if not source.is_missing:
-            raise GateMisconfigured(f"the {kind} {place}: {source.reason}")
-    looked = " or ".join(str(place.absolute()) for place in places)
+            raise GateMisconfigured(f"the {kind} {path}: {source.reason}")
+    looked = " or ".join(str(path.absolute()) for path in paths)
     raise GateMisconfigured(
-        f"{kind} {text} not found: searched {looked}; {_meant(places)}give its path relative to "
+        f"{kind} {text} not found: searched {looked}; {_meant(paths)}give its path relative to "
         "the file of the DAG, or absolute"
     )
 
 
-def _meant(places: Iterable[Path]) -> str:
+def _meant(paths: Iterable[Path]) -> str:
     """A question with the name of a similar file next to a missing one, if there is one."""
     from dqx_airflow.diagnostics.nearest import nearest
 
-    for place in places:
+    for path in paths:
         with suppress(OSError, ValueError):
-            names = [file.name for file in place.parent.iterdir() if file.suffix == place.suffix]
-            if near := nearest(place.name, names):
+            names = [file.name for file in path.parent.iterdir() if file.suffix == path.suffix]
+            if near := nearest(path.name, names):
                 return f"did you mean '{near}'? Otherwise "
     return ""
 
 
-def places_of(text: str, folder: Path | None) -> list[Path]:
+def possible_paths(text: str, folder: Path | None) -> list[Path]:
     """The possible locations of a path in a DAG, in search order."""
     path = Path(os.path.expanduser(text))
     return [path] if path.is_absolute() or folder is None else [folder / path, path]

@@ -84,16 +84,16 @@ def _change(context: Any, report: Mapping[str, Any]) -> str | None:
 
 
 def _store_of(context: Any) -> Any:
-    from dqx_airflow.operators.results_location import results_place
+    from dqx_airflow.operators.results_location import results_location_of
     from dqx_airflow.results.past import selecting
 
     task = context.get("task")
-    place = results_place(
+    location = results_location_of(
         getattr(task, "results_root", None), getattr(task, "results_conn_id", None)
     )
-    if place is None:
+    if location is None:
         raise LookupError("no results root is known")
-    return selecting(place.root, place.storage_options)
+    return selecting(location.root, location.storage_options)
 
 
 def _own_runs(report: Mapping[str, Any]) -> set[str]:

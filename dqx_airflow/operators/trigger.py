@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from dqx_airflow.operators.drivers import DRIVERS, DriverEnd, DriverUnknownError
-from dqx_airflow.operators.results_location import results_place
+from dqx_airflow.operators.results_location import results_location_of
 from dqx_airflow.values import GatePart, GateRequest, to_json
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ class GateTrigger(BaseTrigger):
         request = from_json(GateRequest, self.request)
         keys, attempt = request.run_keys, request.attempt.id
         try:
-            place = results_place(request.results_root, self.results_conn_id)
-            options = place.storage_options if place else None
+            location = results_location_of(request.results_root, self.results_conn_id)
+            options = location.storage_options if location else None
             reports = read_reports(request.results_root, keys, attempt, storage_options=options)
         except (StoreError, AirflowException) as error:
             self.log.warning("%s", error)

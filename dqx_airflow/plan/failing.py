@@ -20,8 +20,8 @@ from dqx_airflow.exact import Exact, exact_text
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.counts import infinite_values
 from dqx_airflow.metrics.datetime_text import timestamp_in
+from dqx_airflow.metrics.metric import MetricUnit, Scan
 from dqx_airflow.metrics.plain_values import plain, spark_number
-from dqx_airflow.metrics.registry import MetricUnit, Scan
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.evaluate import judge_one, void_requests

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.builtin.aggregates import rows_where
-from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.plan.model import MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import causes_of, predicate_sql
 from dqx_airflow.plan.row_types import RowTypes

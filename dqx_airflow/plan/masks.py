@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from dqx_airflow.metrics.registry import ArgumentKind
+from dqx_airflow.metrics.metric import ArgumentKind
 from dqx_airflow.plan.model import MetricRequest, Plan, PlannedAssertion, Term, requests_of
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 

@@ -13,7 +13,7 @@ from datetime import date
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import rewritten
-from dqx_airflow.metrics.registry import Aggregate, ArgumentKind, Frequencies, Scan, Statistic
+from dqx_airflow.metrics.metric import Aggregate, ArgumentKind, Frequencies, Scan, Statistic
 from dqx_airflow.plan.filters import undecided_rows
 from dqx_airflow.plan.matching import is_about_rows, shared_matches
 from dqx_airflow.plan.model import MetricRequest, Plan, row_count

@@ -14,9 +14,9 @@ from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.builtin.counts import nan_count
 from dqx_airflow.metrics.comparison import FLOATING
 from dqx_airflow.metrics.filtered import filtered
+from dqx_airflow.metrics.metric import Aggregate, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.regex_rewrites import quick_pattern, quicker
-from dqx_airflow.metrics.registry import Aggregate, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.sums import typed
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole

@@ -14,7 +14,7 @@ from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.filters import joined
 from dqx_airflow.dql.printer import show_for_each, show_where
 from dqx_airflow.errors import RequestError
-from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.claim_compiler import ClaimCompiler, claim_text, datasets_measured
 from dqx_airflow.plan.groupings import columns_of, groupings_of, judged_groups
 from dqx_airflow.plan.measured import reading_of

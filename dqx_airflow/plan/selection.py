@@ -14,7 +14,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.checks.profile_selectors import is_required
 from dqx_airflow.errors import RequestError
-from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.model import Chosen, PlannedAssertion
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.resolve import stated_assertions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.metrics.registry import ArgumentKind
+from dqx_airflow.metrics.metric import ArgumentKind
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
 from dqx_airflow.values import DatasetField, DatasetRef, DatasetSnapshot, MetricResult

@@ -13,8 +13,8 @@ from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.filters import joined
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS, window_lags
+from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments
 from dqx_airflow.metrics.plain_values import spark_number
-from dqx_airflow.metrics.registry import Argument, ArgumentKind, Arguments
 from dqx_airflow.plan.model import (
     Applied,
     ConstantTerm,

@@ -36,7 +36,7 @@ from fastapi import Depends, HTTPException, Request
 from sqlalchemy import and_, func, or_, select, tuple_
 
 from dqx_airflow.operators.outcome import XCOM_KEY
-from dqx_airflow.operators.results_location import ResultsPlace, results_place
+from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 from dqx_airflow.plugin.dag_graph import DagGraph, graph_of
 from dqx_airflow.plugin.summaries import as_pushed, summaries_of
 
@@ -49,7 +49,7 @@ __all__ = [
     "GateTasks",
     "GetUserDep",
     "SessionDep",
-    "TaskPlace",
+    "TaskRef",
     "TaskRun",
     "assets_of",
     "attempts_of",
@@ -62,12 +62,12 @@ __all__ = [
     "may_read",
     "own_origin",
     "owners_of",
-    "places_of",
     "recent_runs",
     "record",
     "signing_key",
     "states_of",
     "task_runs",
+    "tasks_of",
 ]
 
 log = logging.getLogger(__name__)
@@ -206,7 +206,7 @@ def _allows(guard: Any, request: Request, user: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskPlace:
+class TaskRef:
     """The task instance of an attempt. `label` is the result of `map_index_template`."""
 
     dag_id: str
@@ -216,9 +216,9 @@ class TaskPlace:
     label: str | None = None
 
 
-def places_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskPlace]:
+def tasks_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskRef]:
     """The task instances of these attempts, including earlier ones, if Airflow knows them."""
-    places: dict[str, TaskPlace] = {}
+    tasks: dict[str, TaskRef] = {}
     for model, column in (
         (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
         (TaskInstance, TaskInstance.id),
@@ -226,11 +226,11 @@ def places_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskPlace
         ids = [one for one in map(_uuid, attempt_ids) if one]
         wanted = ids if column.type.python_type is UUID else [str(one) for one in ids]
         if wanted:
-            place = model.dag_id, model.run_id, model.task_id, model.map_index
-            asked = select(column, *place, model.rendered_map_index).where(column.in_(wanted))
+            task = model.dag_id, model.run_id, model.task_id, model.map_index
+            asked = select(column, *task, model.rendered_map_index).where(column.in_(wanted))
             rows = session.execute(asked)
-            places |= {str(attempt): TaskPlace(*place) for attempt, *place in rows}
-    return places
+            tasks |= {str(attempt): TaskRef(*task) for attempt, *task in rows}
+    return tasks
 
 
 def _uuid(text: str) -> UUID | None:
@@ -241,14 +241,14 @@ def _uuid(text: str) -> UUID | None:
 
 
 def record(
-    session: Any, user: Any, event: str, about: TaskPlace | str, facts: dict[str, Any]
+    session: Any, user: Any, event: str, about: TaskRef | str, facts: dict[str, Any]
 ) -> None:
     """Writes a user's action into Airflow's audit log, before it is done.
 
     :param about: a task instance, or the id of a DAG: readers of its log see the entry.
     """
     where: dict[str, Any] = {"dag_id": about}
-    if isinstance(about, TaskPlace):
+    if isinstance(about, TaskRef):
         where = {
             "dag_id": about.dag_id,
             "run_id": about.run_id,
@@ -419,10 +419,10 @@ def recent_runs(
     return tuple(_task_run((*row[:-1], summaries.get(row.id))) for row in rows)
 
 
-def known_results() -> ResultsPlace | None:
+def known_results() -> ResultsLocation | None:
     """The results store configured for this server, as for the operators."""
     try:
-        return results_place()
+        return results_location_of()
     except AirflowException as error:
         log.warning("%s", error)
         return None

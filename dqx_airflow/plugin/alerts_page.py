@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 
-from dqx_airflow.plugin.airflow import TaskPlace
+from dqx_airflow.plugin.airflow import TaskRef
 from dqx_airflow.plugin.chart import Chart, chart_of, past_of
 from dqx_airflow.plugin.failing_rows import Sample, samples_of
 from dqx_airflow.plugin.gate_page import SPARK_HEIGHT, SPARK_WIDTH
@@ -36,13 +36,13 @@ class AlertFilters:
 
 @dataclass(frozen=True, slots=True)
 class AlertView:
-    """A failure. `place` is its task, if Airflow still knows it."""
+    """A failure. `task` is its task, if Airflow still knows it."""
 
     date: date
     run_id: str
     verdict: Verdict
     label: Label | None
-    place: TaskPlace | None
+    task: TaskRef | None
     can_label: bool
     samples: tuple[Sample, ...]
 
@@ -91,7 +91,7 @@ def alerts_page(
     shown: Sequence[RecentAlert],
     more: int,
     histories: Mapping[AssertionKey, Sequence[tuple[date, Verdict]]],
-    places: Mapping[str, TaskPlace],
+    tasks: Mapping[str, TaskRef],
     editable: Iterable[str],
     dags: Iterable[str],
     filters: AlertFilters,
@@ -100,7 +100,7 @@ def alerts_page(
 
     :param recent: all alerts of the selected gates.
     :param shown: those to display, in order, with their failing rows.
-    :param places: the tasks of attempts.
+    :param tasks: the tasks of attempts.
     :param editable: the DAGs that the user may edit.
     :param dags: the DAGs to choose from.
     """
@@ -115,10 +115,10 @@ def alerts_page(
         groups=tuple(
             AlertGroup(
                 key[0],
-                _instance(alerts, places),
+                _instance(alerts, tasks),
                 alerts[0].alert.verdict,
                 unlabelled[key],
-                tuple(_view(one, places.get(one.attempt_id), editable) for one in alerts),
+                tuple(_view(one, tasks.get(one.attempt_id), editable) for one in alerts),
                 _spark(histories.get(key, ())),
             )
             for key, alerts in groups.items()
@@ -142,25 +142,25 @@ def _rank_in_group(one: RecentAlert) -> tuple[bool, int]:
     return one.alert.label is not None, -one.alert.date.toordinal()
 
 
-def _view(one: RecentAlert, place: TaskPlace | None, editable: frozenset[str]) -> AlertView:
+def _view(one: RecentAlert, task: TaskRef | None, editable: frozenset[str]) -> AlertView:
     alert = one.alert
     return AlertView(
         alert.date,
         alert.run_id,
         alert.verdict,
         alert.label,
-        place,
-        place is not None and place.dag_id in editable,
+        task,
+        task is not None and task.dag_id in editable,
         samples_of(alert.verdict.failing_rows),
     )
 
 
-def _instance(alerts: Sequence[RecentAlert], places: Mapping[str, TaskPlace]) -> str:
+def _instance(alerts: Sequence[RecentAlert], tasks: Mapping[str, TaskRef]) -> str:
     index = alerts[0].alert.map_index
     if index < 0:
         return ""
-    known = (places.get(one.attempt_id) for one in alerts)
-    labels = [place.label for place in known if place is not None and place.label]
+    known = (tasks.get(one.attempt_id) for one in alerts)
+    labels = [task.label for task in known if task is not None and task.label]
     return labels[0] if labels else str(index)
 
 

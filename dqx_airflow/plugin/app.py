@@ -19,15 +19,15 @@ from dqx_airflow.plugin.airflow import (
     gate_tasks,
     recent_runs,
 )
-from dqx_airflow.plugin.answers import html_page, known_desk, notice
 from dqx_airflow.plugin.board_page import DEPTH, Filters, GateRow, board_of, gate_rows
 from dqx_airflow.plugin.contract_page import contract_page, runs_under
 from dqx_airflow.plugin.dataset_index import IndexFilters, dataset_rows, index_of
+from dqx_airflow.plugin.dataset_locations import runs_reading
 from dqx_airflow.plugin.dataset_page import dataset_page, gates_of_page, page_within
 from dqx_airflow.plugin.parameters import whole_number
-from dqx_airflow.plugin.places import runs_reading
 from dqx_airflow.plugin.render import HEADERS, ICON
-from dqx_airflow.plugin.store import Answer, Desk
+from dqx_airflow.plugin.responses import html_page, notice, store_client
+from dqx_airflow.plugin.store import Answer, StoreClient
 from dqx_airflow.plugin.writes import Refused
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.values import GateReport
@@ -101,7 +101,7 @@ def board(
     session.close()
     filters = Filters(dag, dataset, contract, outcome, severity, owner, late)
     shown = board_of(rows, filters, whole_number(page) or 1)
-    alerts = labelling.counts_of_rows(known_desk(), list(shown.rows))
+    alerts = labelling.counts_of_rows(store_client(), list(shown.rows))
     return html_page("board.html", board=shown, alerts=alerts)
 
 
@@ -131,18 +131,18 @@ def dataset(
     runs = runs_reading(recent_runs(session, tasks.tasks, DEPTH), place)
     session.close()
     rows = dataset_rows(gate_rows(runs, tasks.dags))
-    row_of_place = next((row for row in rows if row.place == place), None)
-    if row_of_place is None:
+    row_there = next((row for row in rows if row.location == place), None)
+    if row_there is None:
         return notice(
             HTTPStatus.NOT_FOUND,
             "No such dataset",
             f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
             "list of all datasets.",
         )
-    number, pages = page_within(row_of_place, whole_number(page) or 1)
-    past, problem = _past_of(list(gates_of_page(row_of_place, number)))
+    number, pages = page_within(row_there, whole_number(page) or 1)
+    past, problem = _past_of(list(gates_of_page(row_there, number)))
     return html_page(
-        "dataset.html", page=dataset_page(row_of_place, past, number, pages), problem=problem
+        "dataset.html", page=dataset_page(row_there, past, number, pages), problem=problem
     )
 
 
@@ -168,8 +168,8 @@ def contract(
     newest = [reports[0].run_key for reports in past.values() if reports]
     if newest:
         gates, until = {key.gate for key in newest}, max(key.date for key in newest)
-        desk = known_desk()
-        enforced = desk.ask(lambda store: store.contract_runs(gates, contract_id, until))
+        client = store_client()
+        enforced = client.ask(lambda store: store.contract_runs(gates, contract_id, until))
     return html_page(
         "contract.html",
         page=contract_page(contract_id, shown, past, enforced.found, more),
@@ -196,8 +196,8 @@ def _past_of(
         for row in rows
         for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
     }
-    desk = known_desk()
-    known = desk.ask(lambda store: store.reports_of(tasks))
+    client = store_client()
+    known = client.ask(lambda store: store.reports_of(tasks))
     if not known.found:
         return {}, known.problem
     gates: dict[tuple[str, str], set[str]] = {}
@@ -210,7 +210,7 @@ def _past_of(
     problem = None
     for index in {instances[task] for task in gates}:
         of_index = {task: own for task, own in gates.items() if instances[task] == index}
-        answer = _past_reports(desk, set().union(*of_index.values()), until, most, index)
+        answer = _past_reports(client, set().union(*of_index.values()), until, most, index)
         problem = problem or answer.problem
         for task, own in of_index.items():
             past[task] = [one for one in answer.found if one.run_key.gate in own]
@@ -218,9 +218,9 @@ def _past_of(
 
 
 def _past_reports(
-    desk: Desk, gates: set[str], until: date, most: int, map_index: int
+    client: StoreClient, gates: set[str], until: date, most: int, map_index: int
 ) -> Answer[GateReport]:
-    return desk.ask(lambda store: store.past_reports(gates, until, most, map_index))
+    return client.ask(lambda store: store.past_reports(gates, until, most, map_index))
 
 
 def _instance(row: GateRow) -> int:

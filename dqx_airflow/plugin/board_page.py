@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from dqx_airflow.plugin.airflow import GateDag, TaskRun
-from dqx_airflow.plugin.places import PlacedDataset, datasets_in, promotions_in
+from dqx_airflow.plugin.dataset_locations import LocatedDataset, datasets_in, promotions_in
 from dqx_airflow.plugin.report_view import ReportView, outcome_of_summary, view_of_summary
 from dqx_airflow.plugin.value_format import fault_of
 from dqx_airflow.values import EnforcedContract, Status, Verdict
@@ -64,7 +64,7 @@ class GateRow:
     streak: str
     latest: Cell
     cells: tuple[Cell, ...]
-    datasets: tuple[PlacedDataset, ...]
+    datasets: tuple[LocatedDataset, ...]
     promotions: tuple[str, ...]
     contracts: tuple[EnforcedContract, ...]
     worst: Verdict | None
@@ -173,7 +173,7 @@ def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBo
         late=sum(row.is_late for row in rows),
         choices={
             "dag": _choices(row.dag_id for row in rows),
-            "dataset": _choices(one.place for row in rows for one in row.datasets),
+            "dataset": _choices(one.location for row in rows for one in row.datasets),
             "contract": _choices(one.id for row in rows for one in row.contracts),
             "outcome": tuple(state for state in STATES_WORST_FIRST if state in states),
             "severity": _choices(row.worst.severity.value for row in rows if row.worst),
@@ -285,7 +285,7 @@ def _streak(cells: Sequence[Cell]) -> str:
 def _is_asked_for(row: GateRow, filters: Filters) -> bool:
     return (
         filters.dag in ("", row.dag_id)
-        and (not filters.dataset or filters.dataset in [one.place for one in row.datasets])
+        and (not filters.dataset or filters.dataset in [one.location for one in row.datasets])
         and (not filters.contract or filters.contract in [one.id for one in row.contracts])
         and filters.outcome in ("", row.state)
         and (not filters.severity or bool(row.worst and row.worst.severity == filters.severity))

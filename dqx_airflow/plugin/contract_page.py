@@ -11,7 +11,7 @@ from dqx_airflow.plugin.addresses import address, gate_address, report_address
 from dqx_airflow.plugin.airflow import TaskRun
 from dqx_airflow.plugin.board_page import GateRow, counts_line
 from dqx_airflow.plugin.clause_line import clause_line
-from dqx_airflow.plugin.places import place_in
+from dqx_airflow.plugin.dataset_locations import location_in
 from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Status, Verdict
@@ -50,7 +50,7 @@ class DatasetUse:
     """The status of the assertions about a dataset: counts by status in the newest report."""
 
     name: str
-    place: str
+    location: str
     counts: Mapping[Status, int]
 
     @property
@@ -136,11 +136,11 @@ def runs_under(runs: Iterable[TaskRun], contract_id: str) -> list[TaskRun]:
     """The runs of the task instances that recently enforced the contract, in the same order."""
     known = [(run, view_of_summary(run.pushed)) for run in runs]
     under = {
-        _place(run)
+        _task(run)
         for run, view in known
         if view and view.contract and view.contract.id == contract_id
     }
-    return [run for run, _ in known if _place(run) in under]
+    return [run for run, _ in known if _task(run) in under]
 
 
 def contract_page(
@@ -178,7 +178,7 @@ def contract_page(
     )
 
 
-def _place(run: TaskRun) -> tuple[str, str, int]:
+def _task(run: TaskRun) -> tuple[str, str, int]:
     return run.dag_id, run.task_id, run.map_index
 
 
@@ -240,8 +240,8 @@ def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
     datasets = []
     for snapshot in newest.datasets:
         about = (one.status for one in newest.verdicts if snapshot.name in one.datasets)
-        place = place_in(newest.gate, snapshot)
-        datasets.append(DatasetUse(snapshot.name, place, Counter(about)))
+        location = location_in(newest.gate, snapshot)
+        datasets.append(DatasetUse(snapshot.name, location, Counter(about)))
     contract = newest.contract
     return GateUse(
         row,

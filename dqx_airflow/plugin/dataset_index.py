@@ -1,4 +1,4 @@
-"""The index of datasets: every place that gates read or fill, its status, and its gates."""
+"""The index of datasets: every location that gates read or fill, its status, and its gates."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ROWS_OF_A_PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class DatasetRow:
-    """A place. `names` are its names in gates, `gates` those that read it, worst first, and
+    """A location. `names` are its names in gates, `gates` those that read it, worst first, and
     `promoted_by` those that promote rows into it."""
 
-    place: str
+    location: str
     names: tuple[str, ...]
     gates: tuple[GateRow, ...]
     promoted_by: tuple[GateRow, ...]
@@ -38,9 +38,9 @@ class DatasetRow:
         return tuple(dict.fromkeys(one.id for row in self.gates for one in row.contracts))
 
     def is_found(self, words: Sequence[str]) -> bool:
-        """Whether each of the words, in lower case, is in its place or in one of its names."""
+        """Whether each of the words, in lower case, is in its location or in one of its names."""
         rows = (*self.gates, *self.promoted_by)
-        texts = (self.place, *self.names, *self.contracts, *(row.gate for row in rows))
+        texts = (self.location, *self.names, *self.contracts, *(row.gate for row in rows))
         text = "\n".join(texts).lower()
         return all(word in text for word in words)
 
@@ -73,7 +73,7 @@ class DatasetIndex:
 
 
 def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
-    """A row for each place, worst first.
+    """A row for each location, worst first.
 
     :param gates: worst first.
     """
@@ -81,22 +81,22 @@ def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
     filled: dict[str, list[GateRow]] = {}
     names: dict[str, list[str]] = {}
     for row in gates:
-        for place in dict.fromkeys(one.place for one in row.datasets):
-            read.setdefault(place, []).append(row)
-        for place in row.promotions:
-            filled.setdefault(place, []).append(row)
+        for location in dict.fromkeys(one.location for one in row.datasets):
+            read.setdefault(location, []).append(row)
+        for location in row.promotions:
+            filled.setdefault(location, []).append(row)
         for one in row.datasets:
-            names.setdefault(one.place, []).append(one.name)
+            names.setdefault(one.location, []).append(one.name)
     rows = [
         DatasetRow(
-            place,
-            tuple(dict.fromkeys(names.get(place, ()))),
-            tuple(read.get(place, ())),
-            tuple(filled.get(place, ())),
+            location,
+            tuple(dict.fromkeys(names.get(location, ()))),
+            tuple(read.get(location, ())),
+            tuple(filled.get(location, ())),
         )
-        for place in dict.fromkeys((*read, *filled))
+        for location in dict.fromkeys((*read, *filled))
     ]
-    return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.place)))
+    return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.location)))
 
 
 def index_of(rows: Sequence[DatasetRow], filters: IndexFilters, page: int = 1) -> DatasetIndex:

@@ -1,4 +1,4 @@
-"""The page of a dataset, identified by its place: the findings of all gates there, and their
+"""The page of a dataset, identified by its location: the findings of all gates there, and their
 times."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dqx_airflow.plugin.addresses import report_address
 from dqx_airflow.plugin.board_page import GateRow, counts_line
 from dqx_airflow.plugin.chart import Chart, PastValue, chart_of
 from dqx_airflow.plugin.dataset_index import DatasetRow
+from dqx_airflow.plugin.dataset_locations import is_at
 from dqx_airflow.plugin.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
-from dqx_airflow.plugin.places import is_at
 from dqx_airflow.plugin.report_view import PromotionView, promotion_of
 from dqx_airflow.plugin.value_format import Reading, reading_of
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Status, Verdict
@@ -89,12 +89,12 @@ class GateHistory:
 
 @dataclass(frozen=True, slots=True)
 class DatasetPage:
-    """A place, and the gates that read it, worst first: page `page` of `pages` of them in full.
+    """A location, and the gates that read it, worst first: page `page` of `pages` of them in full.
 
     `names` are its names in gates, `promoted_by` are the gates that promote rows into it.
     """
 
-    place: str
+    location: str
     names: tuple[str, ...]
     rows: tuple[GateRow, ...]
     promoted_by: tuple[GateRow, ...]
@@ -104,8 +104,8 @@ class DatasetPage:
 
     @property
     def label(self) -> str:
-        """Its name in gates, or its place."""
-        return ", ".join(self.names) or self.place
+        """Its name in gates, or its location."""
+        return ", ".join(self.names) or self.location
 
     @property
     def contracts(self) -> tuple[EnforcedContract, ...]:
@@ -125,9 +125,15 @@ def dataset_page(
     :param past: by DAG and task of a gate its reports, newest first, for those displayed in full.
     """
     shown = gates_of_page(dataset, page)
-    gates = (_gate(dataset.place, row, past.get((row.dag_id, row.task_id), ())) for row in shown)
+    gates = (_gate(dataset.location, row, past.get((row.dag_id, row.task_id), ())) for row in shown)
     return DatasetPage(
-        dataset.place, dataset.names, dataset.gates, dataset.promoted_by, tuple(gates), page, pages
+        dataset.location,
+        dataset.names,
+        dataset.gates,
+        dataset.promoted_by,
+        tuple(gates),
+        page,
+        pages,
     )
 
 
@@ -142,8 +148,8 @@ def gates_of_page(dataset: DatasetRow, page: int) -> tuple[GateRow, ...]:
     return dataset.gates[(page - 1) * _GATES_OF_A_PAGE : page * _GATES_OF_A_PAGE]
 
 
-def _gate(place: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
-    oldest_first = [one for one in reversed(reports) if _names(place, one)]
+def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
+    oldest_first = [one for one in reversed(reports) if _names(location, one)]
     days = [
         DatasetDay(
             report.run_key.date,
@@ -154,10 +160,10 @@ def _gate(place: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistor
         )
         for report in oldest_first
         for snapshot in report.datasets
-        if is_at(place, report.run_key.gate, snapshot)
+        if is_at(location, report.run_key.gate, snapshot)
     ]
     last = oldest_first[-1] if oldest_first else None
-    names = _names(place, last) if last else ()
+    names = _names(location, last) if last else ()
     newest = [one for one in last.verdicts if {*names} & {*one.datasets}] if last else []
     keys = {(one.check, one.name) for one in newest}
     counts = [
@@ -190,10 +196,10 @@ def _gate(place: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistor
     )
 
 
-def _names(place: str, report: GateReport) -> tuple[str, ...]:
-    """The names of the dataset at a place in a report; empty if it is about other places."""
+def _names(location: str, report: GateReport) -> tuple[str, ...]:
+    """The names of the dataset at a location in a report; empty if it is about other locations."""
     gate = report.run_key.gate
-    return tuple(one.name for one in report.datasets if is_at(place, gate, one))
+    return tuple(one.name for one in report.datasets if is_at(location, gate, one))
 
 
 def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:

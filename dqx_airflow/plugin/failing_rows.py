@@ -72,7 +72,7 @@ def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
     about a share of rows their share, for one that is judged for each group the number of failed
     groups. Empty if the assertion counts neither."""
     from dqx_airflow.metrics.builtin import METRICS
-    from dqx_airflow.metrics.registry import MetricUnit
+    from dqx_airflow.metrics.metric import MetricUnit
 
     if verdict.groups is not None:
         return f"{verdict.failed_groups or 0} of {verdict.groups} groups"

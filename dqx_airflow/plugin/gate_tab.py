@@ -21,12 +21,12 @@ from dqx_airflow.plugin.airflow import (
     recent_runs,
     task_runs,
 )
-from dqx_airflow.plugin.answers import html_page, known_desk, notice
 from dqx_airflow.plugin.board_page import DEPTH, gate_rows
 from dqx_airflow.plugin.failing_rows import csv_of
 from dqx_airflow.plugin.gate_page import GateFilters, GatePage, chosen_report, gate_page
 from dqx_airflow.plugin.parameters import whole_number
 from dqx_airflow.plugin.report_view import view_of_summary
+from dqx_airflow.plugin.responses import html_page, notice, store_client
 from dqx_airflow.plugin.runs_page import (
     RUNS_OF_A_PAGE,
     RunFilters,
@@ -35,7 +35,7 @@ from dqx_airflow.plugin.runs_page import (
     rows_of,
 )
 from dqx_airflow.plugin.stoppers import STOPPED_STATES, stopped_by
-from dqx_airflow.plugin.store import Answer, Desk
+from dqx_airflow.plugin.store import Answer, StoreClient
 from dqx_airflow.plugin.writes import form_token
 from dqx_airflow.results.labels import Label
 from dqx_airflow.results.recent_alerts import labels_of
@@ -80,19 +80,19 @@ def gate(
         return html_page("not_a_gate.html", run=run)
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
     edits = may_edit(request, user, dag_id)
-    desk = known_desk()
-    known = reported(session, desk, run, is_forgotten=not runs, attempt=attempt)
+    client = store_client()
+    known = reported(session, client, run, is_forgotten=not runs, attempt=attempt)
     past: Answer[GateReport] = Answer()
     sources: Answer[SourceFile] = Answer()
     labels: Answer[Label] = Answer()
     if known.chosen is not None:
         report, key = known.chosen, known.chosen.run_key
-        labels = desk.ask(lambda store: labels_of(store.select, key))
-        past = desk.ask(
+        labels = client.ask(lambda store: labels_of(store.select, key))
+        past = client.ask(
             lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
         )
         if reads_code:
-            sources = desk.ask(lambda store: store.sources_of(report))
+            sources = client.ask(lambda store: store.sources_of(report))
     filters = GateFilters(status, severity, column)
     page = gate_page(run, known.reports, known.chosen, past.found, sources.found, filters)
     if page is None and not runs:
@@ -111,10 +111,10 @@ def gate(
         page=page,
         attempt=_name_of(known.chosen, page) if known.chosen and attempt else "",
         problem=known.problem or past.problem or sources.problem,
-        root=desk.root or "",
+        root=client.root or "",
         labels={(label.check, label.name): label for label in labels.found},
         edits=edits,
-        read_only=desk.read_only() if edits and known.chosen else None,
+        read_only=client.read_only() if edits and known.chosen else None,
         token=form_token(user),
     )
 
@@ -133,7 +133,7 @@ def failing_rows(
     """The stored failing rows of an assertion, all columns, as a file for spreadsheets."""
     runs = task_runs(session, dag_id, run_id, task_id, whole_number(map_index))
     run = runs[0] if runs else _forgotten(dag_id, run_id, task_id, map_index, attempt)
-    known = reported(session, known_desk(), run, is_forgotten=not runs, attempt=attempt)
+    known = reported(session, store_client(), run, is_forgotten=not runs, attempt=attempt)
     verdicts = known.chosen.verdicts if known.chosen and len(runs) < 2 else ()
     asked = [one for one in verdicts if (one.check, one.name) == (check, name)]
     rows = asked[0].failing_rows if asked else ()
@@ -174,15 +174,15 @@ def runs_of_gate(
     ended = ended_runs(session, dag_id, task_id)
     silent = tuple(run for run in ended if view_of_summary(run.pushed) is None)[:_MOST_SILENT]
     session.close()
-    desk = known_desk()
-    gates = desk.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
+    client = store_client()
+    gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
     filters = RunFilters(outcome, since, until, instance, part)
     wanted = filters.wanted(gates.found)
-    counted = desk.ask(lambda store: store.count_runs(wanted))
+    counted = client.ask(lambda store: store.count_runs(wanted))
     counts = dict(counted.found)
     total = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
     number, pages = page_within(whole_number(page) or 1, total)
-    lines = desk.ask(
+    lines = client.ask(
         lambda store: store.runs(wanted, RUNS_OF_A_PAGE, (number - 1) * RUNS_OF_A_PAGE)
     )
     return html_page(
@@ -206,18 +206,18 @@ def runs_of_gate(
 
 
 def reported(
-    session: SessionDep, desk: Desk, run: TaskRun, *, is_forgotten: bool, attempt: str
+    session: SessionDep, client: StoreClient, run: TaskRun, *, is_forgotten: bool, attempt: str
 ) -> AttemptReports:
     """The reports of a task instance; of a forgotten one that of the attempt, where it was one of
     the same gate. The connection to Airflow's database is free while the store is asked."""
     if not is_forgotten:
         attempts = attempts_of(session, run)
-    elif _is_of_task(session, desk, run):
+    elif _is_of_task(session, client, run):
         attempts = frozenset([run.attempt_id])
     else:
         attempts = frozenset()
     session.close()
-    known = desk.ask(lambda store: store.reports_of(attempts))
+    known = client.ask(lambda store: store.reports_of(attempts))
     return AttemptReports(
         known.found, chosen_report(run.pushed, known.found, attempt), known.problem
     )
@@ -235,15 +235,15 @@ def _name_of(chosen: GateReport, page: GatePage) -> str:
     return report_name(chosen.attempt.id, chosen.run_id if page.parts else "")
 
 
-def _is_of_task(session: SessionDep, desk: Desk, run: TaskRun) -> bool:
+def _is_of_task(session: SessionDep, client: StoreClient, run: TaskRun) -> bool:
     """Whether an attempt that Airflow has forgotten belonged to the gate of this task: attempts
     that Airflow still knows as attempts of the task reported on that gate."""
     if not run.attempt_id:
         return False
     known = recent_runs(session, [(run.dag_id, run.task_id)], DEPTH)
     attempts = {one.attempt_id for one in known}
-    own = desk.ask(lambda store: store.gates_of({run.attempt_id})).found
-    return bool(own) and set(own) <= set(desk.ask(lambda store: store.gates_of(attempts)).found)
+    own = client.ask(lambda store: store.gates_of({run.attempt_id})).found
+    return bool(own) and set(own) <= set(client.ask(lambda store: store.gates_of(attempts)).found)
 
 
 def _mapped(runs: tuple[TaskRun, ...]) -> Response:
@@ -255,7 +255,7 @@ def _mapped(runs: tuple[TaskRun, ...]) -> Response:
         return html_page("not_a_gate.html", run=runs[0])
     instances.sort(key=lambda one: one[0].map_index)
     attempts = {run.attempt_id for run in runs}
-    stored = known_desk().ask(lambda store: store.runs_of_attempts(attempts))
+    stored = store_client().ask(lambda store: store.runs_of_attempts(attempts))
     places = {line.attempt_id: line.locations[0] for line in stored.found if line.locations}
     return html_page(
         "mapped.html",

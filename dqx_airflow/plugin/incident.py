@@ -17,7 +17,7 @@ from dqx_airflow.plugin.airflow import (
     READS_DAG,
     GetUserDep,
     SessionDep,
-    TaskPlace,
+    TaskRef,
     TaskRun,
     assets_of,
     graph_of_dag,
@@ -28,12 +28,12 @@ from dqx_airflow.plugin.airflow import (
     record,
     states_of,
 )
-from dqx_airflow.plugin.answers import back_to, html_page, known_desk, notice
 from dqx_airflow.plugin.board_page import DEPTH
 from dqx_airflow.plugin.failing_rows import failing_total
 from dqx_airflow.plugin.parameters import day, whole_number
 from dqx_airflow.plugin.report_view import ReportView, view_of_report
-from dqx_airflow.plugin.store import Desk
+from dqx_airflow.plugin.responses import back_to, html_page, notice, store_client
+from dqx_airflow.plugin.store import StoreClient
 from dqx_airflow.plugin.writes import Form, Refused, form_token
 from dqx_airflow.results.incident_notes import (
     ACKNOWLEDGED,
@@ -124,13 +124,13 @@ def incident(
     """The newest incident of a gate, or the one of a date of its data."""
     index = whole_number(instance)
     map_index = -1 if index is None else index
-    desk = known_desk()
-    gates, problem = _gates(session, desk, dag_id, task_id)
+    client = store_client()
+    gates, problem = _gates(session, client, dag_id, task_id)
     session.close()
     incidents: tuple[Incident, ...] = ()
     if gates:
         wanted = RunsWanted(gates, map_index=index)
-        runs = desk.ask(lambda store: store.runs(wanted, _MOST_RUNS))
+        runs = client.ask(lambda store: store.runs(wanted, _MOST_RUNS))
         incidents, problem = incidents_of(runs.found), problem or runs.problem
     chosen = _chosen(incidents, day(on))
     if chosen is None:
@@ -143,8 +143,8 @@ def incident(
     bad = {one.run_key.gate for one in chosen.runs}
     lines = (*chosen.last_of_each, *chosen.first_of_each, *chosen.before.values())
     attempts = {one.attempt_id for one in lines}
-    reports = desk.ask(lambda store: store.reports_of(attempts))
-    past = desk.ask(
+    reports = client.ask(lambda store: store.reports_of(attempts))
+    past = client.ask(
         lambda store: store.past_reports(
             bad,
             last.run_key.date,
@@ -153,7 +153,7 @@ def incident(
         )
     )
     known = {report.run_id: report for report in reports.found}
-    notes = desk.ask(
+    notes = client.ask(
         lambda store: notes_from(
             store.select,
             gates,
@@ -191,7 +191,7 @@ def incident(
         page=page,
         problem=problem or reports.problem or notes.problem,
         edits=edits,
-        read_only=desk.read_only() if edits else None,
+        read_only=client.read_only() if edits else None,
         token=form_token(user),
         note_id=uuid4(),
     )
@@ -214,8 +214,8 @@ def say(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> 
         raise Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
     if not may_edit(request, user, dag_id):
         raise Refused(HTTPStatus.FORBIDDEN, "You do not have permission to edit this DAG.")
-    desk = known_desk()
-    gates, problem = _gates(session, desk, dag_id, task_id)
+    client = store_client()
+    gates, problem = _gates(session, client, dag_id, task_id)
     if not gates:
         raise Refused(HTTPStatus.NOT_FOUND, problem or "Gate not found.")
     note = IncidentNote(
@@ -228,9 +228,9 @@ def say(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> 
         id=_note_id(form.get("note", "")),
     )
     facts = {"gate": note.gate, "date": on, "kind": kind, "text": text, "note": note.id}
-    record(session, user, "dqx incident", TaskPlace(dag_id, "", task_id, note.map_index), facts)
+    record(session, user, "dqx incident", TaskRef(dag_id, "", task_id, note.map_index), facts)
     session.close()
-    problem = desk.change(lambda root, options: write_note(root, note, storage_options=options))
+    problem = client.change(lambda root, options: write_note(root, note, storage_options=options))
     if problem is not None:
         return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
     return back_to(incident_address(dag_id, task_id, note.map_index, on))
@@ -248,12 +248,12 @@ def _note_id(text: str) -> str:
 
 
 def _gates(
-    session: Any, desk: Desk, dag_id: str, task_id: str
+    session: Any, client: StoreClient, dag_id: str, task_id: str
 ) -> tuple[tuple[str, ...], str | None]:
     """The gate on which the newest attempts of a task reported, as the store knows it; of several
     suites each."""
     known = recent_runs(session, [(dag_id, task_id)], DEPTH)
-    gates = desk.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
+    gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
     return tuple(gates.found), gates.problem
 
 

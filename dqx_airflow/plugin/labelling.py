@@ -14,18 +14,18 @@ from dqx_airflow.plugin.airflow import (
     GateTasks,
     GetUserDep,
     SessionDep,
-    TaskPlace,
+    TaskRef,
     gate_tasks,
     may_edit,
     may_read,
-    places_of,
     recent_runs,
     record,
+    tasks_of,
 )
 from dqx_airflow.plugin.alerts_page import AlertFilters, alerts_page, chosen_alerts
-from dqx_airflow.plugin.answers import back_to, html_page, known_desk, notice
 from dqx_airflow.plugin.board_page import DEPTH, GateRow, gate_rows
-from dqx_airflow.plugin.store import Answer, Desk
+from dqx_airflow.plugin.responses import back_to, html_page, notice, store_client
+from dqx_airflow.plugin.store import Answer, StoreClient
 from dqx_airflow.plugin.writes import Form, Refused, form_token
 from dqx_airflow.results.history import OpenStore
 from dqx_airflow.results.labels import Label, write_labels
@@ -67,26 +67,28 @@ def alerts(
     rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
     asked = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
     session.close()
-    desk = known_desk()
-    gates, problem = gates_of_rows(desk, asked)
+    client = store_client()
+    gates, problem = gates_of_rows(client, asked)
     answer: Answer[RecentAlert] = Answer(problem=problem)
     if names := set(chain.from_iterable(gates.values())):
-        answer = desk.ask(lambda store: recent_alerts(store.select, names))
+        answer = client.ask(lambda store: recent_alerts(store.select, names))
     chosen, more = chosen_alerts(answer.found, filters)
-    shown = desk.ask(lambda store: with_failing_rows(store.select, chosen)) if chosen else Answer()
+    shown = (
+        client.ask(lambda store: with_failing_rows(store.select, chosen)) if chosen else Answer()
+    )
     past: Answer[Any] = Answer()
     if chosen:
         until = max(one.alert.date for one in answer.found)
         keys = {one.key for one in chosen}
-        past = desk.ask(lambda store: tuple(histories(store.select, keys, until).items()))
-    places = places_of(session, {one.attempt_id for one in chosen})
-    editable = {dag_id for dag_id in _dags(places) if may_edit(request, user, dag_id)}
+        past = client.ask(lambda store: tuple(histories(store.select, keys, until).items()))
+    labelled = tasks_of(session, {one.attempt_id for one in chosen})
+    editable = {dag_id for dag_id in _dags(labelled) if may_edit(request, user, dag_id)}
     page = alerts_page(
         answer.found,
         shown.found,
         more,
         dict(past.found),
-        places,
+        labelled,
         editable,
         {row.dag_id for row in rows},
         filters,
@@ -95,7 +97,7 @@ def alerts(
         "alerts.html",
         page=page,
         problem=answer.problem or shown.problem or past.problem,
-        read_only=desk.read_only() if editable else None,
+        read_only=client.read_only() if editable else None,
         token=form_token(user),
     )
 
@@ -110,15 +112,15 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
             HTTPStatus.BAD_REQUEST,
             f"Send false_alarm or real, with a reason of at most {_LONGEST_REASON} characters.",
         )
-    desk = known_desk()
-    runs = desk.ask(lambda store: gate_of_run(store.select, form.get("report", "")))
-    place = _place(session, runs)
-    if place is None or not may_read(request, user, place.dag_id):
+    client = store_client()
+    runs = client.ask(lambda store: gate_of_run(store.select, form.get("report", "")))
+    task = _task(session, runs)
+    if task is None or not may_read(request, user, task.dag_id):
         raise _NO_ALERT
-    if not may_edit(request, user, place.dag_id):
+    if not may_edit(request, user, task.dag_id):
         raise Refused(HTTPStatus.FORBIDDEN, "Labels need permission to edit this DAG.")
     check, name = form.get("check", ""), form.get("name", "")
-    answer = desk.ask(lambda store: alert_of(store.select, runs.found[0], check, name))
+    answer = client.ask(lambda store: alert_of(store.select, runs.found[0], check, name))
     if not answer.found:
         raise _NO_ALERT
     alert = answer.found[0].alert
@@ -135,16 +137,18 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
         alert.run_id,
         alert.map_index,
     )
-    record(session, user, "dqx label", place, _facts(said))
+    record(session, user, "dqx label", task, _facts(said))
     session.close()
-    problem = desk.change(lambda root, options: write_labels(root, [said], storage_options=options))
+    problem = client.change(
+        lambda root, options: write_labels(root, [said], storage_options=options)
+    )
     if problem is not None:
         return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
-    return back_to(_page_before(form, place))
+    return back_to(_page_before(form, task))
 
 
 def gates_of_rows(
-    desk: Desk, rows: list[GateRow]
+    client: StoreClient, rows: list[GateRow]
 ) -> tuple[dict[tuple[str, str], set[str]], str | None]:
     """The names of gates by DAG and task, one for each suite, and why there are none.
 
@@ -156,24 +160,24 @@ def gates_of_rows(
         for row in rows
         for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
     }
-    known = desk.ask(lambda store: gates_of_attempts(store.select, tasks))
+    known = client.ask(lambda store: gates_of_attempts(store.select, tasks))
     gates: dict[tuple[str, str], set[str]] = {}
     for one in known.found:
         gates.setdefault(tasks[one.attempt_id], set()).add(one.gate)
     return gates, known.problem
 
 
-def counts_of_rows(desk: Desk, rows: list[GateRow]) -> dict[tuple[str, str], int]:
+def counts_of_rows(client: StoreClient, rows: list[GateRow]) -> dict[tuple[str, str], int]:
     """The number of recent alerts without a label for each gate, by DAG and task."""
-    if desk.root is None:
+    if client.root is None:
         return {}
-    gates, _ = gates_of_rows(desk, rows)
+    gates, _ = gates_of_rows(client, rows)
     names = set(chain.from_iterable(gates.values()))
 
     def counts(store: OpenStore) -> tuple[tuple[str, int], ...]:
         return unlabelled_counts(store.select, names)
 
-    by_gate = dict(desk.ask(counts).found) if names else {}
+    by_gate = dict(client.ask(counts).found) if names else {}
     return {
         task: sum(by_gate.get(gate, 0) for gate in own)
         for task, own in gates.items()
@@ -181,16 +185,16 @@ def counts_of_rows(desk: Desk, rows: list[GateRow]) -> dict[tuple[str, str], int
     }
 
 
-def _place(session: Any, runs: Answer[Any]) -> TaskPlace | None:
+def _task(session: Any, runs: Answer[Any]) -> TaskRef | None:
     """The task of a run; None if Airflow does not know it."""
     if runs.problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, runs.problem)
     attempts = [one.attempt_id for one in runs.found]
-    return places_of(session, attempts).get(attempts[0]) if attempts else None
+    return tasks_of(session, attempts).get(attempts[0]) if attempts else None
 
 
-def _dags(places: Mapping[str, TaskPlace]) -> set[str]:
-    return {place.dag_id for place in places.values()}
+def _dags(tasks: Mapping[str, TaskRef]) -> set[str]:
+    return {task.dag_id for task in tasks.values()}
 
 
 def _facts(label: Label) -> dict[str, object]:
@@ -207,15 +211,15 @@ def _facts(label: Label) -> dict[str, object]:
     }
 
 
-def _page_before(form: Mapping[str, str], place: TaskPlace) -> str:
+def _page_before(form: Mapping[str, str], task: TaskRef) -> str:
     """The page of the form: an address that we construct, whatever the form contains."""
     if form.get("back") == "alerts":
         filters = {name: form.get(name, "") for name in ("dag", "task", "show")}
         return address("alerts", **filters)
     return address(
         "gate",
-        dag_id=place.dag_id,
-        run_id=place.run_id,
-        task_id=place.task_id,
-        map_index=place.map_index,
+        dag_id=task.dag_id,
+        run_id=task.run_id,
+        task_id=task.task_id,
+        map_index=task.map_index,
     )

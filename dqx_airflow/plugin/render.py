@@ -16,7 +16,7 @@ from markupsafe import Markup
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.plugin import addresses
 from dqx_airflow.plugin.clause_line import clause_line
-from dqx_airflow.plugin.places import place_in
+from dqx_airflow.plugin.dataset_locations import location_in
 from dqx_airflow.plugin.value_format import limit_of, raw_of, value_of
 
 _PAGES = Path(__file__).parent / "pages"
@@ -83,7 +83,7 @@ def _environment() -> Environment:
         "dag_run_address": addresses.dag_run_address,
         "gate_address": addresses.gate_address,
         "incident_address": addresses.incident_address,
-        "place_in": place_in,
+        "location_in": location_in,
         "report_address": addresses.report_address,
         "runs_address": addresses.runs_address,
         "task_address": addresses.task_address,

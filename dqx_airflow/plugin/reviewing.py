@@ -14,12 +14,12 @@ from dqx_airflow.plugin.airflow import (
     SessionDep,
     may_edit,
     may_read,
-    places_of,
     record,
+    tasks_of,
 )
-from dqx_airflow.plugin.answers import back_to, html_page, known_desk, notice
+from dqx_airflow.plugin.responses import back_to, html_page, notice, store_client
 from dqx_airflow.plugin.review_page import review_page
-from dqx_airflow.plugin.store import Answer, Desk
+from dqx_airflow.plugin.store import Answer, StoreClient
 from dqx_airflow.plugin.writes import Form, Refused, form_token
 from dqx_airflow.results.proposals import (
     ProposalStage,
@@ -39,9 +39,9 @@ _NO_PROPOSAL = Refused(HTTPStatus.NOT_FOUND, "Proposal not found. Reload the pag
 @router.get("/review")
 def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
     """The proposals for the suites of gates that the user may read."""
-    desk = known_desk()
-    answer = desk.ask(lambda store: proposals_from(store.select))
-    dags = _dags_of(desk, session, answer.found)
+    client = store_client()
+    answer = client.ask(lambda store: proposals_from(store.select))
+    dags = _dags_of(client, session, answer.found)
     seen = [
         one
         for one in answer.found
@@ -56,7 +56,7 @@ def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
         "review.html",
         page=review_page(seen, frozenset(editable)),
         problem=answer.problem,
-        read_only=desk.read_only() if editable else None,
+        read_only=client.read_only() if editable else None,
         token=form_token(user),
     )
 
@@ -72,12 +72,12 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
         )
     if stage is ProposalStage.REJECTED and not reason:
         raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and enter one.")
-    desk = known_desk()
-    answer = desk.ask(lambda store: proposals_from(store.select))
+    client = store_client()
+    answer = client.ask(lambda store: proposals_from(store.select))
     if answer.problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
     wanted = [one for one in answer.found if one.proposal.id == form.get("proposal")]
-    dags = _dags_of(desk, session, wanted)
+    dags = _dags_of(client, session, wanted)
     if not wanted or not _all(
         dags.get(wanted[0].proposal.id), lambda dag_id: may_read(request, user, dag_id)
     ):
@@ -106,7 +106,7 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
         record(session, user, "dqx review", dag_id, facts)
     session.close()
     author = user.get_name()
-    problem = desk.change(
+    problem = client.change(
         lambda root, options: decide(
             root, proposal, stage, author, reason or None, storage_options=options
         )
@@ -117,20 +117,20 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
 
 
 def _dags_of(
-    desk: Desk, session: Any, proposals: Collection[StoredProposal]
+    client: StoreClient, session: Any, proposals: Collection[StoredProposal]
 ) -> Mapping[str, frozenset[str]]:
     """The DAGs of the gates of a proposal, by its id: those of all attempts on the gate, or else on
     the suite, in the store. A proposal without a DAG in Airflow is left out."""
     if not proposals:
         return {}
-    asked: Answer[Any] = desk.ask(
+    asked: Answer[Any] = client.ask(
         lambda store: tuple(attempts_behind(store.select, proposals).items())
     )
     session.close()
-    places = places_of(session, {one for _, gates in asked.found for ids in gates for one in ids})
+    tasks = tasks_of(session, {one for _, gates in asked.found for ids in gates for one in ids})
     by_key = {}
     for key, gates in asked.found:
-        dags = {places[one].dag_id for ids in gates for one in ids if one in places}
+        dags = {tasks[one].dag_id for ids in gates for one in ids if one in tasks}
         if dags:
             by_key[key] = frozenset(dags)
     return by_key

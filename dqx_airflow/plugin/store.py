@@ -56,7 +56,7 @@ class Answer(Generic[T]):
 
 
 @dataclass(slots=True)
-class Desk:
+class StoreClient:
     """Queries the store below `root`. After a query without a response it pauses for a while."""
 
     root: str | None
@@ -131,11 +131,11 @@ class Desk:
         return self._store
 
 
-_DESKS: dict[object, Desk] = {}
+_CLIENTS: dict[object, StoreClient] = {}
 
 
-def desk_of(root: str | None, storage_options: Mapping[str, str] | None = None) -> Desk:
-    """The desk of a root: shared by all requests of this process, as long as its storage options
+def client_of(root: str | None, storage_options: Mapping[str, str] | None = None) -> StoreClient:
+    """The client of a root: shared by all requests of this process, as long as its storage options
     are the same."""
     key = (root, *sorted((storage_options or {}).items()))
-    return _DESKS.setdefault(key, Desk(root, storage_options))
+    return _CLIENTS.setdefault(key, StoreClient(root, storage_options))

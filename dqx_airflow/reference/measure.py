@@ -11,8 +11,8 @@ from typing import Any
 from dqx_airflow.metrics.builtin.counts import count_nan
 from dqx_airflow.metrics.comparison import timestamp_of
 from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow
+from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.metrics.plain_values import is_finite, plain
-from dqx_airflow.metrics.registry import ArgumentKind, Scan
 from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.plan.filters import fail_undecided
 from dqx_airflow.plan.groupings import only_listed, too_many_groups

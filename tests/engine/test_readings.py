@@ -18,7 +18,7 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.load import table_at
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.plan.passes import MOST_COMPILED
 from dqx_airflow.values import DatasetRef
 

@@ -17,7 +17,7 @@ from stopwatch import at_most
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event, terminal_event
-from dqx_airflow.lineage.patience import Patience
+from dqx_airflow.lineage.time_budget import TimeBudget
 from dqx_airflow.values import GateReport, GateRequest
 
 SECRET = "hunter2-very-secret"
@@ -188,7 +188,7 @@ def test_a_limit_of_the_user_counts_where_it_is_narrower(
     config: dict[str, Any], timeout_s: float, total: int
 ) -> None:
     asked = {"type": "http", "url": "http://127.0.0.1:1", **config}
-    built, _ = transport.watched(asked, Patience(2))
+    built, _ = transport.watched(asked, TimeBudget(2))
     assert isinstance(built, transport.Watched)
     http: Any = built.inner
     assert (http.timeout, http.config.retry["total"]) == (timeout_s, total)

@@ -1,6 +1,6 @@
 """All events of a gate take two seconds at most, whatever the endpoint does, and none is lost.
 
-Most are tried with less patience, so that the tests are quick; `benchmarks/lineage_outage.py`
+Most are tried with less time_budget, so that the tests are quick; `benchmarks/lineage_outage.py`
 measures the real thing.
 """
 
@@ -24,7 +24,7 @@ from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event, terminal_event
-from dqx_airflow.lineage.patience import ExhaustedError, Patience, UnfinishedError
+from dqx_airflow.lineage.time_budget import ExhaustedError, TimeBudget, UnfinishedError
 from dqx_airflow.values import GateReport, GateRequest
 
 pytestmark = pytest.mark.timing
@@ -183,13 +183,13 @@ def test_a_gate_waits_two_seconds_and_its_process_ends(tmp_path: Path, events: l
 
 
 def test_patience_is_shared() -> None:
-    patience = Patience(0.25, each_s=0.15)
-    assert patience.wait_for(lambda: 5) == 5
+    time_budget = TimeBudget(0.25, each_s=0.15)
+    assert time_budget.wait_for(lambda: 5) == 5
     with pytest.raises(KeyError):
-        patience.wait_for(lambda: {}["a"])
+        time_budget.wait_for(lambda: {}["a"])
     with pytest.raises(UnfinishedError, match=r"within 0\.15 s"):
-        patience.wait_for(lambda: time.sleep(2))
+        time_budget.wait_for(lambda: time.sleep(2))
     with pytest.raises(UnfinishedError):
-        patience.wait_for(lambda: time.sleep(2))
+        time_budget.wait_for(lambda: time.sleep(2))
     with pytest.raises(ExhaustedError, match=r"the 0\.25 s for lineage are used up"):
-        patience.wait_for(lambda: 5)
+        time_budget.wait_for(lambda: 5)

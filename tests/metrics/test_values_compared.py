@@ -23,8 +23,8 @@ from dqx_airflow.metrics.datetime_text import date_in, has_nanoseconds, timestam
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow, rounded_half_up
 from dqx_airflow.metrics.merging import Merge
+from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.plain_values import plain, spark_number
-from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.metrics.shortcuts import NeverNan, ValueBound, WithinRanges
 from dqx_airflow.metrics.sums import has_overflown, sum_of, typed
 

@@ -72,21 +72,21 @@ def test_its_fields_say_where_results_are_and_how_to_get_there(
     options: dict[str, str] | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from dqx_airflow.operators.results_location import ResultsPlace, results_place
+    from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 
     connect(monkeypatch, **given)
-    place = results_place(None, "store")
-    assert place == ResultsPlace(root, options)
+    place = results_location_of(None, "store")
+    assert place == ResultsLocation(root, options)
     assert SECRET not in repr(place)
 
 
 def test_a_root_that_is_given_counts_for_more_than_that_of_the_connection(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.operators.results_location import results_place
+    from dqx_airflow.operators.results_location import results_location_of
 
     connect(monkeypatch, host="/results")
-    place = results_place("/elsewhere", "store")
+    place = results_location_of("/elsewhere", "store")
     assert place is not None
     assert place.root == "/elsewhere"
 
@@ -156,10 +156,10 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 
 
 def test_a_process_that_is_started_meanwhile_knows_the_options(operators: ModuleType) -> None:
-    from dqx_airflow.operators.results_location import ResultsPlace
+    from dqx_airflow.operators.results_location import ResultsLocation
 
     show = [sys.executable, "-c", f"import os; print(os.environ.get({STORAGE_VARIABLE!r}))"]
-    with ResultsPlace("s3://lake", {"aws_region": "eu"}).in_environment():
+    with ResultsLocation("s3://lake", {"aws_region": "eu"}).in_environment():
         told = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     assert storage_options_of({STORAGE_VARIABLE: told}) == {"aws_region": "eu"}
     after = subprocess.run(show, capture_output=True, text=True, check=True).stdout
@@ -169,12 +169,12 @@ def test_a_process_that_is_started_meanwhile_knows_the_options(operators: Module
 def test_options_that_the_worker_has_already_are_there_again_afterwards(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.operators.results_location import ResultsPlace
+    from dqx_airflow.operators.results_location import ResultsLocation
 
     monkeypatch.setenv(STORAGE_VARIABLE, '{"aws_region": "us"}')
-    with ResultsPlace("/results").in_environment():
+    with ResultsLocation("/results").in_environment():
         assert storage_options_of(os.environ) == {"aws_region": "us"}
-    with ResultsPlace("/results", {"aws_region": "eu"}).in_environment():
+    with ResultsLocation("/results", {"aws_region": "eu"}).in_environment():
         assert storage_options_of(os.environ) == {"aws_region": "eu"}
     assert storage_options_of(os.environ) == {"aws_region": "us"}
 
@@ -183,13 +183,13 @@ def test_without_a_connection_the_environment_tells_the_options(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.operators import GateMisconfigured
-    from dqx_airflow.operators.results_location import ResultsPlace, results_place
+    from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 
     monkeypatch.setenv(STORAGE_VARIABLE, '{"aws_region": "eu"}')
-    assert results_place("s3://lake") == ResultsPlace("s3://lake", {"aws_region": "eu"})
+    assert results_location_of("s3://lake") == ResultsLocation("s3://lake", {"aws_region": "eu"})
     monkeypatch.setenv(STORAGE_VARIABLE, "eu")
     with pytest.raises(GateMisconfigured, match="is not a JSON object"):
-        results_place("s3://lake")
+        results_location_of("s3://lake")
 
 
 @pytest.mark.parametrize("text", ["[]", "x", "7", '"a"', "[" * 100_000])

@@ -34,15 +34,15 @@ def test_a_store_that_does_not_answer_is_left_alone_for_a_while(
         released.wait(20)
         return ()
 
-    desk = store.Desk(str(tmp_path))
+    client = store.StoreClient(str(tmp_path))
     for _ in range(3):
-        assert desk.ask(hangs).problem == store.UNREACHABLE
+        assert client.ask(hangs).problem == store.UNREACHABLE
     assert len(asked) == 1
     released.set()
     monkeypatch.setattr(store, "PATIENCE_S", 20.0)
     in_a_minute = time.monotonic() + 60
     monkeypatch.setattr(store.time, "monotonic", lambda: in_a_minute)
-    assert desk.ask(lambda opened: ()).problem is None
+    assert client.ask(lambda opened: ()).problem is None
 
 
 def test_a_store_that_cannot_be_read_is_a_problem_and_no_error(
@@ -51,7 +51,7 @@ def test_a_store_that_cannot_be_read_is_a_problem_and_no_error(
     def fails(opened: Any) -> tuple[()]:
         raise StoreError("no permission for the key abc")
 
-    answer = store.Desk(str(tmp_path)).ask(fails)
+    answer = store.StoreClient(str(tmp_path)).ask(fails)
     assert answer.found == ()
     assert "abc" not in answer.problem
 
@@ -59,9 +59,9 @@ def test_a_store_that_cannot_be_read_is_a_problem_and_no_error(
 def test_without_a_root_there_is_advice(store: ModuleType) -> None:
     assert (
         "set results_root or results_conn_id in section [dqx]"
-        in store.Desk(None).ask(lambda opened: ()).problem
+        in store.StoreClient(None).ask(lambda opened: ()).problem
     )
 
 
 def test_all_requests_of_a_server_share_what_was_opened(store: ModuleType, tmp_path: Path) -> None:
-    assert store.desk_of(str(tmp_path)) is store.desk_of(str(tmp_path))
+    assert store.client_of(str(tmp_path)) is store.client_of(str(tmp_path))

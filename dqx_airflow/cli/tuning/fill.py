@@ -108,7 +108,7 @@ def _opened(
 
 def _of_one_dataset(plan: Plan) -> Plan:
     """The plan without the requests about other datasets."""
-    from dqx_airflow.metrics.registry import Scan
+    from dqx_airflow.metrics.metric import Scan
     from dqx_airflow.plan.predicates import lookups_of
 
     several = (Scan.QUERY, Scan.MATCH)

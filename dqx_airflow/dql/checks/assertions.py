@@ -29,7 +29,7 @@ from dqx_airflow.metrics.derived import (
     SHORTCUTS,
     TIMELINESS,
 )
-from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
 from dqx_airflow.metrics.types import TYPE_NAMES, TypeTextError, canonical_type
 from dqx_airflow.values import MetricValue, Span

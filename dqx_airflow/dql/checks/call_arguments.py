@@ -13,7 +13,7 @@ from dqx_airflow.dql.checks.unfiltered import hint_without_where
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_name
 from dqx_airflow.exact import NUMBERS
-from dqx_airflow.metrics.registry import Argument, ArgumentKind
+from dqx_airflow.metrics.metric import Argument, ArgumentKind
 from dqx_airflow.values import Span
 
 COLUMN = Argument("column", ArgumentKind.COLUMN)
@@ -79,7 +79,7 @@ class ArgumentChecker:
             case ArgumentKind.SHARE, _:
                 self._share(node)
             case ArgumentKind.SQL, nodes.Text():
-                pass  # its content is checked by `dql.sql_text`
+                pass  # its content is checked by `dql.checks.sql_text`
             case _:
                 self._wrong_kind(argument, node)
 

@@ -12,7 +12,7 @@ from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.filters import calls_in
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.values import MetricValue, Span
 
 _COMPARED = "compare a metric of both: num_rows(dataset a) == num_rows(dataset b) for each ..."

@@ -26,7 +26,7 @@ from dqx_airflow.metrics.derived import (
     WINDOWS,
     window_parameters,
 )
-from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.metrics.metric import Scan
 
 WITH_CONDITION = {
     "values": "values(a) in values(b, dataset d)",

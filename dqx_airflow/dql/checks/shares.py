@@ -11,7 +11,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.satisfiability.metric_ranges import Surroundings
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import WINDOWS
-from dqx_airflow.metrics.registry import MetricUnit
+from dqx_airflow.metrics.metric import MetricUnit
 
 _SAME_KIND = frozenset({"abs", "min", "max", "coalesce", *WINDOWS})
 """Functions that turn shares into shares. A change, as from `day_over_day`, is no share."""

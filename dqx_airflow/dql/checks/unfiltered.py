@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, SHORTCUTS, TIMELINESS
-from dqx_airflow.metrics.registry import Scan
+from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
 _OF_ROWS = frozenset((*AGES, *SHORTCUTS, DISTRIBUTION, MOST_COMMON, TIMELINESS, "values"))

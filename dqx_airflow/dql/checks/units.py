@@ -15,7 +15,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
-from dqx_airflow.metrics.registry import Metric, MetricUnit, Scan
+from dqx_airflow.metrics.metric import Metric, MetricUnit, Scan
 from dqx_airflow.metrics.types import Family
 
 

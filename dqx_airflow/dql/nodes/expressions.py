@@ -192,7 +192,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class HasFormat:
-    """`operand is email`, or another format of `metrics.formats`."""
+    """`operand is email`, or another format of `metrics.text_formats`."""
 
     operand: Expression
     format: Name

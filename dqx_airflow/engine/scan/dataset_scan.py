@@ -41,8 +41,8 @@ from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.schema_drift import NO_DRIFT, SchemaDrift, drift_of
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.metric import Aggregate, Scan
 from dqx_airflow.metrics.plain_values import is_finite
-from dqx_airflow.metrics.registry import Aggregate, Scan
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
 from dqx_airflow.plan.filters import fail_undecided, undecided_rows
 from dqx_airflow.plan.masks import reveals

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from dqx_airflow.engine.scan.frames import DATE
 from dqx_airflow.engine.scan.fused_pass import ByDate, aggregate
 from dqx_airflow.engine.session.spark_errors import spark_failures
-from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.row_types import TypeObjection
 from dqx_airflow.plan.schema_check import Schema

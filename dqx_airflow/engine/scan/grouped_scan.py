@@ -38,8 +38,8 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.exact import exact_text, parse_exact
 from dqx_airflow.metrics.builtin.aggregates import rows_where
+from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.plain_values import is_finite
-from dqx_airflow.metrics.registry import Aggregate
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
 from dqx_airflow.plan.filters import fail_undecided, undecided_rows

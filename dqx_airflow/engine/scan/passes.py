@@ -15,7 +15,7 @@ from datetime import date
 from dqx_airflow.engine.scan.reshaped_pass import pass_key
 from dqx_airflow.engine.scan.results import AggregateRequest
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.metrics.registry import Aggregate, Frequencies
+from dqx_airflow.metrics.metric import Aggregate, Frequencies
 from dqx_airflow.plan.passes import MOST_COMPILED
 
 MOST_ROWS_FUSED = 250_000

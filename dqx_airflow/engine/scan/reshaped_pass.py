@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from dqx_airflow.engine.scan.collect import collect, date_of
 from dqx_airflow.engine.scan.frames import DATE
 from dqx_airflow.engine.scan.fused_pass import ByDate, bisected
-from dqx_airflow.metrics.registry import COPIES, RANK, VALUE, Aggregate, Frequencies, Steps
+from dqx_airflow.metrics.metric import COPIES, RANK, VALUE, Aggregate, Frequencies, Steps
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import MetricValue
 

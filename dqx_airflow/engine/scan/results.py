@@ -8,7 +8,7 @@ from datetime import date
 
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.registry import Aggregate
+from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.values import MetricValue, Origin
 
 

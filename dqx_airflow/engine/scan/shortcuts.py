@@ -10,7 +10,7 @@ from datetime import date
 from dqx_airflow.engine.scan.passes import has_few_rows
 from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.metrics.registry import Aggregate, TypeOf
+from dqx_airflow.metrics.metric import Aggregate, TypeOf
 from dqx_airflow.plan.passes import MOST_COMPILED, defer_answerable
 from dqx_airflow.values import Origin
 

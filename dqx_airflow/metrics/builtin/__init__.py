@@ -1,7 +1,8 @@
 """The table of built-in metrics: one entry for each, with its Python counterpart beside it.
 
-A new metric is an entry in one of the modules, and a line in `tests/metrics/conformance`. The
-reference page, completions, editor colours and the list in the docs are generated from them.
+A new metric is an entry in one of the modules (`metrics.metric.Metric` describes its fields), and a
+line in a case of `tests/metrics/conformance`. The reference page, completions, editor colours and
+the list in the docs are generated from the entries.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from dqx_airflow.metrics.builtin.matching import MATCHING
 from dqx_airflow.metrics.builtin.sequences import SEQUENCES
 from dqx_airflow.metrics.builtin.spark_sql import SPARK_SQL
 from dqx_airflow.metrics.builtin.values import STATISTICS, VALUES
-from dqx_airflow.metrics.registry import Metric
+from dqx_airflow.metrics.metric import Metric
 
-_TABLES = (
+TABLES = (
     *(COUNTS, VALUES, KEYS, FREQUENCIES, STATISTICS, SEQUENCES),
     *(CONDITIONS, COLUMNS, MATCHING, SPARK_SQL),
 )
+"""The metrics by module, in the order of the reference page."""
 
-METRICS: dict[str, Metric] = {metric.name: metric for table in _TABLES for metric in table}
+METRICS: dict[str, Metric] = {metric.name: metric for table in TABLES for metric in table}
 """All metrics by name."""
 
 CALLABLE: tuple[str, ...] = tuple(m.name for m in METRICS.values() if not m.is_internal)

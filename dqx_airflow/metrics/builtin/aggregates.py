@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.registry import (
+from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
     ArgumentKind,

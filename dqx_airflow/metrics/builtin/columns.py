@@ -12,7 +12,7 @@ from dqx_airflow.metrics.builtin.aggregates import (
 )
 from dqx_airflow.metrics.builtin.counts import listed_values
 from dqx_airflow.metrics.columns import find_column_path
-from dqx_airflow.metrics.registry import (
+from dqx_airflow.metrics.metric import (
     Argument,
     ArgumentKind,
     Arguments,

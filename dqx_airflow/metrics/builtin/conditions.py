@@ -18,7 +18,7 @@ from dqx_airflow.metrics.builtin.counts import equal_count
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.registry import (
+from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
     ArgumentKind,

@@ -21,7 +21,7 @@ from dqx_airflow.metrics.builtin.aggregates import (
 from dqx_airflow.metrics.comparison import comparable, literal_type, order_key
 from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.registry import (
+from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
     ArgumentKind,

@@ -22,7 +22,7 @@ from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.registry import (
+from dqx_airflow.metrics.metric import (
     COPIES,
     RANK,
     VALUE,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from dqx_airflow.exact import exact
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.registry import (
+from dqx_airflow.metrics.metric import (
     Argument,
     ArgumentKind,
     Arguments,

@@ -14,7 +14,7 @@ from dqx_airflow.metrics.builtin.aggregates import ORDERED, rows_where, value_ag
 from dqx_airflow.metrics.builtin.counts import distinct_values
 from dqx_airflow.metrics.comparison import FLOATING, order_key
 from dqx_airflow.metrics.in_python import ColumnValues
-from dqx_airflow.metrics.registry import (
+from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
     ArgumentKind,

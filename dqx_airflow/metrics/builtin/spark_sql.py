@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.metrics.registry import (
+from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
     ArgumentKind,

@@ -24,7 +24,7 @@ from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.in_python import EXACT, ColumnValues, SumOverflow, has_room
 from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.registry import (
+from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
     ArgumentKind,

@@ -25,7 +25,7 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.loose_bounds import loose_files
 from dqx_airflow.engine.sources.delta.storage import StoredFile, TableStorage
 from dqx_airflow.engine.sources.listing import DataFile
-from dqx_airflow.metrics.registry import Aggregate, Statistic
+from dqx_airflow.metrics.metric import Aggregate, Statistic
 from dqx_airflow.values import MetricValue
 
 _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})

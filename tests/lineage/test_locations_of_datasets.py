@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.lineage.places import place_at, place_of
+from dqx_airflow.lineage.locations import location_of, trimmed_location
 from dqx_airflow.values import DatasetSnapshot
 
 
@@ -27,8 +27,8 @@ from dqx_airflow.values import DatasetSnapshot
     ],
 )
 def test_a_place_is_one_however_it_is_written(location: str, place: str) -> None:
-    assert place_at(location) == place
-    assert place_at(place) == place
+    assert trimmed_location(location) == place
+    assert trimmed_location(place) == place
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_a_place_is_one_however_it_is_written(location: str, place: str) -> None
 def test_a_dataset_may_name_its_place_and_may_have_none(
     snapshot: DatasetSnapshot, place: str | None
 ) -> None:
-    assert place_of(snapshot) == place
+    assert location_of(snapshot) == place

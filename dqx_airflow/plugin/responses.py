@@ -8,7 +8,7 @@ from fastapi import Response
 
 from dqx_airflow.plugin.airflow import known_results
 from dqx_airflow.plugin.render import render
-from dqx_airflow.plugin.store import Desk, desk_of
+from dqx_airflow.plugin.store import StoreClient, client_of
 
 
 def html_page(template: str, **values: object) -> Response:
@@ -29,7 +29,7 @@ def back_to(address: str) -> Response:
     return Response(status_code=HTTPStatus.SEE_OTHER.value, headers={"Location": address})
 
 
-def known_desk() -> Desk:
-    """The desk of the results store configured for this server."""
+def store_client() -> StoreClient:
+    """The client of the results store configured for this server."""
     place = known_results()
-    return desk_of(place.root, place.storage_options) if place else desk_of(None)
+    return client_of(place.root, place.storage_options) if place else client_of(None)

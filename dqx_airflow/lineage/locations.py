@@ -17,29 +17,29 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _LONGEST_BYTES = 1000
 
 
-def place_of(snapshot: DatasetSnapshot) -> str | None:
+def location_of(snapshot: DatasetSnapshot) -> str | None:
     """The location of a dataset; None for a query, which has none, and if a page address could not
     contain it.
 
-    >>> place_of(DatasetSnapshot("orders", "s3a://lake/orders/2026-11-23/", "csv"))
+    >>> location_of(DatasetSnapshot("orders", "s3a://lake/orders/2026-11-23/", "csv"))
     's3://lake/orders'
     """
     if snapshot.lineage_name is None and snapshot.format == "query":
         return None
     named = snapshot.location if snapshot.lineage_name is None else snapshot.lineage_name
-    place = place_at(named)
+    place = trimmed_location(named)
     return place if len(place.encode(errors="replace")) <= _LONGEST_BYTES else None
 
 
 @lru_cache(maxsize=10_000)
-def place_at(location: str) -> str:
+def trimmed_location(location: str) -> str:
     """The location of a path, a URI or a table, without trailing dates, partitions and globs.
 
     A relative path stays relative: its meaning depends on the reader.
 
-    >>> place_at("file:///landing/*/2026-11-23/*.csv")
+    >>> trimmed_location("file:///landing/*/2026-11-23/*.csv")
     '/landing'
-    >>> place_at("sales.`orders`")
+    >>> trimmed_location("sales.`orders`")
     'sales.orders'
     """
     if not is_path(location):

@@ -108,30 +108,30 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A Spark SQL aggregate expression, valid on every Spark with ANSI mode on or off.
-
-    `distinct` are the columns whose combinations it counts: such an aggregate may be computed by
-    grouping instead, and if they are a key, nearly all of them are expected to be different; with
-    `skips_null` combinations with a NULL do not count. `statistic` may be taken from the
-    transaction log instead, of `column` if it is about one. `merge` combines results over parts of
-    the rows; None if it needs all rows at once. Merged results are counts, values or sums of
-    `column`, or integers. With a `shortcut` rows are read only if that has no answer. `sql_by_type`
-    replaces `sql` for a column of one of these types. `where` is a condition, as Spark SQL, on its
-    rows. An aggregate `over` something else than the rows themselves has a pass of its own, and a
-    name for its `sql`.
-    """
+    """A Spark SQL aggregate expression, valid on every Spark with ANSI mode on or off."""
 
     sql: str
+    """The expression. For an aggregate `over` values or steps, it is also their name."""
     distinct: tuple[str, ...] = ()
+    """The columns whose combinations it counts: they may be counted by grouping instead."""
     is_key: bool = False
+    """Whether nearly all combinations of `distinct` are expected to differ."""
     skips_null: bool = False
+    """Whether combinations with a NULL do not count."""
     statistic: Statistic | None = None
+    """What the transaction log may answer instead."""
     column: str | None = None
+    """The column of the statistic, or of the values that are merged."""
     merge: Merge | None = None
+    """How results over parts of the rows are combined; None if it needs all rows at once."""
     shortcut: Shortcut | None = None
+    """Answers without reading rows. Rows are read only if it has no answer."""
     sql_by_type: tuple[tuple[str, str], ...] = ()
+    """Replaces `sql` for a column of one of these types."""
     where: str | None = None
+    """A condition on its rows, as Spark SQL."""
     over: Frequencies | Steps | None = None
+    """What it aggregates instead of the rows themselves, in a pass of its own."""
 
     def of_type(self, spark_type: str) -> Aggregate:
         """The aggregate for a column of a type."""
@@ -246,46 +246,67 @@ class RowsBehind:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: its arguments, its documentation, and how Spark computes it.
+    """A metric: its arguments, its documentation, and how Spark and Python compute it.
 
-    `aggregates` returns what Spark has to compute for the arguments, `value` computes the metric's
-    value from the results. `empty` is the value for a dataset without rows, `no_value` says when
-    there is none. `parameters` are named and optional; in the arguments of a request they follow
-    the others, as None if not given. `least` and `most` are the bounds of its values if they differ
-    from those of its unit. An `is_internal` metric implements other syntax and cannot be called by
-    name. `in_python` computes the metric without Spark: from columns (`metrics.in_python.Column`)
-    if the arguments name some, and from the rows if there are no arguments; None if only Spark can.
-    `raised_by` and `lowered_by` return the rows that make the value larger and smaller, if rows are
-    at fault; they get a predicate as text. `of_schema` answers metrics that need only the types of
-    the columns by name, with details if the value alone says little. A metric `is_of_texts` if it
-    is about the strings of a file before they are cast: its aggregates read
-    `metrics.texts.malformed_alias`, and `in_python` gets whether rows are malformed. Without such
-    strings, it has the value `empty`. A metric that `is_void_with_nan` has no value if one of its
-    columns contains NaN. A metric `is_picked` if its value is a value of the column, which no
-    arithmetic has rounded.
+    The first six fields are enough for a metric that Spark computes in one aggregate:
+
+        Metric(
+            "spread",
+            (NUMBER,),
+            MetricUnit.COLUMN,
+            "The largest value of the column minus the smallest.",
+            "assert spread(price) < 100",
+            lambda arguments: tuple(extreme_aggregate(f, arguments[0]) for f in ("max", "min")),
+            value=lambda _, results: apply("-", results),
+            in_python=lambda column: apply("-", (_largest(column), _smallest(column))),
+            is_void_with_nan=True,
+        )
     """
 
     name: str
     arguments: tuple[Argument, ...]
     unit: MetricUnit
     doc: str
+    """What is measured, in one or two sentences: the text of pages, completions and hovers."""
     example: str
+    """An assertion that uses it."""
     aggregates: Callable[[Arguments], tuple[Aggregate, ...]]
+    """What Spark computes for the arguments; names are quoted with `metrics.sql.quote_name`."""
     value: Callable[[Arguments, tuple[MetricValue, ...]], MetricValue] = _first_result
+    """The value of the metric, from the results of the aggregates in the same order."""
     empty: MetricValue = None
+    """The value for a dataset without rows."""
     is_internal: bool = False
+    """Whether it implements other syntax, and cannot be called by name."""
     parameters: tuple[Argument, ...] = ()
+    """Named, optional arguments. In a request they follow the others, as None if not given."""
     scan: Scan = Scan.FLAT
+    """What has to be read."""
     no_value: str = "no rows, only NULL, or a division by zero"
+    """When there is no value, for messages."""
     least: float | None = None
+    """The lower bound of its values, if it differs from that of the unit."""
     most: float | None = None
+    """The upper bound of its values, if it differs from that of the unit."""
     in_python: Callable[..., Any] | None = None
+    """The same without Spark, for the reference engine: from `metrics.in_python.ColumnValues`, one
+    for each column among the arguments, or from the rows if there are no arguments. None if only
+    Spark can compute it."""
     raised_by: Callable[[Arguments], RowsBehind] | None = None
+    """The rows that make the value larger, for samples of failing rows."""
     lowered_by: Callable[[Arguments], RowsBehind] | None = None
+    """The rows that make the value smaller."""
     of_schema: Callable[[Arguments, Mapping[str, str]], tuple[MetricValue, str]] | None = None
+    """The value from the types of the columns by name, with details if the value alone says
+    little; for metrics of `Scan.SCHEMA`."""
     is_of_texts: bool = False
+    """Whether it is about the strings of a file before they are cast. Its aggregates read
+    `metrics.text_casts.malformed_alias`, and `in_python` gets whether rows are malformed. Without
+    such strings the value is `empty`."""
     is_void_with_nan: bool = False
+    """Whether it has no value if one of its columns contains NaN."""
     is_picked: bool = False
+    """Whether its value is a value of the column, which no arithmetic has rounded."""
 
     @property
     def takes_where(self) -> bool:

@@ -27,7 +27,7 @@ class ExhaustedError(Exception):
 
 
 @dataclass(slots=True)
-class Patience:
+class TimeBudget:
     """`total_s` is the time in seconds for all calls together, `each_s` the maximum for one."""
 
     total_s: float
