@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
-from typing import Any, cast
+from functools import partial
+from typing import Any, ClassVar
 
 from lark import Token, Tree
 
@@ -29,18 +30,66 @@ def span_of(token: Token, file: str) -> Span:
     return Span(file, line, column, token.end_line or line, token.end_column or column + 1)
 
 
+_NODE_OF_RULE: dict[str, Callable[..., Any]] = {
+    "disjunction": partial(nodes.Junction, "or"),
+    "conjunction": partial(nodes.Junction, "and"),
+    "negation": nodes.Not,
+    "within": nodes.Within,
+    "member": nodes.Member,
+    "matches": nodes.Matches,
+    "like": nodes.Like,
+    "has_format": nodes.HasFormat,
+    "is_null": nodes.IsNull,
+    "is_nan": nodes.IsNan,
+    "true": partial(nodes.Truth, True),
+    "false": partial(nodes.Truth, False),
+    "null": nodes.Null,
+    "parameter": nodes.Parameter,
+}
+"""Rules whose children are the fields of their node."""
+_POSITIVE_RULE = {
+    "not_within": "within",
+    "not_member": "member",
+    "not_matches": "matches",
+    "not_like": "like",
+    "has_not_format": "has_format",
+    "is_not_null": "is_null",
+    "is_not_nan": "is_nan",
+}
+_TRANSPARENT_RULES = frozenset(
+    {"number", "percent", "text", "truth", "parenthesis", "parameter_number", "parameter_text"}
+)
+"""Rules that are nothing but their only child."""
+
+
 class ExpressionBuilder:
     """Holds the file name for every span, and dispatches on the name of the rule."""
+
+    node_of_rule: ClassVar[Mapping[str, Callable[..., Any]]] = _NODE_OF_RULE
+    transparent_rules: ClassVar[frozenset[str]] = _TRANSPARENT_RULES
 
     def __init__(self, file: str) -> None:
         self.file = file
 
     def build(self, item: Any) -> Any:
+        """The node of a tree or a token; a token that is neither a name, a string nor a number
+        stays one."""
+        if isinstance(item, Token):
+            return self._of_token(item)
         if not isinstance(item, Tree):
             return item
+        rule, span = str(item.data), self._span(item)
+        if rule == "spark_type":
+            return nodes.Text(_type_as_written(item.children), span)
         children = [self.build(child) for child in item.children]
-        rule: Callable[[list[Any], Span], Any] = getattr(self, f"_{item.data}")
-        return rule(children, self._span(item))
+        if rule in self.transparent_rules:
+            return children[0]
+        if rule in self.node_of_rule:
+            return self.node_of_rule[rule](*children, span)
+        if rule in _POSITIVE_RULE:
+            return nodes.Not(self.node_of_rule[_POSITIVE_RULE[rule]](*children, span), span)
+        build_rule: Callable[[list[Any], Span], Any] = getattr(self, f"_{rule}")
+        return build_rule(children, span)
 
     def _span(self, tree: Tree[Token]) -> Span:
         meta = tree.meta
@@ -48,79 +97,29 @@ class ExpressionBuilder:
             return Span(self.file, 1, 1, 1, 1)
         return Span(self.file, meta.line, meta.column, meta.end_line, meta.end_column)
 
-    def _name_token(self, token: Token) -> nodes.Name:
-        return nodes.Name(unquoted(str(token)), span_of(token, self.file))
-
-    def _text_token(self, token: Token) -> nodes.Text:
-        body = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), token[1:-1])
-        return nodes.Text(body, span_of(token, self.file))
-
-    def _number_token(self, token: Token) -> nodes.Number:
+    def _of_token(self, token: Token) -> nodes.Expression | Token:
         span = span_of(token, self.file)
-        if token.endswith("%"):
-            return nodes.Number(_hundredth(token[:-1]), nodes.Unit.PERCENT, span)
-        return nodes.Number(number_in(token), nodes.Unit.PLAIN, span)
-
-    # Predicates
-
-    def _disjunction(self, children: list[Any], span: Span) -> nodes.Junction:
-        return nodes.Junction("or", children[0], children[1], span)
-
-    def _conjunction(self, children: list[Any], span: Span) -> nodes.Junction:
-        return nodes.Junction("and", children[0], children[1], span)
-
-    def _negation(self, children: list[Any], span: Span) -> nodes.Not:
-        return nodes.Not(children[0], span)
+        match token.type:
+            case "IDENT" | "BACKTICKED" | "TAG":
+                return nodes.Name(unquoted(str(token)), span)
+            case "STRING":
+                body = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), token[1:-1])
+                return nodes.Text(body, span)
+            case "NUMBER":
+                return nodes.Number(number_in(token), nodes.Unit.PLAIN, span)
+            case "PERCENT":
+                share = Fraction(number_in(token[:-1])) / 100
+                return nodes.Number(share, nodes.Unit.PERCENT, span)
+            case _:
+                return token
 
     def _compare(self, children: list[Any], span: Span) -> nodes.Compare:
-        return nodes.Compare(str(children[1]), children[0], children[2], span)
-
-    def _within(self, children: list[Any], span: Span) -> nodes.Within:
-        return nodes.Within(children[0], children[1], children[2], span)
-
-    def _member(self, children: list[Any], span: Span) -> nodes.Member:
-        return nodes.Member(children[0], children[1], span)
-
-    def _not_member(self, children: list[Any], span: Span) -> nodes.Not:
-        return nodes.Not(nodes.Member(children[0], children[1], span), span)
-
-    def _matches(self, children: list[Any], span: Span) -> nodes.Matches:
-        return nodes.Matches(children[0], self._text_token(children[1]), span)
-
-    def _not_within(self, children: list[Any], span: Span) -> nodes.Not:
-        return nodes.Not(self._within(children, span), span)
-
-    def _not_matches(self, children: list[Any], span: Span) -> nodes.Not:
-        return nodes.Not(self._matches(children, span), span)
-
-    def _like(self, children: list[Any], span: Span) -> nodes.Like:
-        return nodes.Like(children[0], self._text_token(children[1]), span)
-
-    def _not_like(self, children: list[Any], span: Span) -> nodes.Not:
-        return nodes.Not(self._like(children, span), span)
-
-    def _has_format(self, children: list[Any], span: Span) -> nodes.HasFormat:
-        return nodes.HasFormat(children[0], self._name_token(children[1]), span)
-
-    def _has_not_format(self, children: list[Any], span: Span) -> nodes.Not:
-        return nodes.Not(self._has_format(children, span), span)
-
-    def _is_null(self, children: list[Any], span: Span) -> nodes.IsNull:
-        return nodes.IsNull(children[0], span)
-
-    def _is_not_null(self, children: list[Any], span: Span) -> nodes.Not:
-        return nodes.Not(nodes.IsNull(children[0], span), span)
-
-    def _is_nan(self, children: list[Any], span: Span) -> nodes.IsNan:
-        return nodes.IsNan(children[0], span)
-
-    def _is_not_nan(self, children: list[Any], span: Span) -> nodes.Not:
-        return nodes.Not(nodes.IsNan(children[0], span), span)
-
-    # Expressions
+        left, op, right = children
+        return nodes.Compare(str(op), left, right, span)
 
     def _arithmetic(self, children: list[Any], span: Span) -> nodes.Arithmetic:
-        return nodes.Arithmetic(str(children[1]), children[0], children[2], span)
+        left, op, right = children
+        return nodes.Arithmetic(str(op), left, right, span)
 
     def _negative(self, children: list[Any], span: Span) -> nodes.Negative | nodes.Number:
         operand = children[1]
@@ -128,14 +127,9 @@ class ExpressionBuilder:
             return nodes.Number(-operand.value, operand.unit, span)
         return nodes.Negative(operand, span)
 
-    def _number(self, children: list[Any], span: Span) -> nodes.Number:
-        return self._number_token(children[0])
-
-    _percent = _number
-    _parameter_number = _number
-
     def _duration(self, children: list[Any], span: Span) -> nodes.Number:
-        seconds = number_in(children[0]) * SECONDS[str(children[1]).rstrip("s")]
+        number, unit = children
+        seconds = number.value * SECONDS[str(unit).rstrip("s")]
         return nodes.Number(seconds, nodes.Unit.DURATION, span)
 
     _parameter_duration = _duration
@@ -147,50 +141,25 @@ class ExpressionBuilder:
             # 2024-02-30 is not a date: it becomes a string, which no context for a date accepts.
             return nodes.Text(str(children[0]), span)
 
-    def _text(self, children: list[Any], span: Span) -> nodes.Text:
-        return self._text_token(children[0])
-
-    _parameter_text = _text
-
-    def _true(self, children: list[Any], span: Span) -> nodes.Truth:
-        return nodes.Truth(True, span)
-
-    def _false(self, children: list[Any], span: Span) -> nodes.Truth:
-        return nodes.Truth(False, span)
-
-    def _truth(self, children: list[Any], span: Span) -> nodes.Truth:
-        return cast(nodes.Truth, children[0])
-
-    def _null(self, children: list[Any], span: Span) -> nodes.Null:
-        return nodes.Null(span)
-
     def _name(self, children: list[Any], span: Span) -> nodes.Name:
-        if len(children) == 1:
-            return self._name_token(children[0])
-        return nodes.Name(".".join(children), span)
+        return nodes.Name(".".join(child.text for child in children), span)
 
     _qualified = _name
 
     def _placeholder(self, children: list[Any], span: Span) -> nodes.Placeholder:
-        return nodes.Placeholder(str(children[0]), span)
+        return nodes.Placeholder(children[0].text, span)
 
     _parameter_placeholder = _placeholder
 
-    def _parenthesis(self, children: list[Any], span: Span) -> nodes.Expression:
-        return cast(nodes.Expression, children[0])
-
     def _call(self, children: list[Any], span: Span) -> nodes.Call | nodes.Quantified:
-        given = [child for child in children[1:] if child is not None]
+        name, *given = (child for child in children if child is not None)
         call = nodes.Call(
-            self._name_token(children[0]),
+            name,
             tuple(child for child in given if not isinstance(child, nodes.Parameter)),
             tuple(child for child in given if isinstance(child, nodes.Parameter)),
             span,
         )
         return quantified(call)
-
-    def _parameter(self, children: list[Any], span: Span) -> nodes.Parameter:
-        return nodes.Parameter(self._name_token(children[0]), children[1], span)
 
     def _where_parameter(self, children: list[Any], span: Span) -> nodes.Parameter:
         word, predicate, _ = children[0]
@@ -199,6 +168,11 @@ class ExpressionBuilder:
 
     def _listing(self, children: list[Any], span: Span) -> nodes.Listing:
         return nodes.Listing(tuple(child for child in children if child is not None), span)
+
+
+def _type_as_written(children: list[Any]) -> str:
+    name, *sizes = (str(child) for child in children if child is not None)
+    return f"{name}({','.join(sizes)})" if sizes else name
 
 
 def number_in(text: str) -> int | Fraction | float:
@@ -211,7 +185,3 @@ def number_in(text: str) -> int | Fraction | float:
     if digits.isdigit() and not exponent:
         return int(digits)
     return Fraction(digits) * Fraction(10) ** int(exponent or 0)
-
-
-def _hundredth(text: str) -> Fraction:
-    return Fraction(number_in(text)) / 100

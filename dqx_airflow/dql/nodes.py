@@ -1,0 +1,638 @@
+"""The syntax tree: frozen nodes, each with the span of its text.
+
+Spans are ignored in comparisons: two trees are equal if they mean the same. First the expressions
+over metrics and rows, then the assertions, then the rest of a file. All of them are used as
+`nodes.Call`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from enum import Enum
+from fractions import Fraction
+from typing import TypeAlias
+
+from dqx_airflow.values import Severity, Span
+
+# Expressions over metrics, and row predicates
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An identifier with its position."""
+
+    text: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string literal, unescaped."""
+
+    value: str
+    span: Span = field(compare=False)
+
+
+class Unit(str, Enum):
+    """The notation of a number: plain, `5%` or `2 hours`."""
+
+    PLAIN = "plain"
+    PERCENT = "percent"
+    DURATION = "duration"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A numeric literal, exact. Percentages are stored as shares, durations in seconds.
+
+    A number with a point, an exponent or a percent sign is a `Fraction`, even if it is an integer:
+    `1.0` prints as it was written. A float is a number that is too large to be exact.
+    """
+
+    value: int | Fraction | float
+    unit: Unit
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A date literal such as `2024-11-29`."""
+
+    value: date
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """`true` or `false`."""
+
+    value: bool
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The literal `None`."""
+
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A named argument: `lag 1`, `dataset orders`, `order_by price`, `n 7`, `where price > 0`."""
+
+    name: Name
+    value: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`name(arguments, parameters)`: a metric, a function, a shortcut or a date."""
+
+    name: Name
+    arguments: tuple[Expression, ...]
+    parameters: tuple[Parameter, ...]
+    span: Span = field(compare=False)
+
+    @property
+    def where(self) -> Expression | None:
+        """The predicate that selects its rows; None for all rows."""
+        return next((item.value for item in self.parameters if item.name.text == "where"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """`{name}` in the body of a macro: the argument for a parameter."""
+
+    name: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """`[a, b]`"""
+
+    items: tuple[Expression, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    operand: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left op right`, op one of + - * /."""
+
+    op: str
+    left: Expression
+    right: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """`left and right`, `left or right`."""
+
+    op: str
+    left: Expression
+    right: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left op right` over a row, op one of < <= > >= == !=."""
+
+    op: str
+    left: Expression
+    right: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """`operand between low and high`, inclusive."""
+
+    operand: Expression
+    low: Expression
+    high: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`operand in [..]`, or `operand in values(column, dataset other)`."""
+
+    operand: Expression
+    choices: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """`operand matches "pattern"`: the pattern matches a part of the string."""
+
+    operand: Expression
+    pattern: Text
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`operand like "pattern"`: matches the whole string, `%` any characters and `_` one."""
+
+    operand: Expression
+    pattern: Text
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HasFormat:
+    """`operand is email`, or another format of `metrics.text_formats`."""
+
+    operand: Expression
+    format: Name
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    operand: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IsNan:
+    operand: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified:
+    """`every(array, predicate)` or `some(array, predicate)`, with a predicate over an `Item`."""
+
+    name: Name
+    array: Expression
+    predicate: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`item`, or `item.price.amount` with its path: an item of the innermost array."""
+
+    path: tuple[str, ...]
+    span: Span = field(compare=False)
+
+
+Expression: TypeAlias = (
+    Name
+    | Text
+    | Number
+    | Day
+    | Truth
+    | Null
+    | Call
+    | Placeholder
+    | Listing
+    | Negative
+    | Arithmetic
+    | Junction
+    | Not
+    | Compare
+    | Within
+    | Member
+    | Matches
+    | Like
+    | HasFormat
+    | IsNull
+    | IsNan
+    | Quantified
+    | Item
+)
+
+
+# Assertions: their claims and conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`op bound`, with op one of < <= > >= == !=."""
+
+    op: str
+    bound: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    low: Expression
+    high: Expression
+    span: Span = field(compare=False)
+
+
+class Keyword(str, Enum):
+    """The words that may follow `is`."""
+
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+    NONE = "None"
+    NOT_NONE = "not None"
+
+
+@dataclass(frozen=True, slots=True)
+class Is:
+    keyword: Keyword
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InValues:
+    """`in values(column, dataset other)`, or `in ["A", "B"]`"""
+
+    choices: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WithinStddev:
+    """`within count stddev of N days`: near the mean of the previous days; None for the default."""
+
+    count: Expression
+    days: Number | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """`by 06:00 UTC`: the time as written, the time zone as a name or a string, None for UTC."""
+
+    time: Text
+    zone: Name | Text | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchesShares:
+    """`matches {"A": 50%, "B": 30%}`: the expected share of rows with each value."""
+
+    shares: tuple[tuple[Text | Number | Truth, Number], ...]
+    span: Span = field(compare=False)
+
+
+Condition: TypeAlias = Comparison | Between | Is | InValues | WithinStddev | ByTime | MatchesShares
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """An expression over metrics with its condition, which is None for a shortcut."""
+
+    expression: Expression
+    condition: Condition | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """`each row: predicate` (share None) or `N% of rows: predicate`."""
+
+    predicate: Expression
+    share: Number | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HasColumn:
+    """`column name exists`, or `column name type decimal(18,2)`, with the type as written.
+
+    If not `is_exact`, it is `column name fits decimal(18,2)`: a narrower type is enough, and words
+    such as `number` stand for several types.
+    """
+
+    column: Expression
+    type: Text | None
+    span: Span = field(compare=False)
+    is_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RowsMatch:
+    """`rows of dataset match reference on (keys) comparing [columns] tolerance 0.01 allowing 0.1%`.
+
+    Without `compared`, rows match by their keys only; `compares_all` stands for all columns.
+    `tolerance` applies to numeric columns, `allowing` is the maximum share of rows that may differ.
+    """
+
+    dataset: Expression
+    reference: Expression
+    keys: Listing
+    compared: Listing | None
+    compares_all: bool
+    tolerance: Number | None
+    allowing: Number | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsMatch:
+    """`columns of dataset match reference`: the same names with the same types, in any order."""
+
+    dataset: Expression
+    reference: Expression
+    span: Span = field(compare=False)
+
+
+class Junctor(str, Enum):
+    """The connective of several claims."""
+
+    ANY = "any"
+    ALL = "all"
+    IF = "if"
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """`any { assert ... }`, `all { assert ... }`, or `if claim then claim`, which has two parts.
+
+    Its parts have neither names nor severities: they are judged together.
+    """
+
+    junctor: Junctor
+    parts: tuple[Assertion, ...]
+    span: Span = field(compare=False)
+
+
+Claim: TypeAlias = Measure | Rows | HasColumn | RowsMatch | ColumnsMatch | Composite
+
+
+@dataclass(frozen=True, slots=True)
+class ForEach:
+    """`for each (country, channel) in [("CH", "web")]`: an assertion is judged for each group.
+
+    `groups` is a list with a value for each group, or with lists for several columns; None for the
+    groups that have rows. `share` is the share of groups that must pass: `for 95% of groups by
+    country`; None for all of them.
+    """
+
+    columns: tuple[Expression, ...]
+    groups: Expression | None
+    share: Number | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    name: Name
+    arguments: tuple[tuple[Name, Expression], ...]
+    span: Span = field(compare=False)
+
+
+DEFAULT_SEVERITY = Severity.P1
+"""The default severity of an assertion."""
+
+
+def is_among(annotations: tuple[Annotation, ...], name: str) -> bool:
+    """True if one of the annotations has the name."""
+    return any(annotation.name.text == name for annotation in annotations)
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """`severity` is the name as written; the checker rejects all but P0 to P3.
+
+    In a macro, `severity` and `tags` may be `{parameter}`, which its expansion replaces. `uses` are
+    the positions of the uses that led to an assertion of a macro, the outermost first. `where` is a
+    predicate that selects its rows.
+    """
+
+    claim: Claim
+    name: Text | None
+    severity: Name | None
+    tolerance: Number | None
+    tags: tuple[Name, ...]
+    annotations: tuple[Annotation, ...]
+    repeated: tuple[Span, ...] = field(compare=False)
+    span: Span = field(compare=False)
+    uses: tuple[Span, ...] = field(default=(), compare=False)
+    where: Expression | None = None
+    for_each: ForEach | None = None
+
+    def is_annotated(self, name: str) -> bool:
+        return is_among(self.annotations, name)
+
+
+# The contents of a file: suites with their checks and profiles, constants, macros, imports
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """`use name(arguments)`, or `use alias.name(arguments)` of an imported file."""
+
+    name: Name
+    arguments: tuple[Expression, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for variable in parameter { ... }`, over the arguments of a variadic parameter."""
+
+    variable: Name
+    over: Name
+    body: tuple[MacroItem, ...]
+    span: Span = field(compare=False)
+
+
+MacroItem: TypeAlias = Assertion | Use | Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """`macro name(parameters) { ... }`; `is_variadic` if the last parameter takes the rest."""
+
+    name: Name
+    parameters: tuple[Name, ...]
+    is_variadic: bool
+    body: tuple[MacroItem, ...]
+    span: Span = field(compare=False)
+    is_exported: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`body` as written; after expansion it contains only assertions.
+
+    `where` is a predicate that selects the rows of all of them.
+    """
+
+    name: Text
+    datasets: tuple[Name, ...]
+    body: tuple[Assertion | Use, ...]
+    span: Span = field(compare=False)
+    where: Expression | None = None
+
+    @property
+    def assertions(self) -> tuple[Assertion, ...]:
+        return tuple(item for item in self.body if isinstance(item, Assertion))
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`const NAME = value`, with the bounds for tuning."""
+
+    name: Name
+    value: Expression
+    bounds: tuple[Expression, Expression] | None
+    span: Span = field(compare=False)
+    is_exported: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """`import "path"`, with an alias, or with the imported names."""
+
+    path: Text
+    alias: Name | None
+    names: tuple[Name, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """`check "c"`, `tag "t"` or `assertion "a" in "c"`."""
+
+    kind: str
+    name: Text
+    check: Text | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Disable:
+    selector: Selector
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    selector: Selector
+    factor: Fraction
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Downgrade:
+    selector: Selector
+    severity: Name
+    span: Span = field(compare=False)
+
+
+Rule: TypeAlias = Disable | Scale | Downgrade
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """`start` and `end` are date expressions, inclusive; None if they are missing."""
+
+    name: Text
+    type: Name | None
+    start: Expression | None
+    end: Expression | None
+    rules: tuple[Rule, ...]
+    repeated: tuple[Span, ...] = field(compare=False)
+    span: Span = field(compare=False)
+    annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def allows_required(self) -> bool:
+        """True if it may explicitly disable required assertions."""
+        return is_among(self.annotations, "allow_required")
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """`availability_threshold` is a fraction; None for the default of 90%."""
+
+    name: Text
+    availability_threshold: Number | None
+    constants: tuple[Constant, ...]
+    checks: tuple[Check, ...]
+    profiles: tuple[Profile, ...]
+    macros: tuple[Macro, ...]
+    imports: tuple[Import, ...]
+    repeated: tuple[Span, ...] = field(compare=False)
+    span: Span = field(compare=False)
+    annotations: tuple[Annotation, ...] = ()
+
+    @property
+    def requires_history(self) -> bool:
+        """True if a gate is broken as soon as an assertion lacks data of other dates."""
+        return is_among(self.annotations, "require_history")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A suite file, or a library file, whose `suite` is None.
+
+    `constants` and `macros` are those outside of the suite, exported or not.
+    """
+
+    imports: tuple[Import, ...]
+    constants: tuple[Constant, ...]
+    macros: tuple[Macro, ...]
+    suites: tuple[Suite, ...]
+
+    @property
+    def suite(self) -> Suite | None:
+        return self.suites[0] if self.suites else None
