@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.dqx_checks import (
     FORMATS,
@@ -16,7 +15,7 @@ from dqx_airflow.migration.dqx_checks import (
     literals_in,
     reason_against,
 )
-from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
+from dqx_airflow.migration.foreign_rule import ForeignRule, Meaning, UntranslatableError
 from dqx_airflow.migration.request import ImportRequest
 from dqx_airflow.values import Severity
 
@@ -64,7 +63,7 @@ def _rule(
             if key not in known:
                 raise UntranslatableError(f"'{key}' has no counterpart for {function}")
         groups = tuple(columns_in(arguments.pop("group_by", None) or []))
-        meaning: Claims | Translation | str = reader(arguments)
+        meaning: Meaning = reader(arguments)
     except UntranslatableError as error:
         meaning, groups = str(error), ()
     own_name = entry.get("name") or _name_inside(entry)

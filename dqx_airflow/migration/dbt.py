@@ -25,7 +25,7 @@ from dqx_airflow.migration.dbt_tests import ANY_ROW, difference_of, groups_of, m
 from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.double_quotes import spark_sql
 from dqx_airflow.migration.dql_text import column_text
-from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
+from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, Meaning, UntranslatableError
 from dqx_airflow.migration.request import ImportRequest
 from dqx_airflow.values import Severity
 
@@ -91,7 +91,7 @@ def _constraints(node: Mapping[str, Any], dataset: str, at: str) -> Iterator[For
         for number_, constraint in enumerate(_mappings(owner.get("constraints"))):
             listed = constraint.get("columns") or [name]
             try:
-                meaning: Claims | Translation | str = _constraint(constraint, listed)
+                meaning: Meaning = _constraint(constraint, listed)
             except UntranslatableError as error:
                 meaning = f"constraint: {error}"
             where = f"{place}.constraints[{number_}]"
@@ -131,7 +131,7 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
         age = given.get(key)
         if not isinstance(age, Mapping):
             continue
-        meaning: Translation | Claims | str = "it needs a count and a period"
+        meaning: Meaning = "it needs a count and a period"
         difference = None
         match age, node.get("loaded_at_field"):
             case {"count": int(count), "period": str(period)}, None if period in PERIOD_S:

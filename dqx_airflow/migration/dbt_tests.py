@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from dqx_airflow.contracts.demands import (
@@ -29,7 +29,15 @@ from dqx_airflow.migration.dbt_arguments import PERIOD_S, Arguments
 from dqx_airflow.migration.dbt_elementary import ANOMALIES, elementary_claims, is_anomaly_test
 from dqx_airflow.migration.dbt_expectations import MOST_COMMON_VALUE, ORDERS, expectation_of
 from dqx_airflow.migration.double_quotes import spark_sql
-from dqx_airflow.migration.dql_text import column_text, columns_text, number, value_text
+from dqx_airflow.migration.dql_text import (
+    column_text,
+    columns_exist,
+    columns_in_order,
+    columns_text,
+    number,
+    only_columns,
+    value_text,
+)
 from dqx_airflow.migration.foreign_rule import Claims, Meaning, UntranslatableError
 
 _NONE = Condition("==", 0)
@@ -106,7 +114,9 @@ def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
     if (claims := elementary_claims(kind, arguments)) is not None:
         return _untolerant(claims, fails_if)
     if bare in _GENERIC:
-        demands = _GENERIC[bare](arguments)
+        translate, known = _GENERIC[bare]
+        arguments.only(*known)
+        demands = translate(arguments)
         if isinstance(demands, Claims):
             return _untolerant(demands, fails_if)
         about = arguments.path if arguments.column or "column_name" in arguments else None
@@ -147,7 +157,6 @@ def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> 
 
 
 def _recent(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("datepart", "interval", "timestamp_column")
     part = str(arguments.get("datepart"))
     if part not in PERIOD_S:
         raise UntranslatableError("its interval must be in minutes, hours, days or weeks")
@@ -156,30 +165,26 @@ def _recent(arguments: Arguments) -> tuple[Demand, ...]:
 
 
 def _distinct_count(op: str) -> Callable[[Arguments], tuple[Demand, ...]]:
-    def demands(arguments: Arguments) -> tuple[Demand, ...]:
-        arguments.only("value", "quote_values")
-        condition = Condition(op, number(arguments.get("value")))
-        return (MetricRule("unique_count", (arguments.path,), condition),)
-
-    return demands
+    return lambda arguments: (
+        MetricRule(
+            "unique_count", (arguments.path,), Condition(op, number(arguments.get("value")))
+        ),
+    )
 
 
 def _consistent_casing(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("display_inconsistent_columns")
     name = arguments.sql
     query = aggregate_query(f"count(DISTINCT {name}) - count(DISTINCT lower({name}))")
     return (QueryGives(query, _NONE),)
 
 
 def _within_stdevs(arguments: Arguments) -> Claims:
-    arguments.only("sigma_threshold")
     most = value_text(number(arguments.get("sigma_threshold", 3)))
     column = arguments.path
     return Claims("within_stdevs", (f"max_z_score({column}) <= {most}",), column)
 
 
 def _aggregation(arguments: Arguments) -> Claims:
-    arguments.only("expression", "compare_expression", "compare_model")
     expression = spark_sql(arguments.get("expression"))
     other = column_text(arguments.relation("compare_model"))
     own = f"sql({value_text(expression)}, dataset {arguments.dataset})"
@@ -187,60 +192,27 @@ def _aggregation(arguments: Arguments) -> Claims:
     return Claims("aggregation", (f"{own} == sql({compared}, dataset {other})",), others=(other,))
 
 
-def _column_count(arguments: Arguments) -> Claims:
-    arguments.only("compare_model")
-    other = column_text(arguments.relation("compare_model"))
-    text = f"column_count(dataset {arguments.dataset}) == column_count(dataset {other})"
-    return Claims("column_count", (text,), others=(other,))
+def _about_columns(
+    claims: Callable[[list[Any]], tuple[str, ...]],
+) -> Callable[[Arguments], Claims]:
+    """A test about the columns that a table has."""
+    return lambda arguments: Claims("columns", claims(arguments.list_of("column_list")))
 
 
-def _columns_match_set(arguments: Arguments) -> Claims:
-    arguments.only("column_list", "transform")
-    columns = arguments.list_of("column_list")
-    closed = f"extra_column_count([{columns_text(columns)}]) == 0"
-    return Claims("columns", (*_exist(columns), closed))
+def _beside_other(kind: str, metric: str, op: str = "==") -> Callable[[Arguments], Claims]:
+    """A test that compares a metric of two tables; the braces stand for the table."""
 
+    def claims(arguments: Arguments) -> Claims:
+        own, other = arguments.dataset, column_text(arguments.relation("compare_model"))
+        factor = number(arguments.get("factor", 1))
+        times = f" * {value_text(factor)}" if factor != 1 else ""
+        text = f"{metric.format(own)} {op} {metric.format(other)}{times}"
+        return Claims(kind, (text,), others=(other,))
 
-def _columns_match_ordered_list(arguments: Arguments) -> Claims:
-    arguments.only("column_list", "transform")
-    columns = arguments.list_of("column_list")
-    places = (
-        f"column_position({column_text(name)}) == {place}"
-        for place, name in enumerate(columns, start=1)
-    )
-    return Claims("columns", (*places, f"column_count() == {len(columns)}"))
-
-
-def _columns_contain_set(arguments: Arguments) -> Claims:
-    arguments.only("column_list", "transform")
-    return Claims("columns", _exist(arguments.list_of("column_list")))
-
-
-def _exist(columns: list[Any]) -> tuple[str, ...]:
-    return tuple(f"column {column_text(one)} exists" for one in columns)
-
-
-def _rows_times(arguments: Arguments) -> Claims:
-    arguments.only("compare_model", "factor")
-    other = column_text(arguments.relation("compare_model"))
-    factor = number(arguments.get("factor", 1))
-    times = f" * {value_text(factor)}" if factor != 1 else ""
-    text = f"num_rows(dataset {arguments.dataset}) == num_rows(dataset {other}){times}"
-    return Claims("row_count", (text,), others=(other,))
-
-
-def _not_null(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only()
-    return (Required(),)
-
-
-def _unique(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only()
-    return (Unique((arguments.path,)),)
+    return claims
 
 
 def _accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("values", "quote")
     values = arguments.list_of("values")
     if arguments.get("quote") is not False:
         # dbt compares strings unless configured otherwise, and casts the column.
@@ -249,7 +221,6 @@ def _accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
 
 
 def _not_accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("values", "quote")
     return (RowsSatisfy(f"{arguments.sql} NOT IN ({_strings(arguments.list_of('values'))})"),)
 
 
@@ -257,22 +228,16 @@ def _strings(values: list[Any]) -> str:
     return ", ".join(quote_literal(value) for value in values)
 
 
-def _relationships(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("to", "field")
-    return (
-        Refers((arguments.path,), arguments.relation("to"), (column_text(arguments.get("field")),)),
-    )
+def _reference(arguments: Arguments) -> Refers:
+    field = column_text(arguments.get("field"))
+    return Refers((arguments.path,), arguments.relation("to"), (field,))
 
 
 def _relationships_where(arguments: Arguments) -> tuple[Demand, ...] | Claims:
-    arguments.only("to", "field", "from_condition", "to_condition")
     among = str(arguments.get("to_condition", "1=1"))
     if among.replace(" ", "") != "1=1":
         return _refers_to_some(arguments, spark_sql(among))
-    reference = Refers(
-        (arguments.path,), arguments.relation("to"), (column_text(arguments.get("field")),)
-    )
-    where = arguments.get("from_condition")
+    reference, where = _reference(arguments), arguments.get("from_condition")
     return (AmongRows(reference, str(where)) if where else reference,)
 
 
@@ -300,7 +265,6 @@ def _repeated_values(columns: tuple[str, ...]) -> str:
 
 
 def _equality(arguments: Arguments) -> Claims:
-    arguments.only("compare_model", "compare_columns")
     other = column_text(arguments.relation("compare_model"))
     if "compare_columns" not in arguments:
         rows = [" ".join(("SELECT * FROM", sql_name(one))) for one in (arguments.dataset, other)]
@@ -319,7 +283,6 @@ def _are_equal(one: str, other: str) -> str:
 
 def _cardinality_equality(arguments: Arguments) -> Claims:
     """That each value has as many rows in both tables."""
-    arguments.only("field", "to")
     other = column_text(arguments.relation("to"))
     counts = [
         " ".join(("SELECT", f"{name}, count(*) FROM {table}", "GROUP BY", name))
@@ -337,10 +300,6 @@ _NO_GAPS = {"not_allowed": "=", "allowed": "<=", "required": "<"}
 
 def _exclusive_ranges(arguments: Arguments) -> tuple[Demand, ...]:
     """That ranges do not overlap, in the order of their beginnings."""
-    arguments.only(
-        *("lower_bound_column", "upper_bound_column", "partition_by", "gaps"),
-        "zero_length_range_allowed",
-    )
     lower, upper = (
         sql_name(column_text(arguments.get(f"{end}_bound_column"))) for end in ("lower", "upper")
     )
@@ -365,7 +324,6 @@ def _exclusive_ranges(arguments: Arguments) -> tuple[Demand, ...]:
 
 
 def _expression_is_true(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("expression")
     expression = spark_sql(arguments.get("expression"))
     if arguments.column is not None:
         expression = f"{arguments.sql} {expression}"
@@ -373,14 +331,12 @@ def _expression_is_true(arguments: Arguments) -> tuple[Demand, ...]:
 
 
 def _not_empty_string(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("trim_whitespace")
     trimmed = arguments.get("trim_whitespace", True)
     value = f"trim({arguments.sql})" if trimmed else arguments.sql
     return (RowsSatisfy(f"{value} <> ''"),)
 
 
 def _accepted_range(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("min_value", "max_value", "inclusive")
     ends = "=" if arguments.get("inclusive", True) else ""
     demands: list[Demand] = []
     for key, sign in (("min_value", ">"), ("max_value", "<")):
@@ -396,7 +352,6 @@ def _accepted_range(arguments: Arguments) -> tuple[Demand, ...]:
 
 
 def _not_null_proportion(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("at_least", "at_most")
     demands: list[Demand] = [Complete(arguments.path, float(number(arguments.get("at_least", 0))))]
     if (most := arguments.get("at_most")) is not None and most < 1:
         least_null = Condition(">=", round(100 * (1 - float(number(most))), 9))
@@ -404,18 +359,7 @@ def _not_null_proportion(arguments: Arguments) -> tuple[Demand, ...]:
     return tuple(demands)
 
 
-def _at_least_one(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only()
-    return (MetricRule("count", (arguments.path,), Condition(">", 0)),)
-
-
-def _not_constant(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only()
-    return (MetricRule("unique_count", (arguments.path,), Condition("!=", 1)),)
-
-
 def _combination(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("combination_of_columns", "quote_columns")
     columns = arguments.list_of("combination_of_columns")
     names = ", ".join(sql_name(column_text(column)) for column in columns)
     # NULL counts as a value of a combination.
@@ -424,7 +368,6 @@ def _combination(arguments: Arguments) -> tuple[Demand, ...]:
 
 
 def _recency(arguments: Arguments) -> tuple[Demand, ...]:
-    arguments.only("datepart", "field", "interval", "ignore_time_component")
     part = str(arguments.get("datepart"))
     if part not in PERIOD_S or arguments.get("ignore_time_component"):
         raise UntranslatableError(
@@ -435,7 +378,6 @@ def _recency(arguments: Arguments) -> tuple[Demand, ...]:
 
 
 def _sequential_values(arguments: Arguments) -> Claims:
-    arguments.only("interval", "datepart")
     interval, part = arguments.get("interval", 1), arguments.get("datepart")
     step = value_text(number(interval))
     if part is not None:
@@ -447,57 +389,84 @@ def _sequential_values(arguments: Arguments) -> Claims:
     return Claims("sequential_values", (gaps, f"repeated_count({column}) == 0"), column)
 
 
-def _equal_rowcount(arguments: Arguments) -> Claims:
-    return _rows_against(arguments, "==")
-
-
-def _fewer_rows_than(arguments: Arguments) -> Claims:
-    return _rows_against(arguments, "<")
-
-
-def _rows_against(arguments: Arguments, op: str) -> Claims:
-    arguments.only("compare_model")
-    other = column_text(arguments.relation("compare_model"))
-    text = f"num_rows(dataset {arguments.dataset}) {op} num_rows(dataset {other})"
-    return Claims("row_count", (text,), others=(other,))
-
-
-_GENERIC: dict[str, Callable[[Arguments], tuple[Demand, ...] | Claims]] = {
-    "expect_row_values_to_have_recent_data": _recent,
-    "expect_grouped_row_values_to_have_recent_data": _recent,
-    "expect_column_distinct_count_to_equal": _distinct_count("=="),
-    "expect_column_distinct_count_to_be_greater_than": _distinct_count(">"),
-    "expect_column_distinct_count_to_be_less_than": _distinct_count("<"),
-    "expect_column_values_to_have_consistent_casing": _consistent_casing,
-    _WITHIN_STDEVS: _within_stdevs,
-    "expect_table_aggregation_to_equal_other_table": _aggregation,
-    "expect_table_column_count_to_equal_other_table": _column_count,
-    "equal_expression": _aggregation,
-    "expect_table_columns_to_contain_set": _columns_contain_set,
-    "expect_table_columns_to_match_set": _columns_match_set,
-    "expect_table_columns_to_match_ordered_list": _columns_match_ordered_list,
-    "expect_table_row_count_to_equal_other_table": _rows_times,
-    "expect_table_row_count_to_equal_other_table_times_factor": _rows_times,
-    "not_null": _not_null,
-    "unique": _unique,
-    "accepted_values": _accepted_values,
-    "relationships": _relationships,
-    "relationships_where": _relationships_where,
-    "equality": _equality,
-    "cardinality_equality": _cardinality_equality,
-    "mutually_exclusive_ranges": _exclusive_ranges,
-    "expression_is_true": _expression_is_true,
-    "not_empty_string": _not_empty_string,
-    "accepted_range": _accepted_range,
-    "not_null_proportion": _not_null_proportion,
-    "at_least_one": _at_least_one,
-    "not_constant": _not_constant,
-    "not_accepted_values": _not_accepted_values,
-    "unique_combination_of_columns": _combination,
-    "recency": _recency,
-    "sequential_values": _sequential_values,
-    "equal_rowcount": _equal_rowcount,
-    "fewer_rows_than": _fewer_rows_than,
+_COLUMNS = ("column_list", "transform")
+_INTERVAL = ("datepart", "interval")
+_GENERIC: Mapping[str, tuple[Callable[[Arguments], tuple[Demand, ...] | Claims], Sequence[str]]] = {
+    **dict.fromkeys(
+        (
+            "expect_row_values_to_have_recent_data",
+            "expect_grouped_row_values_to_have_recent_data",
+        ),
+        (_recent, (*_INTERVAL, "timestamp_column")),
+    ),
+    **{
+        f"expect_column_distinct_count_to_{test}": (_distinct_count(op), ("value", "quote_values"))
+        for test, op in (("equal", "=="), ("be_greater_than", ">"), ("be_less_than", "<"))
+    },
+    "expect_column_values_to_have_consistent_casing": (
+        _consistent_casing,
+        ("display_inconsistent_columns",),
+    ),
+    _WITHIN_STDEVS: (_within_stdevs, ("sigma_threshold",)),
+    **dict.fromkeys(
+        ("equal_expression", "expect_table_aggregation_to_equal_other_table"),
+        (_aggregation, ("expression", "compare_expression", "compare_model")),
+    ),
+    "expect_table_column_count_to_equal_other_table": (
+        _beside_other("column_count", "column_count(dataset {})"),
+        ("compare_model",),
+    ),
+    "expect_table_columns_to_contain_set": (_about_columns(columns_exist), _COLUMNS),
+    "expect_table_columns_to_match_set": (_about_columns(only_columns), _COLUMNS),
+    "expect_table_columns_to_match_ordered_list": (_about_columns(columns_in_order), _COLUMNS),
+    **dict.fromkeys(
+        (
+            "expect_table_row_count_to_equal_other_table",
+            "expect_table_row_count_to_equal_other_table_times_factor",
+        ),
+        (_beside_other("row_count", "num_rows(dataset {})"), ("compare_model", "factor")),
+    ),
+    "not_null": (lambda arguments: (Required(),), ()),
+    "unique": (lambda arguments: (Unique((arguments.path,)),), ()),
+    "accepted_values": (_accepted_values, ("values", "quote")),
+    "relationships": (lambda arguments: (_reference(arguments),), ("to", "field")),
+    "relationships_where": (
+        _relationships_where,
+        ("to", "field", "from_condition", "to_condition"),
+    ),
+    "equality": (_equality, ("compare_model", "compare_columns")),
+    "cardinality_equality": (_cardinality_equality, ("field", "to")),
+    "mutually_exclusive_ranges": (
+        _exclusive_ranges,
+        (
+            *("lower_bound_column", "upper_bound_column", "partition_by", "gaps"),
+            "zero_length_range_allowed",
+        ),
+    ),
+    "expression_is_true": (_expression_is_true, ("expression",)),
+    "not_empty_string": (_not_empty_string, ("trim_whitespace",)),
+    "accepted_range": (_accepted_range, ("min_value", "max_value", "inclusive")),
+    "not_null_proportion": (_not_null_proportion, ("at_least", "at_most")),
+    "at_least_one": (
+        lambda arguments: (MetricRule("count", (arguments.path,), Condition(">", 0)),),
+        (),
+    ),
+    "not_constant": (
+        lambda arguments: (MetricRule("unique_count", (arguments.path,), Condition("!=", 1)),),
+        (),
+    ),
+    "not_accepted_values": (_not_accepted_values, ("values", "quote")),
+    "unique_combination_of_columns": (
+        _combination,
+        ("combination_of_columns", "quote_columns"),
+    ),
+    "recency": (_recency, (*_INTERVAL, "field", "ignore_time_component")),
+    "sequential_values": (_sequential_values, _INTERVAL),
+    "equal_rowcount": (_beside_other("row_count", "num_rows(dataset {})"), ("compare_model",)),
+    "fewer_rows_than": (
+        _beside_other("row_count", "num_rows(dataset {})", "<"),
+        ("compare_model",),
+    ),
 }
 """The tests of dbt and its packages with a translation of their own, by the last part of their
-names."""
+names; each with the arguments that it takes besides the column."""

@@ -8,7 +8,8 @@ as a whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dqx_airflow.migration.dqdl_syntax import (
@@ -40,10 +41,9 @@ def claims_of(rule: DqdlRule) -> Claims:
     """
     if rule.name not in _RULES:
         raise UntranslatableError(_REASONS.get(rule.name, f"{rule.name} has no counterpart"))
-    reader, takes_threshold = _RULES[rule.name]
-    if rule.threshold is not None and not takes_threshold:
+    if rule.threshold is not None and rule.name not in _WITH_THRESHOLD:
         raise UntranslatableError("its threshold has no counterpart")
-    return reader(rule)
+    return _RULES[rule.name](rule)
 
 
 # Rules about numbers -----------------------------------------------------------------------------
@@ -85,17 +85,14 @@ def _metric(kind: str, text: str, *, unit: str = "") -> Callable[[DqdlRule], Cla
     return claims
 
 
-def _row_count(rule: DqdlRule) -> Claims:
-    return Claims("row_count", _compared("num_rows()", rule.condition))
+def _of_table(kind: str, metric: str) -> Callable[[DqdlRule], Claims]:
+    """A rule about a metric of the whole table."""
+    return lambda rule: Claims(kind, _compared(metric, rule.condition))
 
 
 def _correlation(rule: DqdlRule) -> Claims:
     columns = columns_text(rule.parameters)
     return Claims("correlation", _compared(f"correlation({columns})", rule.condition))
-
-
-def _column_count(rule: DqdlRule) -> Claims:
-    return Claims("column_count", _compared("column_count()", rule.condition))
 
 
 def _custom_sql(rule: DqdlRule) -> Claims:
@@ -203,14 +200,6 @@ def _references(rule: DqdlRule) -> Claims:
         case _:
             raise UntranslatableError("its condition is a share of the rows, such as >= 0.9")
     return Claims("references", (rows_text(predicate, share),), own)
-
-
-def _lengths(rule: DqdlRule) -> Claims:
-    return _of_values(rule, "column_length", "length({})")
-
-
-def _values(rule: DqdlRule) -> Claims:
-    return _of_values(rule, "column_values", "{}")
 
 
 def _of_values(rule: DqdlRule, kind: str, subject: str) -> Claims:
@@ -328,33 +317,31 @@ _REASONS = {
     ),
     "ColumnNamesMatchPattern": "column names must be listed: `extra_column_count([...]) == 0`",
 }
-_RULES: dict[str, tuple[Callable[[DqdlRule], Claims], bool]] = {
-    "RowCount": (_row_count, False),
-    "ColumnCount": (_column_count, False),
-    "ColumnExists": (_exists, False),
-    "ColumnDataType": (_type, False),
-    "IsComplete": (_complete, False),
-    "Completeness": (_metric("completeness", "count({0}) / num_rows()", unit="share"), False),
-    "IsUnique": (_unique, False),
-    "IsPrimaryKey": (_primary_key, False),
-    "Uniqueness": (_metric("uniqueness", "uniqueness({})", unit="share"), False),
-    "UniqueValueRatio": (
-        _metric("unique_value_ratio", "unique_value_ratio({})", unit="share"),
-        False,
-    ),
-    "Entropy": (_metric("entropy", "entropy({})"), False),
-    "DistinctValuesCount": (_metric("distinct_values_count", "unique_count({})"), False),
-    "ColumnValues": (_values, True),
-    "ColumnLength": (_lengths, True),
-    "Mean": (_metric("mean", "average({})"), False),
-    "Sum": (_metric("sum", "sum({})"), False),
-    "StandardDeviation": (_metric("standard_deviation", 'sql("stddev_pop({})")'), False),
-    "ColumnCorrelation": (_correlation, False),
-    "CustomSql": (_custom_sql, False),
-    "ReferentialIntegrity": (_references, False),
-    "DataFreshness": (_freshness, False),
-    "RowCountMatch": (_rows_against, False),
-    "AggregateMatch": (_aggregates_match, False),
-    "SchemaMatch": (_schemas_match, False),
+_WITH_THRESHOLD = ("ColumnValues", "ColumnLength")
+_RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
+    "RowCount": _of_table("row_count", "num_rows()"),
+    "ColumnCount": _of_table("column_count", "column_count()"),
+    "ColumnExists": _exists,
+    "ColumnDataType": _type,
+    "IsComplete": _complete,
+    "Completeness": _metric("completeness", "count({0}) / num_rows()", unit="share"),
+    "IsUnique": _unique,
+    "IsPrimaryKey": _primary_key,
+    "Uniqueness": _metric("uniqueness", "uniqueness({})", unit="share"),
+    "UniqueValueRatio": _metric("unique_value_ratio", "unique_value_ratio({})", unit="share"),
+    "Entropy": _metric("entropy", "entropy({})"),
+    "DistinctValuesCount": _metric("distinct_values_count", "unique_count({})"),
+    "ColumnValues": partial(_of_values, kind="column_values", subject="{}"),
+    "ColumnLength": partial(_of_values, kind="column_length", subject="length({})"),
+    "Mean": _metric("mean", "average({})"),
+    "Sum": _metric("sum", "sum({})"),
+    "StandardDeviation": _metric("standard_deviation", 'sql("stddev_pop({})")'),
+    "ColumnCorrelation": _correlation,
+    "CustomSql": _custom_sql,
+    "ReferentialIntegrity": _references,
+    "DataFreshness": _freshness,
+    "RowCountMatch": _rows_against,
+    "AggregateMatch": _aggregates_match,
+    "SchemaMatch": _schemas_match,
 }
-"""The rule types: how each is read, and whether it takes a threshold."""
+"""How each type of rule is read."""

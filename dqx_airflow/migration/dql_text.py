@@ -35,6 +35,31 @@ def columns_text(names: Sequence[object]) -> str:
     return ", ".join(map(column_text, names))
 
 
+def columns_exist(names: Sequence[object]) -> tuple[str, ...]:
+    """The claims that columns exist.
+
+    :raises UntranslatableError: one is not a name.
+    """
+    return tuple(f"column {column_text(name)} exists" for name in names)
+
+
+def only_columns(names: Sequence[object]) -> tuple[str, ...]:
+    """The claims that columns exist, and no others.
+
+    :raises UntranslatableError: there are none, or one is not a name.
+    """
+    return *columns_exist(names), f"extra_column_count([{columns_text(names)}]) == 0"
+
+
+def columns_in_order(names: Sequence[object]) -> tuple[str, ...]:
+    """The claims that a table has these columns in this order, and no others.
+
+    :raises UntranslatableError: one is not a name.
+    """
+    places = (f"column_position({column_text(name)}) == {n}" for n, name in enumerate(names, 1))
+    return *places, f"column_count() == {len(names)}"
+
+
 def groups_text(columns: Sequence[str]) -> str:
     """The groups of an assertion: ` for each (shop, day)`; empty without columns.
 

@@ -20,7 +20,7 @@ from dqx_airflow.migration.dql_text import (
     rows_text,
     value_text,
 )
-from dqx_airflow.migration.foreign_rule import Claims, UntranslatableError
+from dqx_airflow.migration.foreign_rule import Claims, Meaning, UntranslatableError
 
 _AGGREGATES = {
     "count": "count({})",
@@ -37,13 +37,12 @@ _AGGREGATES = {
 
 
 Arguments = Mapping[str, Any]
-_Meaning = Claims | Translation
 
 
-def _rows(kind: str, predicate: str) -> Callable[[Arguments], _Meaning]:
+def _rows(kind: str, predicate: str) -> Callable[[Arguments], Meaning]:
     """A check of each value; the braces stand for the column."""
 
-    def meaning(arguments: Arguments) -> _Meaning:
+    def meaning(arguments: Arguments) -> Meaning:
         if (expression := _expression_for(arguments)) is not None:
             return Translation(kind, (RowsSatisfy(predicate.format(f"({expression})")),))
         column = _column(arguments)
@@ -151,10 +150,10 @@ class _ExpressionError(UntranslatableError):
     """A limit is an SQL expression."""
 
 
-def _compared(kind: str, predicate: str, *keys: str) -> Callable[[Arguments], _Meaning]:
+def _compared(kind: str, predicate: str, *keys: str) -> Callable[[Arguments], Meaning]:
     """A check of each value against limits; those that are expressions are parsed as SQL."""
 
-    def meaning(arguments: Arguments) -> _Meaning:
+    def meaning(arguments: Arguments) -> Meaning:
         expression = _expression_for(arguments)
         given = [_decimal(arguments.get(key)) for key in keys]
         if any(one is None for one in given):
@@ -181,10 +180,10 @@ def _limit_sql(value: Any) -> str:
     return f"TIMESTAMP '{value}'" if _MOMENT.fullmatch(value) else f"({value})"
 
 
-def _sql_rows(kind: str, predicate: str) -> Callable[[Arguments], _Meaning]:
+def _sql_rows(kind: str, predicate: str) -> Callable[[Arguments], Meaning]:
     """A check of each value that only SQL can express; the braces stand for the column."""
 
-    def meaning(arguments: Arguments) -> _Meaning:
+    def meaning(arguments: Arguments) -> Meaning:
         column = _column(arguments)
         sql = predicate.format(sql_name(column))
         return Translation(kind, (RowsSatisfy(sql),), column)
@@ -192,15 +191,15 @@ def _sql_rows(kind: str, predicate: str) -> Callable[[Arguments], _Meaning]:
     return meaning
 
 
-def _degrees(most: int) -> Callable[[Arguments], _Meaning]:
+def _degrees(most: int) -> Callable[[Arguments], Meaning]:
     number_ = "TRY_CAST({0} AS DOUBLE)"
     return _sql_rows("degrees", f"{{0}} IS NULL OR coalesce(abs({number_}) <= {most}, false)")
 
 
-def _parsed(key: str) -> Callable[[Arguments], _Meaning]:
+def _parsed(key: str) -> Callable[[Arguments], Meaning]:
     """A string can be parsed as a date or timestamp, in a format if one is given."""
 
-    def meaning(arguments: Arguments) -> _Meaning:
+    def meaning(arguments: Arguments) -> Meaning:
         column = _column(arguments)
         form = arguments.get(key)
         more = f", {quote_literal(str(form))}" if form else ""
@@ -211,7 +210,7 @@ def _parsed(key: str) -> Callable[[Arguments], _Meaning]:
     return meaning
 
 
-def _fresh(arguments: Arguments) -> _Meaning:
+def _fresh(arguments: Arguments) -> Meaning:
     column = _column(arguments)
     minutes = number(arguments.get("max_age_minutes"))
     base = arguments.get("base_timestamp")
@@ -220,7 +219,7 @@ def _fresh(arguments: Arguments) -> _Meaning:
     return Translation("fresh", (RowsSatisfy(sql),), column)
 
 
-def _older_than_other(arguments: Arguments) -> _Meaning:
+def _older_than_other(arguments: Arguments) -> Meaning:
     one, other = (_column(arguments, key) for key in ("column1", "column2"))
     days, is_negated = number(arguments.get("days", 0)), arguments.get("negate")
     compared = f"to_date({sql_name(one)}) < date_sub(to_date({sql_name(other)}), {days})"
@@ -228,7 +227,7 @@ def _older_than_other(arguments: Arguments) -> _Meaning:
     return Translation("older", (RowsSatisfy(sql),), one)
 
 
-def _case(arguments: Arguments) -> _Meaning:
+def _case(arguments: Arguments) -> Meaning:
     column, case = _column(arguments), str(arguments.get("case"))
     if case not in ("lower", "upper"):
         raise UntranslatableError(f"the case '{case}' has no counterpart")
@@ -348,7 +347,7 @@ def _not_in_future(arguments: Arguments) -> Claims:
     return Claims("not_in_future", (f"sql({value_text(late)}) == 0",), column)
 
 
-def _no_outliers(arguments: Arguments) -> _Meaning:
+def _no_outliers(arguments: Arguments) -> Meaning:
     """That each value is within 3.5 median absolute deviations of the median."""
     column = _column(arguments)
     name = sql_name(column)
@@ -362,7 +361,7 @@ def _no_outliers(arguments: Arguments) -> _Meaning:
     return Translation("no_outliers", (QueryGives(text, Condition("==", 0)),), column)
 
 
-def _near_future(arguments: Arguments) -> _Meaning:
+def _near_future(arguments: Arguments) -> Meaning:
     column, offset = _column(arguments), number(arguments.get("offset", 0))
     near = f"timestampadd(SECOND, {offset}, current_timestamp())"
     name = sql_name(column)
@@ -383,7 +382,7 @@ FORMATS = {
     "is_valid_uuid": "uuid",
 }
 """The checks of a format, by function, and the format in DQL."""
-FUNCTIONS: dict[str, tuple[Callable[[Arguments], _Meaning], tuple[str, ...]]] = {
+FUNCTIONS: dict[str, tuple[Callable[[Arguments], Meaning], tuple[str, ...]]] = {
     "is_not_null": (_rows("not_null", "{} is not null"), _COLUMN),
     "is_null": (_rows("null", "{} is null"), _COLUMN),
     "is_not_empty": (_not_empty('{1} != ""'), ("column", "trim_strings")),

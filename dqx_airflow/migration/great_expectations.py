@@ -6,7 +6,7 @@ Expectations are translated as in contracts. A `row_condition` is a filter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import great_expectations
@@ -17,7 +17,13 @@ from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
 from dqx_airflow.contracts.dialects.foreign.expectations.row_condition import row_condition
 from dqx_airflow.contracts.dialects.foreign.severities import severity_of
 from dqx_airflow.migration.documents import one_line
-from dqx_airflow.migration.dql_text import column_text, columns_text, number
+from dqx_airflow.migration.dql_text import (
+    column_text,
+    columns_exist,
+    columns_in_order,
+    number,
+    only_columns,
+)
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
 from dqx_airflow.migration.request import ImportRequest
 
@@ -152,13 +158,11 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
         match kind:
             case "expect_table_columns_to_match_set":
                 columns = list(arguments.get("column_set") or ())
-                exist = tuple(f"column {columns_text([one])} exists" for one in columns)
-                if arguments.get("exact_match", True) is False:
-                    return Claims("columns", exist)
-                closed = f"extra_column_count([{columns_text(columns)}]) == 0"
-                return Claims("columns", (*exist, closed))
+                is_exact = arguments.get("exact_match", True) is not False
+                return Claims("columns", (only_columns if is_exact else columns_exist)(columns))
             case "expect_table_columns_to_match_ordered_list":
-                return _ordered_columns(list(arguments.get("column_list") or ()))
+                listed = list(arguments.get("column_list") or ())
+                return Claims("columns", columns_in_order(listed))
             case "expect_column_to_exist" if arguments.get("column_index") is not None:
                 place = number(arguments["column_index"]) + 1
                 text = f"column_position({column_text(arguments.get('column'))}) == {place}"
@@ -171,10 +175,3 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
     except UntranslatableError as error:
         return str(error)
     return None
-
-
-def _ordered_columns(columns: Sequence[object]) -> Claims:
-    """:raises UntranslatableError: there are none, or one is not a name."""
-    names = [columns_text([name]) for name in columns]
-    places = (f"column_position({name}) == {place}" for place, name in enumerate(names, start=1))
-    return Claims("columns", (*places, f"column_count() == {len(names)}"))

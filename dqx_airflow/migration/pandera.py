@@ -18,7 +18,7 @@ from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_name
 from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.dql_text import column_text, columns_text
-from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
+from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, Meaning, UntranslatableError
 from dqx_airflow.migration.request import ImportRequest
 
 _TYPES = {
@@ -103,7 +103,7 @@ def _of_column(
 ) -> Iterator[ForeignRule]:
     path = column_text(name)
 
-    def rule(key: str, meaning: Translation | Claims | str, **more: Any) -> ForeignRule:
+    def rule(key: str, meaning: Meaning, **more: Any) -> ForeignRule:
         shown = f"{name}: {key}"
         return ForeignRule(dataset, f"{place}.{key}", shown, meaning, **more)
 

@@ -13,7 +13,7 @@ from dqx_airflow.contracts.dialects.foreign.values import aggregate_query
 from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.double_quotes import spark_sql
 from dqx_airflow.migration.dql_text import column_text
-from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
+from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, Meaning, UntranslatableError
 from dqx_airflow.migration.request import ImportRequest
 from dqx_airflow.migration.sodacl_changes import CHANGE, OF_SCANS, change_claims
 from dqx_airflow.migration.sodacl_groups import rules_of_groups
@@ -104,7 +104,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
     shown = check if isinstance(check, str) else one_line(check)
 
     def rule(
-        meaning: Claims | Translation | str,
+        meaning: Meaning,
         severity: Severity | None = None,
         difference: str | None = None,
     ) -> ForeignRule:
@@ -154,7 +154,7 @@ def _sql_in(settings: Mapping[str, Any]) -> Iterator[str]:
 
 def _sodacl_meaning(
     text: str, settings: dict[str, Any], dataset: str
-) -> tuple[Claims | Translation | str, str | None]:
+) -> tuple[Meaning, str | None]:
     """The translation of a check, and how its verdicts differ."""
     if text.split(" ", maxsplit=1)[0] in ("anomaly", "distribution_difference"):
         return _REASONS[text.split(" ", maxsplit=1)[0]], None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dqx_airflow.migration.dql_text import column_text, list_text, number
+from dqx_airflow.migration.dql_text import column_text, columns_exist, list_text, number
 from dqx_airflow.migration.foreign_rule import Claims, UntranslatableError
 from dqx_airflow.values import Severity
 
@@ -31,7 +31,7 @@ def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, 
 def _claims_of(key: str, value: Any) -> list[str]:
     match key.removeprefix("when "):
         case "required column missing" if isinstance(value, list):
-            return [f"column {column_text(one)} exists" for one in value]
+            return [*columns_exist(value)]
         case "wrong column type" if isinstance(value, Mapping):
             return [
                 f"column {column_text(name)} fits {type_text(kind)}" for name, kind in value.items()

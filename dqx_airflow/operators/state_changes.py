@@ -85,7 +85,7 @@ def _change(context: Any, report: Mapping[str, Any]) -> str | None:
 
 def _store_of(context: Any) -> Any:
     from dqx_airflow.operators.results_location import results_location_of
-    from dqx_airflow.results.past import selecting
+    from dqx_airflow.results.query import selecting
 
     task = context.get("task")
     location = results_location_of(

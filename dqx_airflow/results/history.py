@@ -18,7 +18,7 @@ from dqx_airflow.errors import StoreError
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.conditions import equals, is_in, of_dates, of_instance
 from dqx_airflow.results.contract_uses import ContractRun
-from dqx_airflow.results.query import select_rows
+from dqx_airflow.results.query import rows_behind, select_rows
 from dqx_airflow.results.report_rows import report_from_rows
 from dqx_airflow.results.run_lines import (
     COLUMNS,
@@ -27,16 +27,7 @@ from dqx_airflow.results.run_lines import (
     RunsWanted,
     lines_of,
 )
-from dqx_airflow.results.schema import (
-    FAILING_ROWS,
-    FAILING_ROWS_SCHEMA,
-    RESULTS,
-    RESULTS_SCHEMA,
-    RUNS,
-    RUNS_SCHEMA,
-    SOURCES,
-    SOURCES_SCHEMA,
-)
+from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA, SOURCES, SOURCES_SCHEMA
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, SourceFile, from_json
 
@@ -241,26 +232,11 @@ class OpenStore:
         if not runs:
             return ()
         dates = [run["dataset_date"] for run in runs]
-        which = [
-            *where[:1],
-            is_in("run_id", [run["run_id"] for run in runs]),
-            *of_dates(min(dates), max(dates)),
-        ]
-        results = _by_run(self.select(RESULTS, RESULTS_SCHEMA.names, which))
-        failing: dict[str, list[Row]] = {}
-        shadows: dict[str, list[Row]] = {}
-        if any(run.get("shadow_run") for run in runs) and not standing:
-            shadows = _by_run(self.select(RESULTS, RESULTS_SCHEMA.names, which, shadows=True))
-        if standing:
-            runs = [{**run, "failing_rows": 0} for run in runs]
-        elif any(run.get("failing_rows") for run in runs):
-            failing = _by_run(self.select(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, which))
+        which = [*where[:1], *of_dates(min(dates), max(dates))]
         reports = []
-        for run in runs:
-            key = run["run_id"]
-            rows, sample = results.get(key, []), failing.get(key, [])
+        for rows in rows_behind(self.select, runs, which, only_verdicts=standing):
             try:
-                reports.append(report_from_rows(run, rows, sample, shadows.get(key, [])))
+                reports.append(report_from_rows(*rows))
             except (ValueError, KeyError, TypeError):
                 continue  # partly deleted, or of a newer version: a gap
         return tuple(reports)
@@ -285,10 +261,3 @@ class OpenStore:
 def _before(day: date, days: int) -> date:
     """The date n days earlier, or the first possible date if there is none."""
     return day - timedelta(days=min(days, day.toordinal() - 1))
-
-
-def _by_run(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    by_run: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        by_run[row["run_id"]].append(row)
-    return by_run

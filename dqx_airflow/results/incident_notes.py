@@ -9,9 +9,8 @@ from datetime import date, datetime, timezone
 
 from dqx_airflow.results.column import Row, as_utc
 from dqx_airflow.results.conditions import is_in, of_dates
-from dqx_airflow.results.past import Select
+from dqx_airflow.results.query import Select
 from dqx_airflow.results.schema import INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA
-from dqx_airflow.results.tables import locate, store_errors
 
 ACKNOWLEDGED, COMMENT = "acknowledged", "comment"
 
@@ -41,13 +40,9 @@ def write_note(
 
     :raises StoreError: the store cannot be written.
     """
-    location = locate(root, storage_options)
-    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do not need
+    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
-    with store_errors(location, "write"):
-        appended = append_once(location, INCIDENT_NOTES, {note.id: [_row(note)]})
-    if appended is not None:
-        tidy(location, *appended)
+    ResultsStore(root, storage_options).append_rows({INCIDENT_NOTES: {note.id: [_row(note)]}})
 
 
 def notes_from(

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from typing import TypeAlias
 
-from dqx_airflow.results.column import Row
+from dqx_airflow.results.column import Row, as_utc
 from dqx_airflow.results.conditions import is_in, of_dates
-from dqx_airflow.results.past import Select, map_index_of, selecting
+from dqx_airflow.results.past import map_index_of
+from dqx_airflow.results.query import Select, selecting
 from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA, RUNS
-from dqx_airflow.results.tables import locate, store_errors
 
 LabelKey: TypeAlias = tuple[str, date, int, str, str]
 """A gate, a date of its data, a map index, a check, and the name of an assertion."""
@@ -68,7 +68,6 @@ def write_labels(
     wanted = list(labels)
     if not wanted:
         return ()
-    location = locate(root, storage_options)
     there = {
         label.key: label.says
         for label in read_labels(
@@ -82,12 +81,10 @@ def write_labels(
             there[label.key] = label.says
     if not new:
         return ()
-    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do not need
+    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
-    with store_errors(location, "write"):
-        appended = append_once(location, LABELS, {label.id: [_row(label)] for label in new})
-    if appended is not None:
-        tidy(location, *appended)
+    rows = {label.id: [_row(label)] for label in new}
+    ResultsStore(root, storage_options).append_rows({LABELS: rows})
     return tuple(new)
 
 
@@ -175,7 +172,6 @@ def _row(label: Label) -> Row:
 
 def _label(row: Row, instances: Mapping[str, int]) -> Label:
     """:param instances: the map indexes of mapped runs, for a label that has none."""
-    at: datetime = row["labelled_at"]
     index = row.get("map_index")
     return Label(
         row["gate"],
@@ -188,6 +184,6 @@ def _label(row: Row, instances: Mapping[str, int]) -> Label:
         row.get("suite") or "",
         row.get("run_id"),
         instances.get(row.get("run_id") or "", -1) if index is None else index,
-        at if at.tzinfo else at.replace(tzinfo=timezone.utc),
+        as_utc(row["labelled_at"]),
         row["label_id"],
     )

@@ -7,14 +7,22 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from deltalake import QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.conditions import is_in, of_dates, of_suite
-from dqx_airflow.results.query import PARTIAL, SHADOW, last_first, rows_of, select_rows
+from dqx_airflow.results.query import (
+    PARTIAL,
+    SHADOW,
+    Select,
+    last_first,
+    rows_of,
+    select_rows,
+    selecting,
+)
 from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.results.tables import locate, open_table, store_errors
 from dqx_airflow.values import DatasetSnapshot, RunKey, from_json
@@ -59,21 +67,6 @@ class PastRun:
     outcome: str
     datasets: str
     rows: tuple[Row, ...]
-
-
-class Select(Protocol):
-    """Reads rows of a table of the store, by its name: none if the table does not exist."""
-
-    def __call__(
-        self,
-        name: str,
-        columns: Sequence[str],
-        where: list[str],
-        order: str = "",
-        *,
-        standing: bool = False,
-        shadows: bool = False,
-    ) -> Sequence[Row]: ...
 
 
 def past_runs(
@@ -159,32 +152,6 @@ def map_index_of(row: Row) -> int:
 def _is_weak(row: Row) -> bool:
     """True for a partial run that stopped nothing: any other of the same date takes precedence."""
     return bool(row.get(PARTIAL)) and row["outcome"] not in ("blocked", "broken")
-
-
-def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Select:
-    """Reads the tables below a root, each in its state at the time of the query.
-
-    :raises StoreError: the store exists and cannot be read.
-    """
-    location = locate(root, storage_options)
-
-    def select(
-        name: str,
-        columns: Sequence[str],
-        where: list[str],
-        order: str = "",
-        *,
-        standing: bool = False,
-        shadows: bool = False,
-    ) -> Sequence[Row]:
-        table = open_table(location, name)
-        if table is None:
-            return ()
-        return select_rows(
-            location, table, columns, where, order, standing=standing, shadows=shadows
-        )
-
-    return select
 
 
 def one_gate(runs: Sequence[PastRun]) -> str | None:

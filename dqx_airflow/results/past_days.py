@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, timezone
+from datetime import date
 from functools import reduce
 from operator import or_
 
 from dqx_airflow.plan.measured import Measurements, measurements_from
-from dqx_airflow.results.column import value_from_row
+from dqx_airflow.results.column import as_utc, value_from_row
 from dqx_airflow.results.labels import read_labels
 from dqx_airflow.results.past import PastRun, one_gate, past_runs
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
@@ -69,6 +69,5 @@ def _day(run: PastRun, labels: Mapping[tuple[str, str], bool]) -> PastDay:
         )
         for row in run.rows
     }
-    timestamp = run.started_at
-    now = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
+    now = as_utc(run.started_at)
     return PastDay(run.date, measured, now, verdicts, labels, run.run_id, run.map_index)

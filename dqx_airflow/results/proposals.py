@@ -12,11 +12,10 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.column import Row
+from dqx_airflow.results.column import Row, as_utc
 from dqx_airflow.results.conditions import equals
-from dqx_airflow.results.past import Select, selecting
+from dqx_airflow.results.query import Select, selecting
 from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, RUNS
-from dqx_airflow.results.tables import locate, store_errors
 from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
 
 _MOST_ATTEMPTS = 1000
@@ -143,11 +142,8 @@ def _counts(before: Row | None, row: Row) -> bool:
 
 
 def _stored(proposal: Proposal, row: Row) -> StoredProposal:
-    at: datetime = row["event_at"]
-    stamped = at if at.tzinfo else at.replace(tzinfo=timezone.utc)
-    return StoredProposal(
-        proposal, ProposalStage(row["event"]), row["agent"], stamped, row.get("reason")
-    )
+    stage, at = ProposalStage(row["event"]), as_utc(row["event_at"])
+    return StoredProposal(proposal, stage, row["agent"], at, row.get("reason"))
 
 
 def _event(
@@ -169,10 +165,6 @@ def _event(
 def _append(
     root: str, row: Mapping[str, object], storage_options: Mapping[str, str] | None
 ) -> None:
-    from dqx_airflow.results.store import append_once, tidy  # pyarrow, which readers do not need
+    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
-    location = locate(root, storage_options)
-    with store_errors(location, "write"):
-        appended = append_once(location, PROPOSALS, {str(row["event_id"]): [row]})
-    if appended is not None:
-        tidy(location, *appended)
+    ResultsStore(root, storage_options).append_rows({PROPOSALS: {str(row["event_id"]): [row]}})

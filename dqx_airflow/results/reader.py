@@ -12,16 +12,9 @@ from deltalake import DeltaTable
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.conditions import equals, is_in, literal, of_dates
-from dqx_airflow.results.query import select_rows
+from dqx_airflow.results.query import Select, rows_behind, select_rows, selecting
 from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
-from dqx_airflow.results.schema import (
-    FAILING_ROWS,
-    FAILING_ROWS_SCHEMA,
-    RESULTS,
-    RESULTS_SCHEMA,
-    RUNS,
-    RUNS_SCHEMA,
-)
+from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import GateReport, RunKey
 
@@ -48,20 +41,8 @@ def read_report(
     :param storage_options: the credentials and settings of the storage.
     :raises StoreError: the store exists and cannot be read.
     """
-    location = locate(root, storage_options)
-    runs = open_table(location, RUNS)
-    if runs is None:
-        return None
-    where = [
-        equals("gate", run_key.gate),
-        equals("dataset_date", run_key.date),
-        equals("scheduler_run", run_key.scheduler_run),
-        equals("attempt_id", attempt_id),
-    ]
-    rows = select_rows(
-        location, runs, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id" LIMIT 1'
-    )
-    return _report(location, rows[0]) if rows else None
+    reports = read_reports(root, [run_key], attempt_id, storage_options=storage_options)
+    return None if reports is None else reports[0]
 
 
 def read_reports(
@@ -76,24 +57,18 @@ def read_reports(
 
     :raises StoreError: the store exists and cannot be read.
     """
-    if len(run_keys) == 1:
-        report = read_report(root, run_keys[0], attempt_id, storage_options=storage_options)
-        return None if report is None else (report,)
-    location = locate(root, storage_options)
-    runs = open_table(location, RUNS)
-    if runs is None:
-        return None
+    select = selecting(root, storage_options)
     dates = [key.date for key in run_keys]
     of_gates = [is_in("gate", [key.gate for key in run_keys]), *of_dates(min(dates), max(dates))]
     where = [*of_gates, equals("attempt_id", attempt_id)]
     order = 'ORDER BY "finished_at", "run_id"'
     rows: dict[RunKey, Row] = {}
-    for row in select_rows(location, runs, RUNS_SCHEMA.names, where, order):
+    for row in select(RUNS, RUNS_SCHEMA.names, where, order):
         key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
         rows.setdefault(key, row)
     if not rows.keys() >= set(run_keys):
         return None
-    return _reports(location, [rows[key] for key in run_keys], of_gates)
+    return _reports(root, select, [rows[key] for key in run_keys], of_gates)
 
 
 def find_report(
@@ -126,8 +101,11 @@ def find_report(
     match = by_id.get(run_id_prefix) or next(iter(by_id.values()), None)
     if match is None:
         return None
-    rows = select_rows(location, runs, RUNS_SCHEMA.names, _of_run(match), "LIMIT 1")
-    return _report(location, rows[0]) if rows else None
+    where = [equals("gate", match["gate"]), equals("dataset_date", match["dataset_date"])]
+    of_run = [equals("run_id", match["run_id"]), *where]
+    rows = select_rows(location, runs, RUNS_SCHEMA.names, of_run, "LIMIT 1")
+    reports = _reports(location.root, selecting(root, storage_options), rows, where)
+    return reports[0] if reports else None
 
 
 def list_runs(
@@ -248,89 +226,20 @@ def _existing_runs(location: ResultsRoot) -> DeltaTable:
 
 
 def _reports(
-    location: ResultsRoot, runs: Sequence[Row], of_gates: Sequence[str]
+    root: str, select: Select, runs: Sequence[Row], where: list[str]
 ) -> tuple[GateReport, ...]:
-    """The reports of some runs, with one query for each table.
+    """The reports of some runs.
 
-    :param of_gates: conditions that all rows of the runs satisfy, to skip files.
+    :param where: conditions that all rows of the runs satisfy, to skip files.
+    :raises StoreError: the rows are not those of a report.
     """
-    where = [*of_gates, is_in("run_id", [run["run_id"] for run in runs])]
-
-    def rows_of(
-        name: str, columns: Sequence[str], *, shadows: bool = False
-    ) -> dict[str, list[Row]]:
-        table = open_table(location, name)
-        by_run: dict[str, list[Row]] = {}
-        rows = (
-            () if table is None else select_rows(location, table, columns, where, shadows=shadows)
-        )
-        for row in rows:
-            by_run.setdefault(row["run_id"], []).append(row)
-        return by_run
-
-    results = rows_of(RESULTS, RESULTS_SCHEMA.names)
-    failing: dict[str, list[Row]] = {}
-    shadows: dict[str, list[Row]] = {}
-    if any(run.get("failing_rows") for run in runs):
-        failing = rows_of(FAILING_ROWS, FAILING_ROWS_SCHEMA.names)
-    if any(run.get("shadow_run") for run in runs):
-        shadows = rows_of(RESULTS, RESULTS_SCHEMA.names, shadows=True)
-    return tuple(
-        _report_from(
-            location,
-            run,
-            results.get(run["run_id"], ()),
-            failing.get(run["run_id"], ()),
-            shadows.get(run["run_id"], ()),
-        )
-        for run in runs
-    )
-
-
-def _report(location: ResultsRoot, run: Row) -> GateReport:
-    results: Sequence[Row] = ()
-    if run.get("assertions"):
-        results = _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names)
-    failing: Sequence[Row] = ()
-    if run.get("failing_rows"):
-        failing = _rows_of(location, run, FAILING_ROWS, FAILING_ROWS_SCHEMA.names)
-    shadow: Sequence[Row] = ()
-    if run.get("shadow_run"):
-        shadow = _rows_of(location, run, RESULTS, RESULTS_SCHEMA.names, shadows=True)
-    return _report_from(location, run, results, failing, shadow)
-
-
-def _report_from(
-    location: ResultsRoot,
-    run: Row,
-    results: Sequence[Row],
-    failing: Sequence[Row],
-    shadow: Sequence[Row],
-) -> GateReport:
-    """:raises StoreError: the rows are not those of a report."""
-    try:
-        return report_from_rows(run, results, failing, shadow)
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(
-            f"cannot read run {run['run_id']} in the results store {location.root}: {error}",
-            "rows were deleted or changed, or a newer version of this package wrote them",
-        ) from error
-
-
-def _rows_of(
-    location: ResultsRoot, run: Row, name: str, columns: Sequence[str], *, shadows: bool = False
-) -> Sequence[Row]:
-    """The rows of a run in a table; none if the table does not exist."""
-    table = open_table(location, name)
-    if table is None:
-        return ()
-    return select_rows(location, table, columns, _of_run(run), shadows=shadows)
-
-
-def _of_run(run: Row) -> list[str]:
-    """A condition on the rows of a run. It includes the gate and the date to skip files."""
-    return [
-        equals("run_id", run["run_id"]),
-        equals("gate", run["gate"]),
-        equals("dataset_date", run["dataset_date"]),
-    ]
+    reports = []
+    for run, *rows in rows_behind(select, runs, where):
+        try:
+            reports.append(report_from_rows(run, *rows))
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                f"cannot read run {run['run_id']} in the results store {root}: {error}",
+                "rows were deleted or changed, or a newer version of this package wrote them",
+            ) from error
+    return tuple(reports)

@@ -10,7 +10,8 @@ from typing import TypeAlias
 from dqx_airflow.results.alerts import OF_VERDICTS, Alert, alerts_among
 from dqx_airflow.results.conditions import equals, is_in, of_dates
 from dqx_airflow.results.labels import Label, LabelKey, labels_from
-from dqx_airflow.results.past import PastRun, Select, runs_that_count
+from dqx_airflow.results.past import PastRun, runs_that_count
+from dqx_airflow.results.query import Select
 from dqx_airflow.results.report_rows import verdict_from_row
 from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RUNS
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict

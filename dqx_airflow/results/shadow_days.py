@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from dqx_airflow.results.conditions import is_in, of_dates, of_suite
 from dqx_airflow.results.labels import labels_from
-from dqx_airflow.results.past import one_gate, runs_that_count, selecting
+from dqx_airflow.results.past import one_gate, runs_that_count
+from dqx_airflow.results.query import selecting
 from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.values import ShadowReport, Status, from_json
 

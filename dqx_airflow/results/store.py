@@ -83,7 +83,6 @@ class ResultsStore:
 
         :raises StoreError: the store cannot be written.
         """
-        location = self.location
         results: dict[str, list[Row]] = {}
         failing: dict[str, list[Row]] = {}
         kept: dict[str, list[Row]] = {}
@@ -93,20 +92,22 @@ class ResultsStore:
             failing[report.run_id] = failing_rows(report)
             kept.update({digest: [row] for digest, row in source_rows(report, sources).items()})
             runs[report.run_id] = [run_row(report)]
-        tables = []
+        self.append_rows({RESULTS: results, FAILING_ROWS: failing, SOURCES: kept, RUNS: runs})
+
+    def append_rows(self, tables: Mapping[str, Mapping[str, Sequence[Row]]]) -> None:
+        """Appends rows, by table and by a key whose rows are never appended twice.
+
+        :raises StoreError: the store cannot be written.
+        """
+        location = self.location
+        written = []
         with store_errors(location, "write"):
-            for name, rows in (
-                (RESULTS, results),
-                (FAILING_ROWS, failing),
-                (SOURCES, kept),
-                (RUNS, runs),
-            ):
+            for name, rows in tables.items():
                 there = {key: own for key, own in rows.items() if own}
                 if there:
-                    tables.append(append_once(location, name, there))
-        for appended in tables:
-            if appended is not None:
-                tidy(location, *appended)
+                    written.append(append_once(location, name, there))
+        for appended in filter(None, written):
+            tidy(location, *appended)
 
     def check_writable(self, names: Collection[str] = OF_GATES) -> None:
         """Returns if this process can read and write the store; leaves nothing behind.

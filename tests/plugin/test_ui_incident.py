@@ -11,7 +11,7 @@ import pytest
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
 
 from dqx_airflow.results.incident_notes import notes_from
-from dqx_airflow.results.past import selecting
+from dqx_airflow.results.query import selecting
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome, Responsible
 
 if TYPE_CHECKING:
