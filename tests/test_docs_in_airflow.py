@@ -56,6 +56,28 @@ except ValueError as error:
     print(error)
 """
 
+FORGOTTEN_ARGUMENTS = """
+import inspect, json
+from dqx_airflow.operators.gate import GateOperator
+from dqx_airflow.operators.reference_page import OPERATORS
+
+forgotten = []
+for operator in OPERATORS.values():
+    source = {"DqlGateOperator": "suite"}.get(operator.__name__, "contract")
+    gate = operator(task_id="gate", datasets={}, **{source: "a"})
+    for kind in (GateOperator, operator):
+        for name, parameter in inspect.signature(kind.__init__).parameters.items():
+            if name in ("self", "name", "kwargs"):
+                continue
+            if not hasattr(gate, name):
+                forgotten.append(f"{kind.__name__}.__init__ does not store {name}")
+            if name not in operator.checked_arguments:
+                forgotten.append(f"{kind.__name__}.checked_arguments lacks {name}")
+            if isinstance(parameter.default, bool) and name not in operator.true_or_false:
+                forgotten.append(f"{kind.__name__}.true_or_false lacks {name}")
+print(json.dumps(forgotten))
+"""
+
 CONTRACT = """\
 dataContractSpecification: 1.2.1
 id: orders
@@ -73,6 +95,7 @@ EXAMPLES = {
 PROGRAMS = {
     "operator_pages": OPERATOR_PAGES,
     "silent_operator": SILENT_OPERATOR,
+    "forgotten_arguments": FORGOTTEN_ARGUMENTS,
     "gate": blocks("python", "A gate")[0] + "\nassert gate.task_id == 'gate'\n",
     "contract": blocks("python", "A contract")[0] + "\nassert ingest_gate.expect_version == '2'\n",
     **EXAMPLES,
@@ -107,6 +130,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
 
 
 def test_the_pages_of_the_operators_are_up_to_date(ran: dict[str, Ran]) -> None:
+    assert not ran["operator_pages"].error, ran["operator_pages"].error
     pages = json.loads(ran["operator_pages"].printed.splitlines()[-1])
     assert set(pages) == {path.name for path in (DOCS / "operators").iterdir()}
     for name, text in pages.items():
@@ -115,6 +139,12 @@ def test_the_pages_of_the_operators_are_up_to_date(ran: dict[str, Ran]) -> None:
 
 def test_an_argument_that_no_docstring_explains_is_an_error(ran: dict[str, Ran]) -> None:
     assert "Silent does not document suite, whisper" in ran["silent_operator"].printed
+
+
+def test_every_argument_is_stored_and_checked(ran: dict[str, Ran]) -> None:
+    """An argument that only the signature names would be accepted, and have no effect."""
+    assert not ran["forgotten_arguments"].error, ran["forgotten_arguments"].error
+    assert json.loads(ran["forgotten_arguments"].printed.splitlines()[-1]) == []
 
 
 def test_there_are_examples_on_the_pages() -> None:

@@ -339,7 +339,7 @@ def _part_words(part: PlannedAssertion, verdict: Verdict, holds: str | None = No
 
 
 def _origin(requests: Iterable[MetricRequest], scanned: Scanned) -> Origin | None:
-    """The origin of most of the values."""
+    """The most expensive origin of the values."""
     ways = {scanned.origins[request] for request in requests if request in scanned.origins}
     return next((way for way in Origin if way in ways), None)
 

@@ -27,9 +27,21 @@ PAGES = (
     "dataset?place=s3://lake/orders",
     "contract?id=orders",
     "gate?dag_id=lake",
+    "alerts",
+    "rows.csv?dag_id=lake",
+    "incident?dag_id=lake",
+    "review",
+    "runs?dag_id=lake",
     "icon.svg",
     "nowhere",
 )
+
+
+def test_every_page_is_in_the_list() -> None:
+    from dqx_airflow.plugin.app import app
+
+    routes = {route.path.strip("/") for route in app.routes if "GET" in route.methods}
+    assert routes == {page.partition("?")[0] for page in PAGES[:-1]}
 
 
 @pytest.mark.parametrize("page", PAGES[:-1])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from arro3.core import Schema, Table
 
+from dqx_airflow.results.columns import RESULTS
 from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.report_rows import (
     Row,
@@ -19,7 +20,7 @@ from dqx_airflow.results.report_rows import (
 )
 from dqx_airflow.results.schema import FAILING_ROWS_SCHEMA, RESULTS_SCHEMA, RUNS_SCHEMA
 from dqx_airflow.results.store import arrow_table
-from dqx_airflow.values import GateReport, Outcome, Verdict
+from dqx_airflow.values import GateReport, Origin, Outcome, Verdict
 
 from .samples import ERROR, FAILED, PASSED, sample_report
 
@@ -37,6 +38,26 @@ def through_arrow(rows: list[Row], schema: Schema) -> list[dict[str, Any]]:
 
 def test_a_report_comes_back_as_it_was() -> None:
     assert through_rows(sample_report()) == sample_report()
+
+
+def test_every_field_of_a_verdict_has_a_column_and_comes_back() -> None:
+    verdict = replace(
+        FAILED,
+        origin=Origin.STATE,
+        disabled_by="black_friday",
+        is_experimental=True,
+        measured="{}",
+        let_by="an acceptance of clause a.b",
+        groups=3,
+        failed_groups=1,
+        worst_group="store = 7",
+    )
+    columns = {column.fills for column in RESULTS if column.fills}
+    for field in fields(Verdict):
+        assert field.name in {*columns, "failing_rows"}, f"no column fills {field.name}"
+        assert getattr(verdict, field.name) != field.default, f"give {field.name} a value above"
+    report = sample_report(verdicts=(verdict,))
+    assert through_rows(report) == report
 
 
 @pytest.mark.parametrize(

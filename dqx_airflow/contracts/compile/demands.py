@@ -1,4 +1,4 @@
-"""The table of demands: ONE entry each. A new demand of the model needs only an entry here."""
+"""The table of demands, and the function that compiles each of them to DQL."""
 
 from __future__ import annotations
 
