@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import venv
 from pathlib import Path
+from shutil import which
 
 import pytest
 from fresh_environment import run
@@ -23,11 +25,14 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def programs(archives: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a fresh environment with the wheel in it, and what it requires."""
     home = tmp_path_factory.mktemp("fresh")
-    venv.create(home, with_pip=True)
+    venv.create(home)
     (wheel,) = (path for path in archives if path.suffix == ".whl")
-    # What is imported is compiled then: a third of what is installed.
-    pip = [home / "bin" / "pip", "install", "-q", "--no-compile"]
-    run([*pip, "-c", ROOT / "requirements.lock", f"{wheel}[demo]"], home)
+    # With what uv keeps of this environment, by the settings of this project: pip would fetch and
+    # build PySpark again.
+    uv = which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
+    assert uv, "pip install uv"
+    install = [uv, "pip", "install", "-q", "-p", home, "-c", ROOT / "requirements.lock"]
+    run([*install, f"{wheel}[demo]"], ROOT)
     return home / "bin"
 
 
