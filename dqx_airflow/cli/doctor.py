@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TextOrJson
+from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
@@ -23,9 +23,7 @@ def doctor(
             help="The root of the results store; default: the one in the Airflow configuration."
         ),
     ] = None,
-    format: Annotated[
-        TextOrJson, typer.Option(help="Output format: text or json.")
-    ] = TextOrJson.TEXT,
+    format: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TextOrJson
+from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
 from dqx_airflow.cli.run.options import (
     DimensionOption,
     ExcludeTagOption,
@@ -21,7 +21,9 @@ from dqx_airflow.cli.run.options import (
     SeverityOption,
     TagOption,
 )
+from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.values import Span
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
@@ -59,9 +61,7 @@ def explain(
     exclude_tag: ExcludeTagOption = None,
     severity: SeverityOption = None,
     dimension: DimensionOption = None,
-    format: Annotated[
-        TextOrJson, typer.Option(help="Output format: text or json.")
-    ] = TextOrJson.TEXT,
+    format: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Show how a suite is processed, or explain the code of an error or a warning.
 
@@ -179,16 +179,12 @@ def _plan(
 def _json(value: object) -> str:
     from dataclasses import asdict
 
-    from dqx_airflow.diagnostics.json_text import json_text
-
     return json_text(asdict(value), default=str)  # type: ignore[call-overload]
 
 
 def _outline(node: object, depth: int = 0) -> str:
     """The tree as an outline: a line for each node, followed by its plain values."""
     from dataclasses import fields, is_dataclass
-
-    from dqx_airflow.values import Span
 
     parts = [(item.name, getattr(node, item.name)) for item in fields(node)]  # type: ignore[arg-type]
     plain, inner = [], []

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
+from dqx_airflow.errors import SourceError
 
 _STDIN = Path("-")
 
@@ -39,7 +40,6 @@ def fmt(
     A file with syntax errors is left unchanged, and the others are formatted: exit code 2.
     """
     from dqx_airflow.cli.suite_files import suite_files
-    from dqx_airflow.errors import SourceError
 
     files, missing = suite_files(path for path in paths if path != _STDIN)
     if _STDIN in paths:
@@ -75,7 +75,6 @@ def _format(path: Path, *, is_dry: bool, shows_diff: bool) -> bool:
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.formatting.formatter import format_source
     from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
-    from dqx_airflow.errors import SourceError
 
     before = sys.stdin.buffer.read() if path == _STDIN else path.read_bytes()
     source = source_of(before, _name(path))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Annotated, TypeAlias
+
+import typer
 
 
 class TextOrJson(str, Enum):
@@ -17,6 +20,14 @@ class TableOrJson(str, Enum):
 
     TABLE = "table"
     JSON = "json"
+
+
+TextFormatOption: TypeAlias = Annotated[
+    TextOrJson, typer.Option("--format", help="Output format: text or json.")
+]
+TableFormatOption: TypeAlias = Annotated[
+    TableOrJson, typer.Option("--format", help="Output format: table or json.")
+]
 
 
 class SheetFormat(str, Enum):

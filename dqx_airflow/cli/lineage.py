@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.cli.exit_codes import EXIT_INFRASTRUCTURE
-from dqx_airflow.cli.formats import TextOrJson
+from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
 from dqx_airflow.cli.results_root import ROOT_VARIABLES
 from dqx_airflow.errors import RequestError, StoreError
 
@@ -43,9 +43,7 @@ def flush(
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, help="The maximum duration, in seconds.")
     ] = 60.0,
-    output: Annotated[
-        TextOrJson, typer.Option("--format", help="Output format: text or json.")
-    ] = TextOrJson.TEXT,
+    output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Send the lineage events that gates could not send, with OpenLineage's own configuration.
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TextOrJson
-from dqx_airflow.cli.results_root import ROOT_VARIABLES
+from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
+from dqx_airflow.cli.results_root import ROOT_VARIABLES, storage_options
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _Root = Annotated[
         "--root", envvar=ROOT_VARIABLES, help="The root of the results store: a path or URI."
     ),
 ]
-_Format = Annotated[TextOrJson, typer.Option("--format", help="Output format: text or json.")]
 
 
 @app.command("list")
@@ -50,10 +49,9 @@ def list_(
     all_attempts: Annotated[
         bool, typer.Option("--all-attempts", help="Include attempts that a later one superseded.")
     ] = False,
-    output: _Format = TextOrJson.TEXT,
+    output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """List the runs of gates, newest first."""
-    from dqx_airflow.request_arguments import storage_options_of
     from dqx_airflow.results.reader import list_runs
 
     root = _required_root(root)
@@ -63,7 +61,7 @@ def list_(
         dataset_date=on.date() if on else None,
         limit=limit,
         all_attempts=all_attempts,
-        storage_options=storage_options_of(os.environ),
+        storage_options=storage_options(),
     )
     if output is TextOrJson.JSON:
         _print_json(runs)
@@ -85,7 +83,7 @@ def show(
         bool,
         typer.Option("--rows", help="Show all sampled failing rows instead of the first three."),
     ] = False,
-    output: _Format = TextOrJson.TEXT,
+    output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Show one run: every assertion, with the reason if it did not pass."""
     root = _required_root(root)
@@ -101,18 +99,14 @@ def show(
 
 
 @app.command("optimize")
-def optimize(*, root: _Root = None, output: _Format = TextOrJson.TEXT) -> None:
+def optimize(*, root: _Root = None, output: TextFormatOption = TextOrJson.TEXT) -> None:
     """Merge the small files of the store, and partition a store of an older version by month.
 
     Gates may run at the same time. If it is interrupted, run it again.
     """
+    from dqx_airflow.results import upkeep
 
-    def work(root: str, options: dict[str, str] | None) -> tuple[Upkeep, ...]:
-        from dqx_airflow.results import upkeep
-
-        return upkeep.optimize(root, storage_options=options)
-
-    _tend(root, work, output)
+    _tend(root, upkeep.optimize, output)
 
 
 @app.command("prune")
@@ -125,20 +119,16 @@ def prune(
         ),
     ],
     root: _Root = None,
-    output: _Format = TextOrJson.TEXT,
+    output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Delete old runs, with their results, failing rows and states.
 
     `dql results vacuum` frees the space seven days later. Gates may run at the same time.
     """
     age = _days(older_than, "--older-than")
+    from dqx_airflow.results import upkeep
 
-    def work(root: str, options: dict[str, str] | None) -> tuple[Upkeep, ...]:
-        from dqx_airflow.results import upkeep
-
-        return upkeep.prune(root, age, storage_options=options)
-
-    _tend(root, work, output)
+    _tend(root, partial(upkeep.prune, older_than=age), output)
 
 
 @app.command("vacuum")
@@ -154,31 +144,21 @@ def vacuum(
         bool, typer.Option("--dry-run", help="Only count the files that would be deleted.")
     ] = False,
     root: _Root = None,
-    output: _Format = TextOrJson.TEXT,
+    output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Delete the files that `optimize`, `prune` and the gates have replaced.
 
     Gates may run at the same time.
     """
     kept = _days(keep, "--keep")
+    from dqx_airflow.results import upkeep
 
-    def work(root: str, options: dict[str, str] | None) -> tuple[Upkeep, ...]:
-        from dqx_airflow.results import upkeep
-
-        return upkeep.vacuum(root, kept, storage_options=options, dry_run=dry_run)
-
-    _tend(root, work, output)
+    _tend(root, partial(upkeep.vacuum, keep=kept, dry_run=dry_run), output)
 
 
-def _tend(
-    root: str | None,
-    work: Callable[[str, dict[str, str] | None], tuple[Upkeep, ...]],
-    output: TextOrJson,
-) -> None:
+def _tend(root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: TextOrJson) -> None:
     """Processes the store, and prints the result for each of its tables."""
-    from dqx_airflow.request_arguments import storage_options_of
-
-    done = work(_required_root(root), storage_options_of(os.environ))
+    done = work(_required_root(root), storage_options=storage_options())
     if output is TextOrJson.JSON:
         _print_json(done)
         return
@@ -200,10 +180,9 @@ def _days(text: str, option: str) -> timedelta:
 
 
 def _find(root: str, run_id: str) -> GateReport | None:
-    from dqx_airflow.request_arguments import storage_options_of
     from dqx_airflow.results.reader import find_report, list_runs
 
-    options = storage_options_of(os.environ)
+    options = storage_options()
     if run_id == "latest":
         newest = list_runs(root, limit=1, storage_options=options)
         if not newest:

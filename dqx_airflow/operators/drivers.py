@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 _YARN_ACTIVE = {"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"}
 _NOT_FOUND = 404
@@ -126,7 +126,9 @@ def _pods() -> Any:
     return get_kube_client()
 
 
-DRIVERS: dict[str, type[YarnApplication] | type[KubernetesPod]] = {
+Driver: TypeAlias = YarnApplication | KubernetesPod
+
+DRIVERS: dict[str, type[Driver]] = {
     driver.kind: driver for driver in (YarnApplication, KubernetesPod)
 }
 """The supported drivers, by the name of their kind."""

@@ -6,7 +6,7 @@ import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -17,6 +17,7 @@ from dqx_airflow.operators.exceptions import (
     GateInfrastructureError,
     GateMisconfigured,
 )
+from dqx_airflow.operators.gate_arguments import ARGUMENTS, TRUE_OR_FALSE, GateArguments
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
 from dqx_airflow.operators.template_fields import given_fields
@@ -24,6 +25,7 @@ from dqx_airflow.operators.template_fields import given_fields
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
 if TYPE_CHECKING:
     import datetime as dt
+    from datetime import timedelta
     from pathlib import Path
 
     from dqx_airflow.datasets.databases import DatabaseConnection
@@ -32,13 +34,13 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.selection import Words
-    from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Selection, SourceFile
+    from dqx_airflow.values import DatasetRef, GateReport, GateRequest, SourceFile
 
 _LONGEST_SOURCE = 300
 _FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError)
 
 
-class GateOperator(SparkJobOperator):
+class GateOperator(SparkJobOperator, GateArguments):
     """Runs a gate as a Spark job and turns its report into the state of the task.
 
     Subclasses define which source is enforced. All arguments of `SparkSubmitOperator` are passed
@@ -136,47 +138,15 @@ class GateOperator(SparkJobOperator):
         "severity",
         "dimensions",
     )
-    checked_arguments: ClassVar[tuple[str, ...]] = (
-        *("datasets", "date", "results_root", "results_conn_id", "gate", "fail_on"),
-        *("on_violation", "allow_empty", "require_history", "recompute", "trust_log"),
-        *("sample_rows", "quarantine", "promote_to", "promote_slice", "timeout", "on_warning"),
-        *("only", "tags", "exclude_tags", "severity", "dimensions", "promote_partial"),
-        *("outlets", "deferrable", "conf"),
-    )
+    checked_arguments: ClassVar[tuple[str, ...]] = (*ARGUMENTS, "outlets", "deferrable", "conf")
     """The arguments that are checked when the DAG is parsed."""
-    true_or_false: ClassVar[tuple[str, ...]] = (
-        *("allow_empty", "require_history", "recompute", "trust_log", "deferrable"),
-        "promote_partial",
-    )
+    true_or_false: ClassVar[tuple[str, ...]] = (*TRUE_OR_FALSE, "deferrable")
     names_all_datasets: ClassVar[bool] = True
     """Whether `datasets` are complete; a contract may define more."""
     is_set_by_function: ClassVar[bool] = False
     """Whether a function returns the datasets, or the source, when the task runs."""
     operator_extra_links = (GateReportLink(),)
     outlets: list[Any]
-    datasets: Mapping[str, DatasetSetting] | None
-    date: str | None
-    results_root: str | None
-    results_conn_id: str | None
-    gate: str | None
-    fail_on: str
-    on_violation: OnViolation
-    allow_empty: bool
-    require_history: bool
-    recompute: bool
-    trust_log: bool
-    sample_rows: int
-    quarantine: str | Mapping[str, str] | None
-    promote_to: str | os.PathLike[str] | Mapping[str, str] | None
-    promote_slice: Mapping[str, Any] | None
-    only: Words
-    tags: Words
-    exclude_tags: Words
-    severity: str | None
-    dimensions: Words
-    promote_partial: bool
-    timeout: timedelta | float | None
-    on_warning: Callback | Sequence[Callback] | None
     report: GateReport | None = None
     request: GateRequest | None = None
     source_file: Path | None = None
@@ -215,6 +185,7 @@ class GateOperator(SparkJobOperator):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
+        given = locals()
         # Airflow stores every templated value that is not None, for each parsed gate.
         try:
             super().__init__(name=name, **kwargs)
@@ -229,31 +200,7 @@ class GateOperator(SparkJobOperator):
         self.durable = False
         # Airflow processes each attribute that is set individually, which is slow with many gates.
         self.__dict__.update(
-            deferrable=deferrable,
-            datasets=datasets,
-            date=date,
-            _date_template=date,
-            results_root=results_root,
-            gate=gate,
-            fail_on=fail_on,
-            on_violation=on_violation,
-            allow_empty=allow_empty,
-            require_history=require_history,
-            recompute=recompute,
-            trust_log=trust_log,
-            sample_rows=sample_rows,
-            quarantine=quarantine,
-            promote_to=promote_to,
-            promote_slice=promote_slice,
-            only=only,
-            tags=tags,
-            exclude_tags=exclude_tags,
-            severity=severity,
-            dimensions=dimensions,
-            promote_partial=promote_partial,
-            timeout=timeout,
-            on_warning=on_warning,
-            results_conn_id=results_conn_id,
+            {name: given[name] for name in ARGUMENTS}, deferrable=deferrable, _date_template=date
         )
 
     @abstractmethod
@@ -449,25 +396,21 @@ class GateOperator(SparkJobOperator):
 
         :raises GateMisconfigured: the gate cannot run as it is written.
         """
-        from dqx_airflow.operators.gate_request import build_request
+        from dqx_airflow.operators.context import origin_of
+        from dqx_airflow.operators.gate_request import build_request, data_date
 
-        request, self._results_location, self._databases = build_request(self, context)
+        chosen = data_date(self.date, self._date_template, context, self.log)
+        source = self.read_source(context, chosen.on)
+        request, self._results_location, self._databases = build_request(
+            self,
+            context,
+            chosen,
+            source,
+            self.dataset_settings(partial(self.render_template, context=context)),
+            origin_of(self, self.source_file),
+            self.execution_timeout,
+        )
         return request
-
-    @property
-    def selection(self) -> Selection | None:
-        """The selected assertions; None for all.
-
-        :raises GateMisconfigured: an argument is invalid.
-        """
-        from dqx_airflow.errors import RequestError
-        from dqx_airflow.selection import selection_of
-
-        given = self.only, self.tags, self.exclude_tags, self.severity, self.dimensions
-        try:
-            return selection_of(*given)
-        except RequestError as error:
-            raise GateMisconfigured(error.in_one_line) from None
 
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
         """The settings of each dataset, by name; called when the source is read.
@@ -489,7 +432,15 @@ class GateOperator(SparkJobOperator):
 
         assert self.driver is not None
         self.log.info("the slot is released until %s has ended", self.driver.id)
-        self.defer(trigger=trigger_of(self, request, started), method_name="execute_complete")
+        limit = self.execution_timeout
+        trigger = trigger_of(
+            self.driver,
+            request,
+            results_conn_id=self.results_conn_id,
+            deadline=started + limit.total_seconds() if limit else None,
+            poll_interval_s=self._status_poll_interval,
+        )
+        self.defer(trigger=trigger, method_name="execute_complete")
         raise AssertionError("unreachable: defer raises")
 
     def _log_report(self, report: GateReport) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
@@ -29,26 +28,30 @@ from dqx_airflow.values import GatePart, GateRequest, Severity
 
 if TYPE_CHECKING:
     from dqx_airflow.datasets.databases import DatabaseConnection
+    from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.data_date import DataDate
-    from dqx_airflow.operators.gate import GateOperator
+    from dqx_airflow.operators.gate_arguments import GateArguments
+    from dqx_airflow.values import GateOrigin, SourceFile
 
 
 def build_request(
-    gate: GateOperator, context: Any
+    gate: GateArguments,
+    context: Any,
+    chosen: DataDate,
+    source: SourceFile,
+    settings: Mapping[str, DatasetSetting],
+    origin: GateOrigin,
+    execution_timeout: timedelta | None,
 ) -> tuple[GateRequest, ResultsLocation, Mapping[str, DatabaseConnection]]:
     """The request, where its results go, and the databases of its datasets by connection ID.
 
     :raises GateMisconfigured: the gate cannot run as it is written.
     """
-    chosen = _data_date(gate, context)
-    source = gate.read_source(context, chosen.on)
-    render = partial(gate.render_template, context=context)
-    settings = gate.dataset_settings(render)
     location = require_results_location(gate.results_root, gate.results_conn_id)
     datasets, databases = with_databases(
         dataset_ref(str(name), given, trust_log=gate.trust_log) for name, given in settings.items()
     )
-    timeouts = [_seconds(one) for one in (gate.timeout, gate.execution_timeout) if one]
+    timeouts = [_seconds(one) for one in (gate.timeout, execution_timeout) if one]
     request = GateRequest(
         run_key=of_task.run_key_of(context, gate.gate, chosen.on),
         attempt=of_task.attempt_of(context),
@@ -66,7 +69,7 @@ def build_request(
         promote_to=promotions(gate.promote_to, tuple(map(str, settings))),
         date_from=chosen.source,
         promote_slice=slice_values(gate.promote_slice),
-        origin=of_task.origin_of(gate, gate.source_file),
+        origin=origin,
         selection=gate.selection,
         promote_partial=gate.promote_partial,
     )
@@ -89,7 +92,7 @@ def build_request(
     return request, location, databases
 
 
-def _require_slices(gate: GateOperator, request: GateRequest) -> None:
+def _require_slices(gate: GateArguments, request: GateRequest) -> None:
     """:raises GateMisconfigured: a dataset without dates would be promoted for several."""
     undated = {ref.name for ref in request.datasets if ref.date_column is None}
     for name, _ in request.promote_to if request.more else ():
@@ -101,16 +104,17 @@ def _require_slices(gate: GateOperator, request: GateRequest) -> None:
             )
 
 
-def _data_date(gate: GateOperator, context: Any) -> DataDate:
+def data_date(given: object, template: object, context: Any, log: Any) -> DataDate:
     """The date of the data, which is also the first thing in the log.
 
-    :raises GateMisconfigured: what `date` says is not a date.
+    :param given: the argument `date`, rendered; a value may render to nothing.
+    :param template: the argument as written in the DAG.
+    :raises GateMisconfigured: it is not a date.
     """
-    # A value may render to nothing: that does not mean that none was given.
-    is_given = gate._date_template is not None or gate.date is not None
-    chosen = given_date(gate.date, gate._date_template) if is_given else date_of_run(context)
-    log = gate.log.info if chosen.objection is None else gate.log.warning
-    log("%s", chosen)
+    is_given = template is not None or given is not None
+    chosen = given_date(given, template) if is_given else date_of_run(context)
+    write = log.info if chosen.objection is None else log.warning
+    write("%s", chosen)
     return chosen
 
 

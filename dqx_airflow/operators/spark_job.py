@@ -15,7 +15,7 @@ from dqx_airflow.operators.spark_connection import connect_address, is_connect, 
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.connect import ConnectJob
-    from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
+    from dqx_airflow.operators.drivers import Driver
     from dqx_airflow.operators.job_outcome import Ending
     from dqx_airflow.operators.spark_log import SparkLog
     from dqx_airflow.values import GateRequest
@@ -46,7 +46,7 @@ class SparkJobOperator(SparkSubmitOperator):
     application: str | None
     name: str | None
     deferrable: bool
-    driver: YarnApplication | KubernetesPod | None = None
+    driver: Driver | None = None
     env_vars: dict[str, Any] | None
     _connect_job: ConnectJob | None = None
     _spark_log: SparkLog

@@ -6,18 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from dqx_airflow.operators.drivers import DRIVERS, DriverEnd, DriverUnknownError
+from dqx_airflow.operators.drivers import DRIVERS, Driver, DriverEnd, DriverUnknownError
 from dqx_airflow.operators.results_location import results_location_of
 from dqx_airflow.values import GatePart, GateRequest, to_json
 
-if TYPE_CHECKING:
-    from dqx_airflow.operators.gate import GateOperator
-
+_ARGUMENTS = (
+    *("kind", "driver_id", "conn_id", "request", "results_conn_id", "deadline"),
+    "longest_wait_s",
+)
 _FIRST_WAIT_S = 1.0
 _LEAST_POLL_S = 10
 _MOST_SILENCES = 10
@@ -61,15 +62,8 @@ class GateTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The class and its arguments: Airflow creates the trigger again in another process."""
-        return f"{__name__}.{type(self).__name__}", {
-            "kind": self.kind,
-            "driver_id": self.driver_id,
-            "conn_id": self.conn_id,
-            "request": self.request,
-            "results_conn_id": self.results_conn_id,
-            "deadline": self.deadline,
-            "longest_wait_s": self.longest_wait_s,
-        }
+        arguments = {name: getattr(self, name) for name in _ARGUMENTS}
+        return f"{__name__}.{type(self).__name__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event: the driver ended, or its time is over.
@@ -129,23 +123,28 @@ class GateTrigger(BaseTrigger):
         return reports is not None
 
 
-def trigger_of(gate: GateOperator, request: GateRequest, started: float) -> GateTrigger:
+def trigger_of(
+    driver: Driver,
+    request: GateRequest,
+    *,
+    results_conn_id: str | None,
+    deadline: float | None,
+    poll_interval_s: float,
+) -> GateTrigger:
     """The trigger that waits for the driver of a gate.
 
-    :param started: when its task started, in seconds of the epoch.
+    :param deadline: the time, in seconds of the epoch, at which the driver is cancelled.
     """
-    assert gate.driver is not None
     # The triggerer's arguments go into Airflow's database: no sources, which may be long.
     bare = replace(request.suite, text="")
     more = tuple(GatePart(key) for key in request.run_keys[1:])
     slim = replace(request, suite=bare, imports=(), contract=None, shadow=None, more=more)
-    limit = gate.execution_timeout
     return GateTrigger(
-        kind=gate.driver.kind,
-        driver_id=gate.driver.id,
-        conn_id=gate._conn_id,
+        kind=driver.kind,
+        driver_id=driver.id,
+        conn_id=driver.conn_id,
         request=to_json(slim),
-        results_conn_id=gate.results_conn_id,
-        deadline=started + limit.total_seconds() if limit else None,
-        longest_wait_s=max(gate._status_poll_interval, _LEAST_POLL_S),
+        results_conn_id=results_conn_id,
+        deadline=deadline,
+        longest_wait_s=max(poll_interval_s, _LEAST_POLL_S),
     )

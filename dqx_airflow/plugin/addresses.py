@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlencode
 
-from dqx_airflow.plugin.airflow import TaskRun
+from dqx_airflow.plugin.airflow import TaskRef, TaskRun
 from dqx_airflow.values import RunKey
 
 
@@ -17,7 +17,7 @@ def address(page: str, /, **query: object) -> str:
     return f"{page}?{urlencode(given, errors='replace')}" if given else page
 
 
-def gate_address(run: TaskRun, attempt: str = "", status: str = "") -> str:
+def gate_address(run: TaskRun | TaskRef, attempt: str = "", status: str = "") -> str:
     """The tab of a task instance as a separate page; optionally of one of its attempts, with its
     assertions of one status."""
     return address(

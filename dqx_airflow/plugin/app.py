@@ -19,11 +19,18 @@ from dqx_airflow.plugin.airflow import (
     gate_tasks,
     recent_runs,
 )
-from dqx_airflow.plugin.board_page import DEPTH, Filters, GateRow, board_of, gate_rows
+from dqx_airflow.plugin.board_page import (
+    DEPTH,
+    Filters,
+    GateRow,
+    board_of,
+    gate_rows,
+    recent_attempts,
+)
 from dqx_airflow.plugin.contract_page import contract_page, runs_under
 from dqx_airflow.plugin.dataset_index import IndexFilters, dataset_rows, index_of
 from dqx_airflow.plugin.dataset_locations import runs_reading
-from dqx_airflow.plugin.dataset_page import dataset_page, gates_of_page, page_within
+from dqx_airflow.plugin.dataset_page import dataset_page, paging_of
 from dqx_airflow.plugin.parameters import whole_number
 from dqx_airflow.plugin.render import HEADERS, ICON
 from dqx_airflow.plugin.responses import html_page, notice, store_client
@@ -34,7 +41,6 @@ from dqx_airflow.values import GateReport
 
 log = logging.getLogger(__name__)
 
-_LAST_RUNS = 3
 _MOST_GATES = 10
 _MOST_PAST, _MOST_PAST_OF_GATE = 300, 60
 
@@ -139,11 +145,9 @@ def dataset(
             f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
             "list of all datasets.",
         )
-    number, pages = page_within(row_there, whole_number(page) or 1)
-    past, problem = _past_of(list(gates_of_page(row_there, number)))
-    return html_page(
-        "dataset.html", page=dataset_page(row_there, past, number, pages), problem=problem
-    )
+    paging = paging_of(row_there, whole_number(page) or 1)
+    past, problem = _past_of(list(paging.shown(row_there.gates)))
+    return html_page("dataset.html", page=dataset_page(row_there, past, paging), problem=problem)
 
 
 @app.get("/contract")
@@ -186,16 +190,8 @@ def icon() -> Response:
 def _past_of(
     rows: list[GateRow], most: int = _MOST_PAST_OF_GATE
 ) -> tuple[dict[tuple[str, str], list[GateReport]], str | None]:
-    """The reports of gates by DAG and task, newest first; and why there are none.
-
-    A task states the name under which its gate reported, and could state anything. The store
-    identifies it by the id of the attempt, which Airflow assigned.
-    """
-    tasks = {
-        cell.run.attempt_id: (row.dag_id, row.task_id)
-        for row in rows
-        for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
-    }
+    """The reports of gates by DAG and task, newest first; and why there are none."""
+    tasks = recent_attempts(rows)
     client = store_client()
     known = client.ask(lambda store: store.reports_of(tasks))
     if not known.found:

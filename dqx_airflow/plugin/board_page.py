@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -10,6 +9,7 @@ from itertools import takewhile
 
 from dqx_airflow.plugin.airflow import GateDag, TaskRun
 from dqx_airflow.plugin.dataset_locations import LocatedDataset, datasets_in, promotions_in
+from dqx_airflow.plugin.paging import Paging
 from dqx_airflow.plugin.report_view import ReportView, outcome_of_summary, view_of_summary
 from dqx_airflow.plugin.value_format import fault_of
 from dqx_airflow.values import EnforcedContract, Status, Verdict
@@ -20,6 +20,7 @@ DEPTH = 14
 NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
 
 _ROWS_OF_A_PAGE = 100
+_LAST_RUNS = 3
 _GRACE = timedelta(minutes=15)
 STATES_WORST_FIRST = ("broken", "blocked", NO_REPORT, "warned", RUNNING, "passed", NOT_RUN)
 _BAD = ("broken", "blocked", NO_REPORT)
@@ -151,6 +152,19 @@ def gate_rows(
     return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.dag_id, row.task_id)))
 
 
+def recent_attempts(rows: Iterable[GateRow]) -> dict[str, tuple[str, str]]:
+    """The last attempts of gates that reported, each with the DAG and the task.
+
+    A task states the name under which its gate reported, and could state anything. The store
+    identifies it by the id of the attempt, which Airflow assigned.
+    """
+    return {
+        cell.run.attempt_id: (row.dag_id, row.task_id)
+        for row in rows
+        for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
+    }
+
+
 def counts_line(counts: Mapping[Status, int]) -> str:
     """The number of failures: `2 of 6 failed, 1 in error`."""
     errors = counts.get(Status.ERROR, 0)
@@ -162,12 +176,11 @@ def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBo
     """A page of the board of these gates; the nearest one if the page does not exist."""
     shown = [row for row in rows if _is_asked_for(row, filters)]
     states = [row.state for row in rows]
-    pages = max(math.ceil(len(shown) / _ROWS_OF_A_PAGE), 1)
-    page = min(max(page, 1), pages)
+    paging = Paging.of(page, len(shown), _ROWS_OF_A_PAGE)
     return GateBoard(
-        rows=tuple(shown[(page - 1) * _ROWS_OF_A_PAGE : page * _ROWS_OF_A_PAGE]),
-        page=page,
-        pages=pages,
+        rows=paging.shown(shown),
+        page=paging.number,
+        pages=paging.pages,
         total=len(shown),
         counts={state: states.count(state) for state in STATES_WORST_FIRST if state in states},
         late=sum(row.is_late for row in rows),

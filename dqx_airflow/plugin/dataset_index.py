@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from dqx_airflow.plugin.board_page import STATES_WORST_FIRST, GateRow
+from dqx_airflow.plugin.paging import Paging
 
 _ROWS_OF_A_PAGE = 100
 
@@ -103,13 +103,12 @@ def index_of(rows: Sequence[DatasetRow], filters: IndexFilters, page: int = 1) -
     """A page of the index; the nearest one if the page does not exist."""
     words = filters.search.lower().split()
     shown = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
-    pages = max(math.ceil(len(shown) / _ROWS_OF_A_PAGE), 1)
-    page = min(max(page, 1), pages)
+    paging = Paging.of(page, len(shown), _ROWS_OF_A_PAGE)
     states = {row.state for row in rows}
     return DatasetIndex(
-        rows=tuple(shown[(page - 1) * _ROWS_OF_A_PAGE : page * _ROWS_OF_A_PAGE]),
-        page=page,
-        pages=pages,
+        rows=paging.shown(shown),
+        page=paging.number,
+        pages=paging.pages,
         total=len(shown),
         known=len(rows),
         outcomes=tuple(state for state in STATES_WORST_FIRST if state in states),

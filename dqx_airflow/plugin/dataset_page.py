@@ -3,7 +3,6 @@ times."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from dqx_airflow.plugin.chart import Chart, PastValue, chart_of
 from dqx_airflow.plugin.dataset_index import DatasetRow
 from dqx_airflow.plugin.dataset_locations import is_at
 from dqx_airflow.plugin.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
+from dqx_airflow.plugin.paging import Paging
 from dqx_airflow.plugin.report_view import PromotionView, promotion_of
 from dqx_airflow.plugin.value_format import Reading, reading_of
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Status, Verdict
@@ -117,14 +117,13 @@ class DatasetPage:
 def dataset_page(
     dataset: DatasetRow,
     past: Mapping[tuple[str, str], Sequence[GateReport]],
-    page: int,
-    pages: int,
+    paging: Paging,
 ) -> DatasetPage:
     """The page of a dataset.
 
     :param past: by DAG and task of a gate its reports, newest first, for those displayed in full.
     """
-    shown = gates_of_page(dataset, page)
+    shown = paging.shown(dataset.gates)
     gates = (_gate(dataset.location, row, past.get((row.dag_id, row.task_id), ())) for row in shown)
     return DatasetPage(
         dataset.location,
@@ -132,20 +131,14 @@ def dataset_page(
         dataset.gates,
         dataset.promoted_by,
         tuple(gates),
-        page,
-        pages,
+        paging.number,
+        paging.pages,
     )
 
 
-def page_within(dataset: DatasetRow, page: int) -> tuple[int, int]:
-    """The nearest page of the gates of a dataset, and the number of pages."""
-    pages = max(math.ceil(len(dataset.gates) / _GATES_OF_A_PAGE), 1)
-    return min(max(page, 1), pages), pages
-
-
-def gates_of_page(dataset: DatasetRow, page: int) -> tuple[GateRow, ...]:
-    """The gates that a page of a dataset displays in full."""
-    return dataset.gates[(page - 1) * _GATES_OF_A_PAGE : page * _GATES_OF_A_PAGE]
+def paging_of(dataset: DatasetRow, page: int) -> Paging:
+    """The nearest page of the gates of a dataset."""
+    return Paging.of(page, len(dataset.gates), _GATES_OF_A_PAGE)
 
 
 def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:

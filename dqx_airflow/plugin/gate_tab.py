@@ -24,6 +24,7 @@ from dqx_airflow.plugin.airflow import (
 from dqx_airflow.plugin.board_page import DEPTH, gate_rows
 from dqx_airflow.plugin.failing_rows import csv_of
 from dqx_airflow.plugin.gate_page import GateFilters, GatePage, chosen_report, gate_page
+from dqx_airflow.plugin.paging import Paging
 from dqx_airflow.plugin.parameters import whole_number
 from dqx_airflow.plugin.report_view import view_of_summary
 from dqx_airflow.plugin.responses import html_page, notice, store_client
@@ -31,7 +32,6 @@ from dqx_airflow.plugin.runs_page import (
     RUNS_OF_A_PAGE,
     RunFilters,
     RunsPage,
-    page_within,
     rows_of,
 )
 from dqx_airflow.plugin.stoppers import STOPPED_STATES, stopped_by
@@ -181,10 +181,8 @@ def runs_of_gate(
     counted = client.ask(lambda store: store.count_runs(wanted))
     counts = dict(counted.found)
     total = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
-    number, pages = page_within(whole_number(page) or 1, total)
-    lines = client.ask(
-        lambda store: store.runs(wanted, RUNS_OF_A_PAGE, (number - 1) * RUNS_OF_A_PAGE)
-    )
+    paging = Paging.of(whole_number(page) or 1, total, RUNS_OF_A_PAGE)
+    lines = client.ask(lambda store: store.runs(wanted, RUNS_OF_A_PAGE, paging.skipped))
     return html_page(
         "runs.html",
         page=RunsPage(
@@ -192,8 +190,8 @@ def runs_of_gate(
             task_id,
             row.gate,
             rows_of(dag_id, task_id, lines.found),
-            number,
-            pages,
+            paging.number,
+            paging.pages,
             total,
             {one.value: counts.get(one.value, 0) for one in Outcome},
             filters,

@@ -123,7 +123,7 @@ def incident(
 ) -> Response:
     """The newest incident of a gate, or the one of a date of its data."""
     index = whole_number(instance)
-    map_index = -1 if index is None else index
+    task = TaskRef(dag_id, "", task_id, -1 if index is None else index)
     client = store_client()
     gates, problem = _gates(session, client, dag_id, task_id)
     session.close()
@@ -139,62 +139,61 @@ def incident(
             "No incident",
             problem or f"The results store has no incident of task {task_id} of DAG {dag_id}.",
         )
-    last, first = chosen.last, chosen.first
-    bad = {one.run_key.gate for one in chosen.runs}
-    lines = (*chosen.last_of_each, *chosen.first_of_each, *chosen.before.values())
-    attempts = {one.attempt_id for one in lines}
-    reports = client.ask(lambda store: store.reports_of(attempts))
-    past = client.ask(
-        lambda store: store.past_reports(
-            bad,
-            last.run_key.date,
-            most=len(chosen.runs),
-            map_index=map_index,
-        )
-    )
-    known = {report.run_id: report for report in reports.found}
-    notes = client.ask(
-        lambda store: notes_from(
-            store.select,
-            gates,
-            first.run_key.date,
-            last.run_key.date,
-            map_index,
-        )
-    )
-    after = sorted(graph_of_dag(session, dag_id).after(task_id))
-    states = states_of(session, dag_id, last.run_key.dag_run_id, after)
+    page, problem_inside = _page(session, client, chosen, incidents, gates, task)
     edits = may_edit(request, user, dag_id)
-    page = IncidentPage(
-        dag_id,
-        task_id,
-        map_index,
-        bad.pop() if len(bad) == 1 else f"{dag_id}.{task_id}",
-        chosen,
-        tuple(one for one in incidents if one is not chosen)[:_MOST_LISTED],
-        tuple(
-            view_of_report(known[one.run_id]) for one in chosen.last_of_each if one.run_id in known
-        ),
-        _faults(chosen, known, past.found),
-        _versions(chosen, known),
-        tuple(
-            Waiting(TaskRun(dag_id, last.run_key.dag_run_id, one, -1, None, None, ""), states[one])
-            for one in after
-            if one in states
-        ),
-        assets_of(session, dag_id, [task_id, *after]),
-        owners_of(session, dag_id),
-        notes.found[-_MOST_NOTES:],
-    )
     return html_page(
         "incident.html",
         page=page,
-        problem=problem or reports.problem or notes.problem,
+        problem=problem or problem_inside,
         edits=edits,
         read_only=client.read_only() if edits else None,
         token=form_token(user),
         note_id=uuid4(),
     )
+
+
+def _page(
+    session: Any,
+    client: StoreClient,
+    incident: Incident,
+    incidents: Sequence[Incident],
+    gates: Sequence[str],
+    task: TaskRef,
+) -> tuple[IncidentPage, str | None]:
+    """The page of one of the incidents of a task, and why something is missing."""
+    last, index = incident.last.run_key, task.map_index
+    bad = {one.run_key.gate for one in incident.runs}
+    lines = (*incident.last_of_each, *incident.first_of_each, *incident.before.values())
+    attempts = {one.attempt_id for one in lines}
+    most, since = len(incident.runs), incident.first.run_key.date
+    reports = client.ask(lambda store: store.reports_of(attempts))
+    past = client.ask(lambda store: store.past_reports(bad, last.date, most, index))
+    notes = client.ask(lambda store: notes_from(store.select, gates, since, last.date, index))
+    known = {report.run_id: report for report in reports.found}
+    after = sorted(graph_of_dag(session, task.dag_id).after(task.task_id))
+    states = states_of(session, task.dag_id, last.dag_run_id, after)
+    waiting = (
+        Waiting(TaskRun(task.dag_id, last.dag_run_id, one, -1, None, None, ""), states[one])
+        for one in after
+        if one in states
+    )
+    newest = (known.get(one.run_id) for one in incident.last_of_each)
+    page = IncidentPage(
+        task.dag_id,
+        task.task_id,
+        index,
+        bad.pop() if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
+        incident,
+        tuple(one for one in incidents if one is not incident)[:_MOST_LISTED],
+        tuple(view_of_report(report) for report in newest if report),
+        _faults(incident, known, past.found),
+        _versions(incident, known),
+        tuple(waiting),
+        assets_of(session, task.dag_id, [task.task_id, *after]),
+        owners_of(session, task.dag_id),
+        notes.found[-_MOST_NOTES:],
+    )
+    return page, reports.problem or notes.problem
 
 
 @router.post("/incident")

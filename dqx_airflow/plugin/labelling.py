@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from dqx_airflow.plugin.addresses import address
+from dqx_airflow.plugin.addresses import address, gate_address
 from dqx_airflow.plugin.airflow import (
     GateTasks,
     GetUserDep,
@@ -23,7 +23,7 @@ from dqx_airflow.plugin.airflow import (
     tasks_of,
 )
 from dqx_airflow.plugin.alerts_page import AlertFilters, alerts_page, chosen_alerts
-from dqx_airflow.plugin.board_page import DEPTH, GateRow, gate_rows
+from dqx_airflow.plugin.board_page import DEPTH, GateRow, gate_rows, recent_attempts
 from dqx_airflow.plugin.responses import back_to, html_page, notice, store_client
 from dqx_airflow.plugin.store import Answer, StoreClient
 from dqx_airflow.plugin.writes import Form, Refused, form_token
@@ -42,7 +42,6 @@ from dqx_airflow.results.recent_alerts import (
 
 router = APIRouter()
 
-_LAST_RUNS = 3
 _LONGEST_REASON = 500
 _GROUND_TRUTH = {"false_alarm": False, "real": True}
 _NO_ALERT = Refused(
@@ -150,16 +149,8 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
 def gates_of_rows(
     client: StoreClient, rows: list[GateRow]
 ) -> tuple[dict[tuple[str, str], set[str]], str | None]:
-    """The names of gates by DAG and task, one for each suite, and why there are none.
-
-    A task states the name under which its gate reported, and could state anything. The store
-    identifies it by the id of the attempt, which Airflow assigned.
-    """
-    tasks = {
-        cell.run.attempt_id: (row.dag_id, row.task_id)
-        for row in rows
-        for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
-    }
+    """The names of gates by DAG and task, one for each suite, and why there are none."""
+    tasks = recent_attempts(rows)
     known = client.ask(lambda store: gates_of_attempts(store.select, tasks))
     gates: dict[tuple[str, str], set[str]] = {}
     for one in known.found:
@@ -216,10 +207,4 @@ def _page_before(form: Mapping[str, str], task: TaskRef) -> str:
     if form.get("back") == "alerts":
         filters = {name: form.get(name, "") for name in ("dag", "task", "show")}
         return address("alerts", **filters)
-    return address(
-        "gate",
-        dag_id=task.dag_id,
-        run_id=task.run_id,
-        task_id=task.task_id,
-        map_index=task.map_index,
-    )
+    return gate_address(task)

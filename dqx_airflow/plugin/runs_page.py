@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from dqx_airflow.plugin.addresses import address, report_address
 from dqx_airflow.plugin.airflow import TaskRun
@@ -77,22 +76,9 @@ class RunsPage:
 
     def at(self, page: int = 1, **changes: str) -> str:
         """The address of a page of the list, or of one with other filters."""
-        chosen = {
-            "outcome": self.filters.outcome,
-            "since": self.filters.since,
-            "until": self.filters.until,
-            "instance": self.filters.instance,
-            "part": self.filters.part,
-            **changes,
-        }
+        chosen = {**asdict(self.filters), **changes}
         number = page if page > 1 else ""
         return address("runs", dag_id=self.dag_id, task_id=self.task_id, page=number, **chosen)
-
-
-def page_within(page: int, total: int) -> tuple[int, int]:
-    """The nearest page of the list, and the number of pages."""
-    pages = max(math.ceil(total / RUNS_OF_A_PAGE), 1)
-    return min(max(page, 1), pages), pages
 
 
 def rows_of(dag_id: str, task_id: str, lines: Sequence[RunLine]) -> tuple[ListedRun, ...]:

@@ -22,7 +22,7 @@ from dqx_airflow.exact import NUMBERS, nearest_float
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, Period
 from dqx_airflow.tuning.costs import counts
-from dqx_airflow.tuning.folds import Trial, folds_of, wins
+from dqx_airflow.tuning.folds import Fold, Trial, folds_of, wins
 from dqx_airflow.tuning.past_suite import alone
 from dqx_airflow.tuning.proposals import Proposal
 from dqx_airflow.tuning.protection import judge_change
@@ -33,12 +33,12 @@ from dqx_airflow.tuning.tuner import (
     ProfileDays,
     Rules,
     Tuned,
-    day_fields,
+    change_of,
     evidence_of,
+    held_out_days,
     no_win,
     reason_of,
     thin_evidence,
-    word_of,
 )
 from dqx_airflow.values import Status
 
@@ -168,7 +168,6 @@ def _tuned(
 ) -> Tuned:
     backtest, one = past.backtest, past.backtest.assertions[row]
     about = (one.name, cluster.calendar.name)
-    labelled = past.labelled([row], days)
     thin = thin_evidence(about, past, [row], days, rules)
     if thin is not None:
         return thin
@@ -177,6 +176,7 @@ def _tuned(
         return Tuned(
             about, None, "its values on these days are not a different share of the usual ones"
         )
+    labelled = past.labelled([row], days)
     text = profile_text(one.check, one.name, cluster.calendar, factor, _why(cluster, one.name))
     try:
         after = source.changed(text)
@@ -185,32 +185,16 @@ def _tuned(
     refusals = judge_change(backtest.suite, after, AGENT).refusals
     if refusals:
         return Tuned(about, None, refusals[0].message, len(labelled))
-    statuses = backtest.judge().statuses[row]
-    trials = []
-    for fold in folds_of(days, labelled):
-        learned, _ = _factor(past, row, cluster.days, fold.learned)
-        tried = statuses
-        if learned is not None:
-            with_it = source.changed(
-                profile_text(one.check, one.name, cluster.calendar, learned, "")
-            )
-            tried = _judged_alone(backtest, with_it, row)
-        known = past.known[row]
-        trials.append(
-            Trial(
-                fold,
-                counts(statuses, known, one.cost, fold.held_out),
-                counts(tried, known, one.cost, fold.held_out),
-            )
-        )
+    trials = [_trial(past, row, cluster, fold, source) for fold in folds_of(days, labelled)]
     if not wins(trials):
         return Tuned(about, None, no_win(trials), len(labelled))
-    would_be = _judged_alone(backtest, after, row)
+    statuses, would_be = backtest.judge().statuses[row], _judged_alone(backtest, after, row)
     was, becomes = (
         counts(judged, past.known[row], one.cost, days) for judged in (statuses, would_be)
     )
     if becomes.cost >= was.cost:
         return Tuned(about, None, "over all days it costs more than it saves", len(labelled))
+    held_out = held_out_days(trials)
     evidence = {
         **evidence_of(backtest, trials, len(labelled), days),
         "cluster": {
@@ -222,15 +206,7 @@ def _tuned(
             "factor": factor,
         },
         "changes": [
-            {
-                **day_fields(backtest, n),
-                "check": one.check,
-                "assertion": one.name,
-                "before": word_of(statuses[n]),
-                "after": word_of(would_be[n]),
-                "label": past.label(row, n),
-                "held_out": any(n in trial.fold.held_out for trial in trials),
-            }
+            change_of(past, row, n, (statuses[n], would_be[n]), held_out)
             for n in days
             if statuses[n] is not would_be[n]
         ],
@@ -240,6 +216,21 @@ def _tuned(
         backtest.suite.name.value, AGENT, (), text, reason=reason, gate=gate, evidence=evidence
     )
     return Tuned(about, proposal, reason, len(labelled))
+
+
+def _trial(past: KnownPast, row: int, cluster: _Cluster, fold: Fold, source: SuiteText) -> Trial:
+    """The held-out days of a fold, with the factor that its earlier days suggest."""
+    one, known = past.backtest.assertions[row], past.known[row]
+    before = after = past.backtest.judge().statuses[row]
+    factor, _ = _factor(past, row, cluster.days, fold.learned)
+    if factor is not None:
+        text = profile_text(one.check, one.name, cluster.calendar, factor, "")
+        after = _judged_alone(past.backtest, source.changed(text), row)
+    return Trial(
+        fold,
+        counts(before, known, one.cost, fold.held_out),
+        counts(after, known, one.cost, fold.held_out),
+    )
 
 
 def profile_text(check: str, name: str, calendar: Calendar, factor: float, why: str) -> str:

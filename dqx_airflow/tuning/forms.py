@@ -36,13 +36,13 @@ from dqx_airflow.tuning.tuner import (
     KnownPast,
     Rules,
     Tuned,
+    change_of,
     curve_of,
-    day_fields,
     evidence_of,
+    held_out_days,
     no_win,
     reason_of,
     thin_evidence,
-    word_of,
 )
 from dqx_airflow.values import Status
 
@@ -243,7 +243,7 @@ def _proposed(
     if refusals:
         return Tuned(about, None, refusals[0].message, labels)
     was, (becomes,) = backtest.judge().statuses[row], best.search.statuses(best.values)
-    held = {index for trial in best.trials for index in trial.fold.held_out}
+    held_out = held_out_days(best.trials)
     evidence: dict[str, Any] = {
         **evidence_of(backtest, best.trials, labels, best.days),
         "form": {
@@ -260,15 +260,7 @@ def _proposed(
             },
         },
         "changes": [
-            {
-                **day_fields(backtest, n),
-                "check": one.check,
-                "assertion": one.name,
-                "before": word_of(was[n]),
-                "after": word_of(becomes[n]),
-                "label": past.label(row, n),
-                "held_out": n in held,
-            }
+            change_of(past, row, n, (was[n], becomes[n]), held_out)
             for n in best.days
             if was[n] is not becomes[n]
         ],

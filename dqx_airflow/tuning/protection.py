@@ -21,14 +21,13 @@ from dqx_airflow.dql.checks.profile_selectors import is_required
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.exact import NUMBERS
-from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.plain_values import plain
-from dqx_airflow.plan.model import Applied, ConstantTerm, PlannedAssertion, Term
+from dqx_airflow.plan.model import PlannedAssertion
 from dqx_airflow.plan.profiles import Adjustment, adjust
 from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.tuning.moved_limits import number_of
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.tunables import tunables_of, with_values
-from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Span
+from dqx_airflow.values import DatasetRef, SourceFile, Span
 
 HUMAN = "human"
 """The agent of a change by a person."""
@@ -230,7 +229,7 @@ def _weakness(pair: _Pair) -> str | None:
         return f"its condition would become {_text(new)}"
     orders = _orders(first.kind, len(first.bounds))
     for one, other, order in zip(first.bounds, then.bounds, orders, strict=True):
-        was, becomes = _number(one), _number(other)
+        was, becomes = number_of(one), number_of(other)
         if one == other:
             continue
         if not (isinstance(was, NUMBERS) and isinstance(becomes, NUMBERS)):
@@ -245,17 +244,6 @@ def _orders(kind: str, limits: int) -> tuple[str, ...]:
     if kind == "between":
         return ">", "<"
     return (kind[0] if kind in ("<", "<=", ">", ">=") else "=",) * limits
-
-
-def _number(term: Term) -> MetricValue:
-    """The value of a term without metrics; None if it has none."""
-    match term:
-        case ConstantTerm(value=value):
-            return plain(value)
-        case Applied(function=function, terms=terms):
-            return apply(function, tuple(map(_number, terms)))
-        case _:
-            return None
 
 
 def _text(assertion: PlannedAssertion) -> str:

@@ -21,7 +21,6 @@ from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, ju
 from dqx_airflow.tuning.suite_file import (
     ParamChange,
     SuiteFile,
-    edited,
     refuse,
     replacing,
 )
@@ -60,7 +59,7 @@ def apply_proposal(
         values = proposal.values
         profile = None if _has_profile(checked, proposal) else proposal.profile
         form = None if _has_form(checked, proposal) else proposal.form
-        content = edited(file.path, checked, file.reader, values, profile, form)
+        content = file.edited(checked, values, profile, form)
         approval = {"agent": HUMAN, "author": author}
         facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": author}
         entries = [_entry("approve", id=proposal.id, **approval, **_given(reason=reason))]

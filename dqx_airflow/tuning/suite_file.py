@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -48,75 +48,6 @@ class Saved:
 
     written: tuple[str, ...] = ()
     proposed: tuple[str, ...] = ()
-
-
-def read_suite(path: Path, name: str, read: Reader) -> Checked:
-    """The suite in a file.
-
-    :raises SourceError: the file does not exist, or the suite has errors.
-    """
-    source = read_source(path, name)
-    if isinstance(source, Unreadable):
-        diagnostics = (source.diagnostic,)
-        drawn = draw(diagnostics, {name: source.text} if source.text else {})
-        raise SourceError(drawn, diagnostics=diagnostics)
-    checked = check_source(source, read, needs_suite=True)
-    if checked.errors:
-        raise SourceError(draw(checked.errors, checked.sources), diagnostics=checked.errors)
-    return checked
-
-
-def save_params(
-    path: Path,
-    name: str,
-    read: Reader,
-    changes: Iterable[ParamChange],
-    *,
-    also: Sequence[Entry] = (),
-    logged_since: int | None = None,
-) -> Saved:
-    """Writes new values into the file, and their entries into its history.
-
-    An algorithm's change of an assertion marked `@human_review` is not written: it goes into the
-    history as a proposal, once.
-
-    :param name: the name of the file in diagnostics.
-    :param also: more entries, such as the approval that this follows.
-    :param logged_since: a line of the history: changes that the caller has logged after it are not
-        repeated.
-    :raises ChangeRefusedError: a change is not allowed, or it breaks the suite.
-    :raises SourceError: the suite has errors as it is.
-    :raises RequestError: the file or its history cannot be written.
-    """
-    history = History.of(path)
-    read_suite(path, name, read)  # no history is begun of a suite that is none
-    with history.locked() as append:
-        checked = read_suite(path, name, read)
-        suite = checked.valid_suite
-        now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
-        wanted = [one for one in changes if now.get(one.param) != one.value]
-        written, proposed = _sorted_out(checked, suite, wanted)
-        content = edited(path, checked, read, {one.param: one.value for one in written})
-        lines, _ = history.read()
-        logged = {
-            entry["param"]: entry.get("new")
-            for number, entry in lines
-            if logged_since is not None and number > logged_since and "param" in entry
-        }
-        entries = [_entry(one, now) for one in written if logged.get(one.param) != one.value]
-        waiting = {(item.get("param"), item.get("new")) for item in pending_in(history)}
-        entries += [
-            {**_entry(one, now), "action": "propose", "id": new_id()}
-            for one in proposed
-            if (one.param, one.value) not in waiting
-        ]
-        if written:
-            with replacing(path, content):
-                append([*entries, *also])
-        else:
-            append([*entries, *also])
-    history.flush()
-    return Saved(tuple(one.param for one in written), tuple(one.param for one in proposed))
 
 
 def pending_in(history: History) -> tuple[Entry, ...]:
@@ -182,37 +113,6 @@ def _entry(change: ParamChange, before: Mapping[str, float]) -> Entry:
     return {**entry, **dict(change.facts)}
 
 
-def edited(
-    path: Path,
-    checked: Checked,
-    read: Reader,
-    values: Mapping[str, float],
-    profile: str | None = None,
-    form: ProposedForm | None = None,
-) -> bytes:
-    """The bytes of the file with other values, an additional profile, or another form of an
-    assertion, and nothing else changed.
-
-    :raises ChangeRefusedError: the suite would have errors.
-    :raises RequestError: the file does not have the assertion of the form.
-    """
-    suite = checked.valid_suite
-    name = suite.span.file
-    content = path.read_bytes()
-    source = source_of(content, name)
-    if isinstance(source, Unreadable) or source.text != checked.sources[name]:
-        raise RequestError(f"{path} was changed while it was read", "try again")
-    text = with_edits(content.decode("utf-8"), suite, values, profile, form)
-    changed = source_of(text.encode("utf-8"), name)
-    assert isinstance(changed, SourceFile)
-    result = check_source(changed, read, needs_suite=True)
-    refuse(result.errors, result.sources)
-    is_more = profile is not None or form is not None
-    if not is_more and result.suite != with_values(suite, values):
-        raise RequestError(f"cannot write the values into {path}", "edit it by hand")
-    return text.encode("utf-8")
-
-
 @contextmanager
 def replacing(path: Path, content: bytes) -> Iterator[None]:
     """Replaces a file atomically at the end of the block: readers see the old or the new file.
@@ -266,7 +166,12 @@ class SuiteFile:
 
     def read(self) -> Checked:
         """:raises SourceError: the file does not exist, or the suite has errors."""
-        return read_suite(self.path, self.name, self.reader)
+        source = read_source(self.path, self.name)
+        if isinstance(source, Unreadable):
+            diagnostics = (source.diagnostic,)
+            drawn = draw(diagnostics, {self.name: source.text} if source.text else {})
+            raise SourceError(drawn, diagnostics=diagnostics)
+        return self._checked(source)
 
     def changed(
         self, checked: Checked, profile: str | None = None, form: ProposedForm | None = None
@@ -278,33 +183,88 @@ class SuiteFile:
         :raises RequestError: the file does not have the assertion of the form.
         """
         text = self.text(checked)
-        return self._read_as(with_edits(text.text, text.suite, {}, profile, form))
+        changed = with_edits(text.text, text.suite, {}, profile, form)
+        return self._checked(SourceFile(self.name, changed))
 
     def text(self, checked: Checked) -> SuiteText:
         """The text of the suite, and its text after changes."""
 
         def read(text: str) -> nodes.Suite:
-            return self._read_as(text).valid_suite
+            return self._checked(SourceFile(self.name, text)).valid_suite
 
         return SuiteText(checked.sources[self.name], checked.valid_suite, read)
 
-    def _read_as(self, text: str) -> Checked:
-        checked = check_source(SourceFile(self.name, text), self.reader, needs_suite=True)
+    def _checked(self, source: SourceFile) -> Checked:
+        checked = check_source(source, self.reader, needs_suite=True)
         if checked.errors:
             raise SourceError(draw(checked.errors, checked.sources), diagnostics=checked.errors)
         return checked
 
-    def save(
+    def edited(
         self,
-        changes: Iterable[ParamChange],
-        *,
-        also: Sequence[Entry] = (),
-        logged_since: int | None = None,
-    ) -> Saved:
-        """See `save_params`."""
-        return save_params(
-            self.path, self.name, self.reader, changes, also=also, logged_since=logged_since
-        )
+        checked: Checked,
+        values: Mapping[str, float],
+        profile: str | None = None,
+        form: ProposedForm | None = None,
+    ) -> bytes:
+        """The bytes of the file with other values, an additional profile, or another form of an
+        assertion, and nothing else changed.
+
+        :raises ChangeRefusedError: the suite would have errors.
+        :raises RequestError: the file does not have the assertion of the form.
+        """
+        suite = checked.valid_suite
+        content = self.path.read_bytes()
+        source = source_of(content, self.name)
+        if isinstance(source, Unreadable) or source.text != checked.sources[self.name]:
+            raise RequestError(f"{self.path} was changed while it was read", "try again")
+        text = with_edits(content.decode("utf-8"), suite, values, profile, form)
+        changed = source_of(text.encode("utf-8"), self.name)
+        assert isinstance(changed, SourceFile)
+        result = check_source(changed, self.reader, needs_suite=True)
+        refuse(result.errors, result.sources)
+        is_more = profile is not None or form is not None
+        if not is_more and result.suite != with_values(suite, values):
+            raise RequestError(f"cannot write the values into {self.path}", "edit it by hand")
+        return text.encode("utf-8")
+
+    def save(self, changes: Iterable[ParamChange], *, logged_since: int | None = None) -> Saved:
+        """Writes new values into the file, and their entries into its history.
+
+        An algorithm's change of an assertion marked `@human_review` is not written: it goes into
+        the history as a proposal, once.
+
+        :param logged_since: a line of the history: changes that the caller has logged after it are
+            not repeated.
+        :raises ChangeRefusedError: a change is not allowed, or it breaks the suite.
+        :raises SourceError: the suite has errors as it is.
+        :raises RequestError: the file or its history cannot be written.
+        """
+        self.read()  # no history is begun of a suite that is none
+        with self.history.locked() as append:
+            checked = self.read()
+            suite = checked.valid_suite
+            now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
+            wanted = [one for one in changes if now.get(one.param) != one.value]
+            written, proposed = _sorted_out(checked, suite, wanted)
+            content = self.edited(checked, {one.param: one.value for one in written})
+            lines, _ = self.history.read()
+            logged = {
+                entry["param"]: entry.get("new")
+                for number, entry in lines
+                if logged_since is not None and number > logged_since and "param" in entry
+            }
+            entries = [_entry(one, now) for one in written if logged.get(one.param) != one.value]
+            waiting = {(item.get("param"), item.get("new")) for item in pending_in(self.history)}
+            entries += [
+                {**_entry(one, now), "action": "propose", "id": new_id()}
+                for one in proposed
+                if (one.param, one.value) not in waiting
+            ]
+            with replacing(self.path, content) if written else nullcontext():
+                append(entries)
+        self.history.flush()
+        return Saved(tuple(one.param for one in written), tuple(one.param for one in proposed))
 
     def last_line(self) -> int:
         """The number of the last line of the history."""

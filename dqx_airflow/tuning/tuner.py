@@ -297,15 +297,40 @@ def reason_of(evidence: dict[str, Any]) -> str:
     )
 
 
-def day_fields(backtest: Backtest, index: int) -> dict[str, Any]:
+def _day_fields(backtest: Backtest, index: int) -> dict[str, Any]:
     """The date of a day, with the map index of an instance of a mapped gate, as JSON."""
     day = backtest.days[index]
     instance = {"map_index": day.map_index} if day.map_index >= 0 else {}
     return {"date": day.date.isoformat(), **instance}
 
 
-def word_of(status: Status | None) -> str:
-    return status.value if status else "unknown"
+def held_out_days(trials: Iterable[Trial]) -> frozenset[int]:
+    """The days on which something was tested."""
+    return frozenset(index for trial in trials for index in trial.fold.held_out)
+
+
+def change_of(
+    past: KnownPast,
+    row: int,
+    index: int,
+    verdicts: tuple[Status | None, Status | None],
+    held_out: Collection[int],
+) -> dict[str, Any]:
+    """A changed verdict on one assertion on one day, as JSON.
+
+    :param verdicts: before and after.
+    """
+    one = past.backtest.assertions[row]
+    before, after = (status.value if status else "unknown" for status in verdicts)
+    return {
+        **_day_fields(past.backtest, index),
+        "check": one.check,
+        "assertion": one.name,
+        "before": before,
+        "after": after,
+        "label": past.label(row, index),
+        "held_out": index in held_out,
+    }
 
 
 def _plain(counts: Counts) -> dict[str, float]:
@@ -325,25 +350,13 @@ def _changes(
 ) -> list[dict[str, Any]]:
     """The days that change sides with the proposed values."""
     before, after = search.statuses(search.now), search.statuses(values)
-    held = {index for trial in trials for index in trial.fold.held_out}
-    found = []
-    for index in days:
-        for row, was, becomes in zip(search.rows, before, after, strict=True):
-            if (was[index] is Status.FAILED) == (becomes[index] is Status.FAILED):
-                continue
-            one = past.backtest.assertions[row]
-            found.append(
-                {
-                    **day_fields(past.backtest, index),
-                    "check": one.check,
-                    "assertion": one.name,
-                    "before": word_of(was[index]),
-                    "after": word_of(becomes[index]),
-                    "label": past.label(row, index),
-                    "held_out": index in held,
-                }
-            )
-    return found
+    held_out = held_out_days(trials)
+    return [
+        change_of(past, row, index, (was[index], becomes[index]), held_out)
+        for index in days
+        for row, was, becomes in zip(search.rows, before, after, strict=True)
+        if (was[index] is Status.FAILED) != (becomes[index] is Status.FAILED)
+    ]
 
 
 def curve_of(

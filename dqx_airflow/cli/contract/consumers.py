@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -22,7 +21,7 @@ from dqx_airflow.cli.contract.published import (
 )
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.reports import print_table
-from dqx_airflow.cli.results_root import ROOT_VARIABLES
+from dqx_airflow.cli.results_root import ROOT_VARIABLES, storage_options
 from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.errors import RequestError, SourceError
 
@@ -136,12 +135,9 @@ def _files(path: Path) -> Iterator[Path]:
 def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
     """The gates that have enforced a contract, with its version."""
     from dqx_airflow.contracts.uses.consumers import ConsumerUse
-    from dqx_airflow.request_arguments import storage_options_of
     from dqx_airflow.results.contract_uses import contract_uses
 
-    options = storage_options_of(os.environ)
-    enforced = contract_uses(results, contract_id, since, storage_options=options)
-    for use in enforced:
+    for use in contract_uses(results, contract_id, since, storage_options=storage_options()):
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
         yield ConsumerUse(
             use.gate, f"gate: {runs}, most recently on {use.last}", use.pin, use.version

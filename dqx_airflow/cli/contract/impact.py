@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
-from dqx_airflow.cli.formats import TextOrJson
+from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
 from dqx_airflow.diagnostics.json_text import json_text
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ def impact(
         bool,
         typer.Option("--emit", help="Send an OpenLineage FAIL event for each block that breaks."),
     ] = False,
-    format: Annotated[
-        TextOrJson, typer.Option("--format", help="Output format: text or json.")
-    ] = TextOrJson.TEXT,
+    format: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """List the blocks that a new DataLex manifest breaks.
 

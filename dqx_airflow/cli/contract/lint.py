@@ -11,6 +11,7 @@ import typer
 from dqx_airflow.cli.check import DiagnosticFormat, counted, written
 from dqx_airflow.cli.exit_codes import EXIT_WRONG
 from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Span
 
 if TYPE_CHECKING:
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -80,7 +81,6 @@ def _findings(file: Path, ignored: frozenset[str]) -> tuple[tuple[Diagnostic, ..
     from dqx_airflow.cli.contract.versions import read_place
     from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
-    from dqx_airflow.values import Span
 
     result = read_place(file)
     if isinstance(result, str):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
+from dqx_airflow.values import Status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -179,7 +180,6 @@ def _show(
     """Prints the results of the days and where to look next; returns what was unexpected."""
     from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
     from dqx_airflow.results.reader import find_report, list_runs
-    from dqx_airflow.values import Status
 
     console.print(_table([*states], states))
     surprises = []

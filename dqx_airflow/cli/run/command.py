@@ -24,6 +24,7 @@ from dqx_airflow.cli.exit_codes import (
 )
 from dqx_airflow.cli.run.options import ShadowOption
 from dqx_airflow.cli.run.shared_options import with_shared_options
+from dqx_airflow.errors import DqxError
 from dqx_airflow.values import Outcome
 
 if TYPE_CHECKING:
@@ -128,8 +129,6 @@ class _Runner:
     def _reports(self, call: RunCall, spark: Spark, codes: list[int]) -> Iterator[GateReport]:
         """The reports of the requests, as soon as they are available; their exit codes go into
         `codes`."""
-        from dqx_airflow.errors import DqxError
-
         for requests in call.shared_scans:
             try:
                 reports = spark.run(requests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
@@ -19,7 +20,7 @@ def junit_xml(reports: Iterable[GateReport]) -> str:
     reports = list(reports)
     is_range = len({report.run_key.date for report in reports}) > 1
     root = ET.Element("testsuites", name="dql run")
-    total = _Counts()
+    total = _no_cases()
     seconds = 0.0
     for report in reports:
         seconds += (report.finished_at - report.started_at).total_seconds()
@@ -28,50 +29,42 @@ def junit_xml(reports: Iterable[GateReport]) -> str:
             name = f"{report.suite} / {check}"
             if is_range:
                 name += f" / {report.run_key.date.isoformat()}"
-            total.add(_add_check(root, report, name, verdicts))
-    total.write(root)
+            total.update(_add_check(root, report, name, verdicts))
+    _write_counts(root, total)
     root.set("time", f"{seconds:.3f}")
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-class _Counts:
+def _no_cases() -> Counter[str]:
     """The number of test cases, by kind."""
+    return Counter(tests=0, failures=0, errors=0, skipped=0)
 
-    def __init__(self) -> None:
-        self.counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
 
-    def count(self, kind: str) -> None:
-        self.counts[kind] += 1
-
-    def add(self, other: _Counts) -> None:
-        for kind, number in other.counts.items():
-            self.counts[kind] += number
-
-    def write(self, element: ET.Element) -> None:
-        for kind, number in self.counts.items():
-            element.set(kind, str(number))
+def _write_counts(element: ET.Element, counts: Counter[str]) -> None:
+    for kind, number in counts.items():
+        element.set(kind, str(number))
 
 
 def _add_check(
     root: ET.Element, report: GateReport, name: str, verdicts: Sequence[Verdict]
-) -> _Counts:
+) -> Counter[str]:
     suite = ET.SubElement(root, "testsuite", name=_text(name))
     suite.set("timestamp", report.started_at.strftime("%Y-%m-%dT%H:%M:%S"))
     properties = ET.SubElement(suite, "properties")
     for key, value in _facts(report).items():
         ET.SubElement(properties, "property", name=_text(key), value=_text(value))
-    counts = _Counts()
+    counts = _no_cases()
     for verdict in verdicts:
-        counts.count("tests")
+        counts["tests"] += 1
         case = ET.SubElement(suite, "testcase", classname=_text(name), name=_text(verdict.name))
         if verdict.span is not None:
             case.set("file", _text(verdict.span.file))
             case.set("line", str(verdict.span.line))
         kind = _add_outcome(case, verdict, report)
         if kind:
-            counts.count(kind)
-    counts.write(suite)
+            counts[kind] += 1
+    _write_counts(suite, counts)
     return counts
 
 

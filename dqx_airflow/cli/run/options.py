@@ -30,6 +30,10 @@ ConfigOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--config", help="The dqx.toml to use; default: the nearest one above the file."),
 ]
+OutputFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--output-file", help="Write the output to this file instead of stdout."),
+]
 ShadowOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(

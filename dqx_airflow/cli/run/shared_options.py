@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +16,7 @@ from dqx_airflow.cli.run.options import (
     DimensionOption,
     ExcludeTagOption,
     OnlyOption,
+    OutputFileOption,
     SeverityOption,
     TagOption,
 )
@@ -44,10 +44,7 @@ def shared_options(
         Output | None,
         typer.Option("--output", help="Output format: table, json, summary or junit."),
     ] = None,
-    output_file: Annotated[
-        Path | None,
-        typer.Option("--output-file", help="Write the output to this file instead of stdout."),
-    ] = None,
+    output_file: OutputFileOption = None,
     results: Annotated[
         str | None,
         typer.Option(

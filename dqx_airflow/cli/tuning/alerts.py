@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.formats import SheetFormat
+from dqx_airflow.cli.results_root import storage_options
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     MapIndexOption,
     ResultsOption,
     SuiteArgument,
     results_root,
-    storage_options,
     suite_name,
 )
 from dqx_airflow.diagnostics.json_text import json_text

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dqx_airflow.cli.output_file import print_or_write
-from dqx_airflow.cli.run.options import ConfigOption, ConnectionOption, DatasetOption
+from dqx_airflow.cli.results_root import storage_options
+from dqx_airflow.cli.run.options import (
+    ConfigOption,
+    ConnectionOption,
+    DatasetOption,
+    OutputFileOption,
+)
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     MapIndexOption,
@@ -22,10 +28,11 @@ from dqx_airflow.cli.tuning.call import (
     first_and_last,
     require_days,
     results_root,
-    storage_options,
     suite_file,
 )
 from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Status, day_of_instance
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
@@ -72,10 +79,7 @@ def backtest(
     output: Annotated[
         BacktestFormat, typer.Option("--format", help="Output format: table, json, svg or html.")
     ] = BacktestFormat.TABLE,
-    output_file: Annotated[
-        Path | None,
-        typer.Option("--output-file", help="Write the output to this file instead of stdout."),
-    ] = None,
+    output_file: OutputFileOption = None,
 ) -> None:
     """Show what would have passed and failed on past days, from stored metric values.
 
@@ -165,8 +169,6 @@ def _proposed(proposal: Path, checked: Checked, path: Path) -> tuple[Checked, di
 
 
 def _read(path: Path) -> str:
-    from dqx_airflow.errors import RequestError
-
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -237,7 +239,6 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
     from dqx_airflow.cli.reports import console_for, printable, table_of
     from dqx_airflow.dql.nodes import Unit
     from dqx_airflow.tuning.literals import number_text
-    from dqx_airflow.values import Status, day_of_instance
 
     console = console_for(file)
     is_same = comparison.values_before == comparison.values_after and not comparison.changed

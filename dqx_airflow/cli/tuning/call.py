@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.results_root import ROOT_VARIABLES
+from dqx_airflow.cli.results_root import ROOT_VARIABLES, storage_options
+from dqx_airflow.errors import DqxError, RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Unit
@@ -36,6 +37,11 @@ MapIndexOption: TypeAlias = Annotated[
     int | None,
     typer.Option("--map-index", min=0, help="Only this instance of a mapped gate."),
 ]
+CheckOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--check", help="The check, if several have an assertion of this name."),
+]
+ReasonOption: TypeAlias = Annotated[str | None, typer.Option("--reason", help="Why.")]
 SinceOption: TypeAlias = Annotated[
     datetime | None,
     typer.Option("--from", formats=["%Y-%m-%d"], help="The first day.", show_default=False),
@@ -57,8 +63,6 @@ def first_and_last(
     last = until.date() if until else date.today()
     first = since.date() if since else last - timedelta(days=default - 1)
     if first > last:
-        from dqx_airflow.errors import RequestError
-
         raise RequestError(f"--from {first} is after --to {last}", "swap the two dates")
     return first, last
 
@@ -74,7 +78,6 @@ def require_days(
     """:raises RequestError: there are no days: a suite has no results in a period."""
     if days:
         return
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.results.past import newest_date
 
     options = storage_options()
@@ -93,7 +96,6 @@ def suite_file(path: Path) -> SuiteFile:
 
 def units_in(path: Path) -> dict[str, Unit]:
     """How a suite writes the values of its constants; empty if it cannot be read."""
-    from dqx_airflow.errors import DqxError
     from dqx_airflow.tuning.tunables import units_of
 
     try:
@@ -119,8 +121,6 @@ def results_root(suite: Path, given: str | None) -> str:
     root = given or known_results_root(suite)
     if root:
         return root
-    from dqx_airflow.errors import RequestError
-
     raise RequestError(
         "no results root given",
         "add --results PATH, set the variable DQX_RESULTS_ROOT, or write results under [defaults] "
@@ -134,9 +134,3 @@ def known_results_root(suite: Path) -> str | None:
 
     place = find_settings(suite.parent) or find_settings(Path())
     return read_settings(place).results if place else None
-
-
-def storage_options() -> dict[str, str] | None:
-    from dqx_airflow.request_arguments import storage_options_of
-
-    return storage_options_of(os.environ)

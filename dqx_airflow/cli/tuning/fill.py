@@ -10,6 +10,8 @@ from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dqx_airflow.errors import RequestError, SourceError, SparkError
+
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.spark import Spark
     from dqx_airflow.plan.model import Plan
@@ -38,8 +40,6 @@ def filled(
     """
     instances = sorted({day.map_index for day in known}) or [-1]
     if len(instances) > 1:
-        from dqx_airflow.errors import RequestError
-
         listed = ", ".join(map(str, instances))
         raise RequestError(
             f"--fill reads one dataset of each name, but the gate has several instances: {listed}",
@@ -84,7 +84,6 @@ def _opened(
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import inlined
-    from dqx_airflow.errors import SourceError, SparkError
     from dqx_airflow.plan.resolve import resolve
 
     options = Options((suite,), connection, datasets=tuple(datasets or ()), config=config)

@@ -14,6 +14,7 @@ import typer
 from dqx_airflow.cli.formats import SheetFormat
 from dqx_airflow.cli.tuning.call import SuiteArgument, units_in
 from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +56,6 @@ def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
     """
     from dqx_airflow.cli.reports import printable
     from dqx_airflow.diagnostics.text import draw
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.tuning.history import History
 
     log = History.of(suite)

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.results_root import storage_options
 from dqx_airflow.cli.tuning.call import (
+    CheckOption,
     GateOption,
     MapIndexOption,
+    ReasonOption,
     ResultsOption,
     SuiteArgument,
     results_root,
-    storage_options,
     suite_name,
 )
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Saying
@@ -48,11 +51,8 @@ def label(
     true_negative: Annotated[
         bool, typer.Option("--true-negative", help="The assertion passed, and the data was fine.")
     ] = False,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why.")] = None,
-    check: Annotated[
-        str | None,
-        typer.Option("--check", help="The check, if several have an assertion of this name."),
-    ] = None,
+    reason: ReasonOption = None,
+    check: CheckOption = None,
     from_csv: Annotated[
         Path | None,
         typer.Option(
@@ -71,7 +71,6 @@ def label(
     results: ResultsOption = None,
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts."""
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.results.alerts import Said, Saying, labels_for
     from dqx_airflow.results.labels import write_labels
 
@@ -118,7 +117,6 @@ def _read(path: Path) -> list[Saying]:
 
     :raises RequestError: the file cannot be read, or has mistakes: all of them at once.
     """
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.results.alerts import Said, Saying
 
     try:

@@ -8,17 +8,14 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.tuning.call import SuiteArgument, suite_file
+from dqx_airflow.cli.tuning.call import CheckOption, SuiteArgument, suite_file
 
 
 def promote(
     suite: SuiteArgument,
     *,
     assertion: Annotated[str, typer.Option("--assertion", help="The name of the assertion.")],
-    check: Annotated[
-        str | None,
-        typer.Option("--check", help="The check, if several have an assertion of this name."),
-    ] = None,
+    check: CheckOption = None,
     shadow: Annotated[
         Path | None,
         typer.Option(

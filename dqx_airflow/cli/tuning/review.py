@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TableOrJson
+from dqx_airflow.cli.formats import TableFormatOption, TableOrJson
+from dqx_airflow.cli.results_root import storage_options
 from dqx_airflow.cli.tuning.call import (
+    ReasonOption,
     ResultsOption,
     SuiteArgument,
     known_results_root,
-    storage_options,
     suite_file,
     suite_name,
 )
 from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.results.proposals import StoredProposal
@@ -46,23 +48,19 @@ def review(
             help="Apply proposals that were approved elsewhere, such as in the Airflow UI.",
         ),
     ] = False,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why.")] = None,
+    reason: ReasonOption = None,
     author: Annotated[
         str | None,
         typer.Option("--author", help="The person who decides; default: the current user."),
     ] = None,
     results: ResultsOption = None,
-    output: Annotated[
-        TableOrJson, typer.Option("--format", help="Output format: table or json.")
-    ] = TableOrJson.TABLE,
+    output: TableFormatOption = TableOrJson.TABLE,
 ) -> None:
     """List, approve and reject the changes that algorithms propose.
 
     Proposals are in the results store or, if an algorithm saved the suite without one, in the
     history of the suite.
     """
-    from dqx_airflow.errors import RequestError
-
     queue = _Queue(suite, results or known_results_root(suite))
     wanted = [bool(approve), bool(reject), apply]
     if sum(wanted) > 1 or (pending and any(wanted)):
@@ -110,8 +108,6 @@ class _Queue:
 
     def pending(self, proposal_id: str) -> Proposal:
         """:raises RequestError: no proposal with that id is pending."""
-        from dqx_airflow.errors import RequestError
-
         waiting = self.all_pending()
         proposals = [one for one in waiting if one.id.startswith(proposal_id)]
         if len(proposals) == 1:
@@ -138,7 +134,6 @@ class _Queue:
 
     def apply_approved(self) -> list[Proposal]:
         """Applies the approved proposals, one after the other; returns them."""
-        from dqx_airflow.errors import RequestError
         from dqx_airflow.results.proposals import ProposalStage
         from dqx_airflow.tuning.review import apply_proposal
 
@@ -176,13 +171,17 @@ class _Queue:
             decide(self.root, proposal, stage, author, reason, storage_options=options)
 
 
-def _described(proposal: Proposal) -> str:
+def _changes(proposal: Proposal) -> str:
     changes = [*map(str, proposal.changes)]
     if proposal.profile is not None:
         changes.append("a profile")
     if proposal.form is not None:
         changes.append(f"another form of {proposal.form.assertion}")
-    return f"{', '.join(changes)} ({proposal.id} by {proposal.agent})"
+    return ", ".join(changes)
+
+
+def _described(proposal: Proposal) -> str:
+    return f"{_changes(proposal)} ({proposal.id} by {proposal.agent})"
 
 
 def _show(waiting: list[Proposal], output: TableOrJson) -> None:
@@ -197,11 +196,8 @@ def _show(waiting: list[Proposal], output: TableOrJson) -> None:
 
     rows = []
     for one in waiting:
-        changes = [*map(str, one.changes)]
-        changes += [] if one.profile is None else ["a profile"]
-        changes += [] if one.form is None else [f"another form of {one.form.assertion}"]
         at = f"{one.at:%Y-%m-%d %H:%M}Z"
-        rows.append((one.id, at, one.agent, ", ".join(changes), one.reason or ""))
+        rows.append((one.id, at, one.agent, _changes(one), one.reason or ""))
     print_table(("id", "proposed", "agent", "change", "why"), rows)
     for one in waiting:
         text = one.profile or (one.form.text if one.form is not None else "")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TableOrJson
+from dqx_airflow.cli.formats import TableFormatOption, TableOrJson
+from dqx_airflow.cli.results_root import storage_options
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     ResultsOption,
@@ -17,10 +18,11 @@ from dqx_airflow.cli.tuning.call import (
     UntilOption,
     first_and_last,
     results_root,
-    storage_options,
     suite_name,
 )
 from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import day_of_instance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,15 +44,12 @@ def shadow(
     ] = None,
     gate: GateOption = None,
     results: ResultsOption = None,
-    output: Annotated[
-        TableOrJson, typer.Option("--format", help="Output format: table or json.")
-    ] = TableOrJson.TABLE,
+    output: TableFormatOption = TableOrJson.TABLE,
 ) -> None:
     """Compare the alarms of a suite with those of the shadow that ran beside it.
 
     By default, the last 30 days.
     """
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.results.shadow_days import shadow_days
     from dqx_airflow.tuning.shadow_comparison import compare_alarms
 
@@ -96,8 +95,6 @@ def _plain(
 
 
 def _shown(day: ShadowDay) -> str:
-    from dqx_airflow.values import day_of_instance
-
     return day_of_instance(day.date, day.map_index)
 
 

@@ -11,6 +11,8 @@ import typer
 from dqx_airflow.cli.output_file import print_or_write, require_new
 from dqx_airflow.cli.run.options import ConnectionOption
 from dqx_airflow.cli.settings import connection_in, settings_here
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.suggested import Seen
@@ -66,8 +68,6 @@ def suggest(
 def _refs(texts: list[str]) -> list[DatasetRef]:
     from dqx_airflow.config.datasets import datasets_of_arguments
     from dqx_airflow.datasets.settings import settings_of
-    from dqx_airflow.errors import RequestError
-    from dqx_airflow.values import DatasetRef
 
     refs, problems = datasets_of_arguments(texts)
     if problems:
@@ -99,7 +99,6 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
         options = with_default_options(ref, settings.reader).options
         return read_files(ref.path, ref.format, observer(ref, ref.path, days), options)
     from dqx_airflow.cli.contract.catalog_table import read_over
-    from dqx_airflow.errors import RequestError
 
     if ref.conn_id is not None:
         raise RequestError(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.check import counted
-from dqx_airflow.cli.formats import TableOrJson
+from dqx_airflow.cli.formats import TableFormatOption, TableOrJson
+from dqx_airflow.cli.results_root import storage_options
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     ResultsOption,
@@ -22,10 +23,11 @@ from dqx_airflow.cli.tuning.call import (
     first_and_last,
     require_days,
     results_root,
-    storage_options,
     suite_file,
 )
 from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import day_of_instance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,9 +92,7 @@ def tune(
     ] = None,
     gate: GateOption = None,
     results: ResultsOption = None,
-    output: Annotated[
-        TableOrJson, typer.Option("--format", help="Output format: table or json.")
-    ] = TableOrJson.TABLE,
+    output: TableFormatOption = TableOrJson.TABLE,
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
 
@@ -154,7 +154,6 @@ def _propose(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> list[
 
     Returns those that did not have to wait, since all their assertions are marked `@auto_approve`.
     """
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.results.proposals import ProposalStage, decide, read_proposals
     from dqx_airflow.results.proposals import propose as put
     from dqx_airflow.tuning.review import apply_unless_reviewed
@@ -185,7 +184,6 @@ def _change_of(proposal: Proposal) -> tuple[object, ...]:
 
 
 def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.tuning.cost_chart import cost_svg
 
     try:
@@ -273,8 +271,6 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
 
 def _label_next(wanted: Sequence[WantedLabel]) -> list[str]:
     """A line for each assertion, with the verdicts whose labels would help most."""
-    from dqx_airflow.values import day_of_instance
-
     by_name: dict[str, list[str]] = {}
     for one in wanted:
         shown = f"{day_of_instance(one.date, one.map_index)} ({one.status.value})"
