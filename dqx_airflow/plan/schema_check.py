@@ -28,13 +28,16 @@ INFINITE = "its result is infinite"
 """Why there is no value if a floating-point result overflows, or the data contain an infinity."""
 
 _COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS)
-_GROUPED = frozenset({*WHOLE_SIZES, "string", "varchar", "char", "decimal", "boolean", "date"})
+_GROUPED = frozenset(
+    {*WHOLE_SIZES, "string", "varchar", "char", "decimal", "boolean", "date", "void"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The columns of a dataset with their types; `unread` are existing columns that are not read,
-    in lower case, each with the reason."""
+    each with the reason: in lower case, or as written if the session distinguishes names by
+    case."""
 
     dataset: str
     types: Mapping[str, str]
@@ -54,11 +57,14 @@ class Schema:
         :raises TypeObjection: nothing has that name, or both a column and a field.
         """
         places = list(islice(find_column_paths(name, self.types), 2))
+        reason = None if name in self.types else self.unread.get(name)
+        if reason is None and not places:
+            reason = self.unread.get(name.lower())
+        if reason is not None:
+            raise TypeObjection(
+                f"column '{name}' of dataset '{self.dataset}' cannot be read: {reason}"
+            )
         if not places:
-            if reason := self.unread.get(name.casefold()):
-                raise TypeObjection(
-                    f"column '{name}' of dataset '{self.dataset}' cannot be read: {reason}"
-                )
             hint = did_you_mean(name, self.types)
             raise TypeObjection(f"dataset '{self.dataset}' has no column '{name}': {hint}")
         if len(places) > 1:

@@ -76,6 +76,7 @@ def test_any_other_version_is_objected_to(version: str | None, pin: str, said: s
         ),
         ({"deprecation_date": "2026-05-20", "notice_days": 30}, False, "until 2026-06-19"),
         ({"deprecation_date": "2026-05-01", "notice_days": 30}, True, "ended on 2026-05-31"),
+        ({"deprecation_date": "2026-05-01", "notice_days": 10**12}, False, "until 9999-12-31"),
         ({"effective_date": "2026-07-01"}, False, "not in effect before 2026-07-01"),
         ({"sunset_date": "some day"}, None, None),
     ],

@@ -185,6 +185,14 @@ def test_a_breaking_version_waits_for_its_notice(registry: Registry) -> None:
     assert not problems(publish(registry, breaking, date(2026, 3, 3)))
 
 
+def test_a_notice_longer_than_the_calendar_never_ends(registry: Registry) -> None:
+    ages = NOTICE.replace("30", "999999999999")
+    publish(registry, wagers("1.0.0", "amount", ages))
+    publish(registry, wagers("1.1.0", "amount", DEPRECATED.replace("30", "999999999999")))
+    (early,) = publish(registry, wagers("2.0.0", "game", ages)).objections
+    assert early.hint == "publish it on 9999-12-31 or later"
+
+
 def test_a_breaking_version_that_comes_into_force_later_has_given_notice(
     registry: Registry,
 ) -> None:

@@ -101,6 +101,29 @@ def test_where_schemas_are_merged_files_may_differ(judge: Judge, tmp_path: Path)
     assert (apart["discount"].reason or "").startswith(READ)
 
 
+def test_names_that_differ_in_case_are_two_columns_if_the_session_says_so(
+    spark: Any, tmp_path: Path
+) -> None:
+    small, large = {"id": [1], "y": [1]}, {"id": [2], "Y": [-5]}
+    ref = written(tmp_path / "t", "parquet", (TODAY, small), (TODAY, large))
+    suite = """
+        assert minimum(Y) >= 0 name "large"
+        assert column y exists name "small"
+    """
+
+    def statuses() -> list[str]:
+        report = try_gate(request(tmp_path, suite, [ref]), lambda _: spark)
+        found = {verdict.name: verdict.status.value for verdict in report.verdicts}
+        return [found["large"], found["small"]]
+
+    assert statuses() == ["failed", "passed"]
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert statuses() == ["error", "failed"]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
 def test_files_that_an_option_leaves_out_do_not_count(judge: Judge, tmp_path: Path) -> None:
     ref = written(tmp_path / "t", "parquet", (TODAY, OLD), (TODAY, WITHOUT))
     chosen = replace(ref, options=(("pathGlobFilter", "0.*"),))

@@ -305,6 +305,37 @@ def test_delta_partitions_of_any_value_are_read(spark: Any, tmp_path: Path) -> N
     assert {row.id: row.kind for row in frame.collect()} == dict(enumerate(values))
 
 
+@pytest.mark.parametrize("by", [None, "d", "at"])
+def test_delta_tables_hold_dates_that_python_does_not_have(
+    spark: Any, tmp_path: Path, by: str | None
+) -> None:
+    from dqx_airflow.engine.scan.frames import rows_of
+
+    days = pa.array([4_000_000, 10], pa.int32())  # the first is in the year 12921
+    times = pa.array([4_000_000 * 86_400_000_000, 0], pa.int64())
+    days, times = days.cast(pa.date32()), times.cast(pa.timestamp("us", "UTC"))
+    columns = {"id": [1, 2], "d": days, "at": times}
+    write_deltalake(str(tmp_path / "t"), pa.table(columns), partition_by=by)
+    ref = DatasetRef("orders", str(tmp_path / "t"))
+    for column, on in (("d", date(1970, 1, 11)), ("at", date(1970, 1, 1))):
+        opened = open_dataset(spark, replace(ref, date_column=column))
+        assert opened.read({None}).count() == 2
+        assert opened.read({None}).where("year(d) = 12921 AND year(at) > 9999").count() == 1
+        assert opened.log is not None
+        assert opened.log.rows_of(None) == 2
+        assert [row.id for row in rows_of(opened, on).select("id").collect()] == [2]
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_the_first_and_the_last_timestamp_are_rows_of_their_day(
+    spark: Any, tmp_path: Path, year: int
+) -> None:
+    edge = datetime(year, 1, 1) if year == 1 else datetime(year, 12, 31, 23)
+    table = pa.table({"id": [0, 1], "at": [edge, datetime(2024, 3, 2, 12)]})
+    write_deltalake(str(tmp_path / "t"), table)
+    assert rows_on(spark, DatasetRef("orders", str(tmp_path / "t"), date_column="at")) == [1]
+
+
 def test_a_path_may_begin_at_home(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -519,7 +550,8 @@ def test_a_version_or_a_moment_pins_a_delta_table(
 
 
 def test_a_version_that_never_was_is_an_error(gate: Gate, versions: DatasetRef) -> None:
-    assert "cannot be read" in reason(gate(ROWS, replace(versions, version=99)))
+    never = reason(gate(ROWS, replace(versions, version=99)))
+    assert "has no version 99: the newest is 2" in never
     early = reason(gate(ROWS, replace(versions, timestamp="2024-02-01")))
     assert "no version as old as 2024-02-01" in early
 

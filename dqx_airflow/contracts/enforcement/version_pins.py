@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 
 from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.notice_periods import end_of_period
 
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)*)([-+.][\w.+-]+)?", re.ASCII)
 _WHOLE = 3
@@ -85,7 +86,7 @@ def standing(contract: Contract, on: date) -> Standing | None:
         since = f" since {deprecated}" if deprecated is not None else ""
         notice = cycle.notice_days
         if sunset is None and deprecated is not None and notice is not None:
-            end = deprecated + timedelta(days=notice)
+            end = end_of_period(deprecated, notice)
             if end <= on:
                 message = (
                     f"{contract.id} is deprecated{since}, its notice period ended on {end}{use}"

@@ -15,6 +15,7 @@ from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.frequencies import CADENCES
 from dqx_airflow.contracts.diff import Diff, diff
 from dqx_airflow.contracts.model import Contract, Lifecycle
+from dqx_airflow.contracts.notice_periods import end_of_period
 from dqx_airflow.contracts.versions import Bump, Version, bump_between, next_version, version_of
 
 _SHOWN_CHANGES = 5
@@ -181,10 +182,10 @@ def _too_soon(
     days = _notice(base.contract)
     begin = max(_day(contract.lifecycle.effective_date) or on, on)
     announced = _announced(base, published)
-    if days == 0 or begin >= (announced or on) + timedelta(days=days):
+    if days == 0 or begin >= end_of_period(announced or on, days):
         return []
     since = f"was deprecated on {announced}" if announced else "is not deprecated yet"
-    earliest = (announced or on) + timedelta(days=days)
+    earliest = end_of_period(announced or on, days)
     problem = (
         f"{base.contract.version} promises {days} days of notice before it breaks, and it {since}"
     )
@@ -213,7 +214,7 @@ def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> 
     days = max(old.dual_write_days or 0, new.dual_write_days or 0)
     begin = max(_day(new.effective_date) or on, on)
     end = end_of(old)
-    earliest = begin + timedelta(days=days)
+    earliest = end_of_period(begin, days)
     if days == 0 or end is None or end >= earliest:
         return []
     problem = (
@@ -229,7 +230,7 @@ def end_of(life: Lifecycle) -> date | None:
     sunset, deprecated = _day(life.sunset_date), _day(life.deprecation_date)
     if sunset is not None or deprecated is None or life.notice_days is None:
         return sunset
-    return deprecated + timedelta(days=life.notice_days)
+    return end_of_period(deprecated, life.notice_days)
 
 
 def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Objection]:
@@ -243,7 +244,7 @@ def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list
     days = before.notice_days or 0
     if sunset is None or (promised is not None and promised <= sunset):
         return []
-    earliest = on + timedelta(days=days)
+    earliest = end_of_period(on, days)
     if sunset >= earliest:
         return []
     problem = f"the sunset on {sunset} gives less than the {days} days of notice that are promised"

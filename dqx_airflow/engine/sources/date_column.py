@@ -140,8 +140,7 @@ class DateColumn:
             return True
         if isinstance(least, datetime):
             # The day of a timestamp depends on the time zone, by at most one day.
-            margin = timedelta(days=1)
-            return bool(least.date() - margin <= on <= most.date() + margin)
+            return (least.date() - on).days <= 1 and (on - most.date()).days <= 1
         wanted: Any = None if self.is_timestamp else self.value(on)
         if type(wanted) is not type(least):
             return True

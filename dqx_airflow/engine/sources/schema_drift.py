@@ -7,7 +7,7 @@ new ones are ignored. Assertions about columns use the columns of the files of t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -45,20 +45,22 @@ class SchemaDrift:
 
     `missing` maps a column to the path of a file without it, `new` are columns that Spark does not
     read. `reshaped` maps a column with other nested fields in a file to the path of that file and
-    the type there.
+    the type there. `key_of` maps names of the same column to one.
     """
 
     missing: Mapping[str, str]
     new: tuple[DatasetField, ...]
     reshaped: Mapping[str, tuple[str, str]]
+    key_of: Callable[[str], str] = str.lower
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.new or self.reshaped)
 
     @property
     def unread(self) -> dict[str, str]:
-        """Why columns are not read, by their names in lower case."""
-        return {field.name.casefold(): _FIRST for field in self.new}
+        """Why columns are not read, by their names; in lower case unless the session distinguishes
+        names by case."""
+        return {self.key_of(field.name): _FIRST for field in self.new}
 
     def in_schema(self, schema: Schema) -> Schema:
         """The columns that all files have, and those that only some have. If a file has other
@@ -68,7 +70,10 @@ class SchemaDrift:
             for name, kind in schema.types.items()
             if name not in self.missing
         ]
-        return Schema.of(schema.dataset, [*kept, *self.new])
+        # Suites do not distinguish names by case: one of two such columns is not the other.
+        lacking = {name.lower() for name in self.missing}
+        new = [field for field in self.new if field.name.lower() not in lacking]
+        return Schema.of(schema.dataset, [*kept, *new])
 
     def difference(self, column: str) -> str | None:
         """What is different about a column, and in which file; None if nothing is."""
@@ -107,17 +112,25 @@ def _drifts(
     files = {on: _files_of(dataset, on) for on in dates}
     newest = {on: _newest(of_date) for on, of_date in files.items()}
     read = dict.fromkeys(file for chosen in newest.values() for file in chosen)
-    there = columns_in(dataset.location, ref.format, tuple(read))
+    key_of = _keys(spark)
+    there = columns_in(dataset.location, ref.format, tuple(read), key_of)
     merged = merges_schemas(spark, ref)
     return {
         on: _drift(
             dataset,
             files[on],
             {file.path: there[file.path] for file in newest[on] if file.path in there},
+            key_of,
             merged=merged,
         )
         for on in dates
     }
+
+
+def _keys(spark: SparkSession) -> Callable[[str], str]:
+    """How names are compared: as Spark does, without their case unless the session says so."""
+    is_exact = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    return str if is_exact else str.lower
 
 
 def _files_of(dataset: OpenDataset, on: date) -> list[DataFile]:
@@ -133,14 +146,13 @@ def _drift(
     dataset: OpenDataset,
     files: Sequence[DataFile],
     there: Mapping[str, Mapping[str, DatasetField]],
+    key_of: Callable[[str], str],
     *,
     merged: bool,
 ) -> SchemaDrift:
     """:param there: the columns of the files that were read, by path."""
-    folders = {name.casefold() for name in partition_names(files)}
-    read = {
-        name.casefold(): name for name in dataset.struct.names if name.casefold() not in folders
-    }
+    folders = {key_of(name) for name in partition_names(files)}
+    read = {key_of(name): name for name in dataset.struct.names if key_of(name) not in folders}
     missing: dict[str, str] = {}
     new: dict[str, DatasetField] = {}
     for key, name in read.items():
@@ -158,7 +170,7 @@ def _drift(
                 name, held = read[key], columns[key].type
                 if _is_reshaped(dataset.schema.types[name], held, more_is_expected=is_declared):
                     reshaped.setdefault(name, (path, held))
-    return SchemaDrift(missing, tuple(new[key] for key in sorted(new)), reshaped)
+    return SchemaDrift(missing, tuple(new[key] for key in sorted(new)), reshaped, key_of)
 
 
 def _is_reshaped(read: str, held: str, *, more_is_expected: bool) -> bool:
@@ -202,9 +214,12 @@ _SCHEMA_IN = MappingProxyType({"parquet": _of_parquet, "orc": _of_orc})
 
 
 def columns_in(
-    location: str, format: str, files: Sequence[DataFile]
+    location: str,
+    format: str,
+    files: Sequence[DataFile],
+    key_of: Callable[[str], str] = str.lower,
 ) -> dict[str, dict[str, DatasetField]]:
-    """The columns of each file by its path, and by their names in lower case."""
+    """The columns of each file by its path, and by the keys of their names."""
     read = _SCHEMA_IN[format]
     system, _ = FileSystem.from_uri(location)
 
@@ -213,7 +228,7 @@ def columns_in(
             fields = read(system, file.path)
         except (OSError, ValueError, pa.ArrowException):
             return None
-        return {one.name.casefold(): DatasetField(one.name, _type(one.type)) for one in fields}
+        return {key_of(one.name): DatasetField(one.name, _type(one.type)) for one in fields}
 
     with ThreadPoolExecutor(_THREADS) as threads:
         schemas = zip(files, threads.map(columns, files), strict=True)

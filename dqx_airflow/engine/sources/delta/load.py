@@ -34,13 +34,27 @@ def table_at(ref: DatasetRef, path: str) -> DeltaTable:
     if is_local(path) and Path(path).is_file():
         raise nothing_there(ref, path)
     with deltalake_failures(ref, path):
-        table = DeltaTable(path, version=ref.version)
+        table = DeltaTable(path)
+        if ref.version is not None:
+            _load_version(table, ref, path)
         if ref.timestamp is not None:
             table.load_as_version(_version_at(table, ref, path))
         newest = Path(path) / "_delta_log" / f"{table.version():020}.json"
         if is_local(path) and newest.exists() and newest.stat().st_size == 0:
             raise ValueError(f"the commit {newest.name} is empty")
     return table
+
+
+def _load_version(table: DeltaTable, ref: DatasetRef, path: str) -> None:
+    """:raises DatasetError: the table does not have the requested version yet."""
+    newest, version = int(table.version()), int(ref.version or 0)
+    if version > newest:
+        raise DatasetError(
+            f"dataset '{ref.name}': {path} has no version {version:,}: the newest is {newest:,}",
+            "correct the version",
+        )
+    if version != newest:
+        table.load_as_version(version)
 
 
 def _version_at(table: DeltaTable, ref: DatasetRef, path: str) -> int:

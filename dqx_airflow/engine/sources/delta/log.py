@@ -116,10 +116,10 @@ class DeltaLog:
     @cached_property
     def _files(self) -> list[dict[str, Any]]:
         """The files, with everything that the log records about each."""
-        rows: list[dict[str, Any]] = pyarrow.table(
-            self.table.get_add_actions(flatten=True)
-        ).to_pylist()
-        return rows
+        actions = pyarrow.table(self.table.get_add_actions(flatten=True))
+        columns = [_values_of(name, actions[name]) for name in actions.column_names]
+        rows = zip(*columns, strict=True)
+        return [dict(zip(actions.column_names, row, strict=True)) for row in rows]
 
     @cached_property
     def _loose(self) -> frozenset[str] | None:
@@ -321,6 +321,22 @@ class DeltaLog:
             return True, None
         value: MetricValue | date = min(extremes) if side == "min" else max(extremes)
         return True, value.isoformat() if isinstance(value, date) else value
+
+
+def _values_of(name: str, column: pyarrow.ChunkedArray) -> list[Any]:
+    """Recorded values. Of dates and timestamps that Python does not have, such as those after the
+    year 9999, partition values are strings, and statistics are unknown."""
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return [_value_of(name, cell) for cell in column]
+
+
+def _value_of(name: str, cell: pyarrow.Scalar) -> Any:
+    try:
+        return cell.as_py()
+    except (OverflowError, ValueError):
+        return str(cell.cast(pyarrow.string())) if name.startswith("partition.") else None
 
 
 def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:
