@@ -15,19 +15,11 @@ import pytest
 from cpu_costs import CpuCosts
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
+from quick_jvm import QUICK_JVM
 from stopwatch import judge_times
 
-# Tests run many short queries on small tables. The first compiler of the JVM is enough for them;
-# the second one would take more than half of the time of the run, beside them. The room for its
-# code would be too small without the second one: old code is thrown away, and compiled again.
-_JVM = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn384m"
-    " -XX:ReservedCodeCacheSize=240m"
-    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
-
-# For the same reason, expressions are interpreted: to write and to compile Java for a query on ten
-# rows takes a quarter of its time. The second lane has them compiled, as those of a gate are.
+# Expressions are interpreted: to write and to compile Java for a query on ten rows takes a quarter
+# of its time. The second lane has them compiled, as those of a gate are.
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -90,7 +82,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     before = dict(os.environ)
     home = tmp_path_factory.mktemp("spark")
     os.environ.update(java_environment())
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{_JVM} -Dderby.system.home={home}"
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK_JVM} -Xmn384m -Dderby.system.home={home}"
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         "--master local[2] --conf spark.log.level=ERROR pyspark-shell"

@@ -13,8 +13,6 @@ _SETTINGS = (
     "spark.ui.enabled=false",
     "spark.sql.adaptive.enabled=false",
     "spark.sql.shuffle.partitions=2",
-    # It lives for a minute: code that is compiled quickly serves it better than fast code.
-    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 )
 
 

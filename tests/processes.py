@@ -12,16 +12,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from quick_jvm import QUICK_JVM
+
 PROGRAMS = Path(sys.executable).parent
 
 
 def environment(**more: str) -> dict[str, str]:
     """What every process gets: the programs of this environment, and nothing that a user set."""
+    from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS
     from dqx_airflow.engine.session.java import java_environment
 
     kept = {key: os.environ[key] for key in ("HOME", "LANG", "TMPDIR") if key in os.environ}
     path = os.pathsep.join([str(PROGRAMS), os.environ["PATH"]])
-    return {**kept, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", **java_environment(), **more}
+    spark = {"SPARK_LOCAL_IP": "127.0.0.1", SUBMIT_OPTIONS: QUICK_JVM, **java_environment()}
+    return {**kept, "PATH": path, **spark, **more}
 
 
 def free_port() -> int:

@@ -410,8 +410,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_spark_connect_gives_the_same_report(lake: Path, server: str) -> None:
-    here = from_json(GateReport, run(lake, "orders.dql", "--output", "json").stdout)
+def test_spark_connect_gives_the_same_report(
+    lake: Path, server: str, run_here: Callable[..., Called]
+) -> None:
+    here = from_json(GateReport, run_here("orders.dql", "--output", "json").stdout)
     call = ["orders.dql", "--output", "json", "--recompute", "--connection", server]
     result = run(lake, *call)
     assert result.returncode == 1, result.stderr

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from dag_files import read_dags
 from gate_stubs import SUITE, FakeDag, FakeTask, Log, Run, SparkSubmit, install_stub
+from quick_jvm import QUICK_JVM
 
 collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_*.py"]
 
@@ -69,6 +70,7 @@ def airflow_environment(
     for name, value in airflow_settings.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", QUICK_JVM)
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         monkeypatch.delenv(name, raising=False)
 

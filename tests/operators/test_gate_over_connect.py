@@ -106,10 +106,18 @@ def unit_command() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def service(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Server, subprocess.Popen[bytes]]]:
+    """The server of all tests, and its process."""
     found = Server(free_port(), f"http://127.0.0.1:{free_port()}")
-    with serving(tmp_path_factory.mktemp("server"), found):
-        yield found
+    with serving(tmp_path_factory.mktemp("server"), found) as process:
+        yield found, process
+
+
+@pytest.fixture
+def server(service: tuple[Server, subprocess.Popen[bytes]]) -> Server:
+    return service[0]
 
 
 @pytest.fixture(scope="module")
@@ -128,10 +136,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def connected(server: Server, client: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    return connection_to(server, client, monkeypatch)
-
-
-def connection_to(server: Server, client: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Sets the connection; returns the arguments of a gate that runs without a JVM."""
     # A channel to localhost may carry a token unencrypted.
     connection = {"conn_type": "spark_connect", "host": "localhost", "port": server.port}
@@ -225,28 +229,28 @@ def test_a_gate_whose_server_is_killed_has_not_passed_and_its_retry_finds_the_ne
     operators: ModuleType,
     gate: Gate,
     context: Context,
-    client: Path,
+    connected: dict[str, Any],
+    service: tuple[Server, subprocess.Popen[bytes]],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     log: Log,
 ) -> None:
-    own = Server(free_port(), f"http://127.0.0.1:{free_port()}")
-    given = connection_to(own, client, monkeypatch)
+    """It kills the server of the tests above, so that it is the last one."""
+    server, process = service
     ended: list[BaseException] = []
 
     def run_endless() -> None:
-        made = gate(conn_id="server", datasets={"orders": {"query": ENDLESS}}, **given)
+        made = gate(conn_id="server", datasets={"orders": {"query": ENDLESS}}, **connected)
         try:
             made.execute(context)
         except Exception as error:
             ended.append(error)
 
     task = threading.Thread(target=run_endless, daemon=True)
-    with serving(tmp_path / "server", own) as process:
-        task.start()
-        wait_for(lambda: own.jobs("running") > 0)
-        os.killpg(process.pid, signal.SIGKILL)
-    with serving(tmp_path / "server", own):
+    task.start()
+    wait_for(lambda: server.jobs("running") > 0)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    with serving(tmp_path / "server", server):
         task.join(120)
         (error,) = ended
         assert isinstance(error, operators.GateInfrastructureError)
@@ -254,6 +258,6 @@ def test_a_gate_whose_server_is_killed_has_not_passed_and_its_retry_finds_the_ne
         assert "RETRIES_EXCEEDED" not in log.text
         assert not list((tmp_path / "results").glob("runs/*.parquet"))
         fine = {"orders": {"query": "SELECT 1 AS id"}}
-        gate(conn_id="server", datasets=fine, **given).execute(context)
+        gate(conn_id="server", datasets=fine, **connected).execute(context)
     (run,) = list_runs(str(tmp_path / "results"))
     assert run.outcome == "passed"
