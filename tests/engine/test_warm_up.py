@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from markdown_cases import REWRITE
 from processes import environment, free_port
+from quick_jvm import QUICK_JVM
 
 from dqx_airflow.cli.package.jvm_archive import typical_request
 from dqx_airflow.engine.session import warm_up as warm_up_module
@@ -65,7 +66,9 @@ def submit(folder: Path, job: str, *arguments: str, options: str = "") -> str:
     python = f"spark.pyspark.driver.python={sys.executable}"
     done = subprocess.run(
         ["spark-submit", "--master", "local[2]", "--conf", python, str(program), *arguments],
-        env=environment(SPARK_SUBMIT_OPTS=f"-Xlog:class+load,class+init:file={log}:tags {options}"),
+        env=environment(
+            SPARK_SUBMIT_OPTS=f"{QUICK_JVM} -Xlog:class+load,class+init:file={log}:tags {options}"
+        ),
         capture_output=True,
         text=True,
         check=False,
@@ -96,7 +99,7 @@ def test_a_jvm_that_python_starts_works_ahead_too(tmp_path: Path) -> None:
     log = tmp_path / "classes.log"
     done = subprocess.run(
         [sys.executable, "-c", BY_HAND],
-        env=environment(SPARK_SUBMIT_OPTS=f"-Xlog:class+init:file={log}:tags"),
+        env=environment(SPARK_SUBMIT_OPTS=f"{QUICK_JVM} -Xlog:class+init:file={log}:tags"),
         capture_output=True,
         text=True,
         check=False,
