@@ -162,7 +162,7 @@ def _check_file(
     suite = expander.expand(file.suite)
     used = expander.used
     diagnostics += check_suite(suite, used)
-    for macro in (*file.macros, *file.suite.macros):
+    for macro in file.all_macros:
         if not macro.is_exported and macro.name.text not in used:
             message = f"macro '{macro.name.text}' is never used"
             diagnostics.append(Diagnostic(message, macro.name.span, code="W005", help="remove it"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -77,8 +77,7 @@ class Linker:
         suite = file.suite
         for statement in (*file.imports, *(suite.imports if suite else ())):
             self._import(statement, scope, chain)
-        constants = (*file.constants, *(suite.constants if suite else ()))
-        macros = (*file.macros, *(suite.macros if suite else ()))
+        constants, macros = file.all_constants, file.all_macros
         self._tell_doubles("E011", "constant", constants)
         self._tell_doubles("E210", "macro", macros)
         names = [constant.name for constant in constants] + [macro.name for macro in macros]
@@ -139,18 +138,8 @@ class Linker:
         self.sources[source.name] = source.text
         parsed = parse(source)
         for diagnostic in parsed.diagnostics:
-            related = Related(statement.span, "imported here")
-            self.report(
-                Diagnostic(
-                    diagnostic.message,
-                    diagnostic.span,
-                    diagnostic.code,
-                    diagnostic.label,
-                    (*diagnostic.related, related),
-                    diagnostic.notes,
-                    diagnostic.help,
-                )
-            )
+            related = (*diagnostic.related, Related(statement.span, "imported here"))
+            self.report(replace(diagnostic, related=related))
         file = parsed.file or nodes.File((), (), (), ())
         if file.suite is not None and not parsed.diagnostics and not _exports(file):
             message = f"'{statement.path.value}' is a suite and exports nothing"
@@ -213,16 +202,13 @@ class Linker:
 
 
 def _exports(file: nodes.File) -> bool:
-    suite = file.suite
-    constants = (*file.constants, *(suite.constants if suite else ()))
-    macros = (*file.macros, *(suite.macros if suite else ()))
-    return any(one.is_exported for one in constants) or any(one.is_exported for one in macros)
+    definitions: tuple[nodes.Constant | nodes.Macro, ...] = (*file.all_constants, *file.all_macros)
+    return any(one.is_exported for one in definitions)
 
 
 def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
     """The constant under another name, at the position of its definition."""
-    place = nodes.Name(name, constant.name.span)
-    return nodes.Constant(place, constant.value, constant.bounds, constant.span)
+    return replace(constant, name=nodes.Name(name, constant.name.span), is_exported=False)
 
 
 def no_imports(importer: str, path: str) -> str:

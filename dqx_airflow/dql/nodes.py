@@ -334,6 +334,17 @@ class MatchesShares:
 Condition: TypeAlias = Comparison | Between | Is | InValues | WithinStddev | ByTime | MatchesShares
 
 
+def bounds_of(condition: Condition | None) -> tuple[Expression, ...]:
+    """The expressions that a value is compared with by an operator, or by `between`."""
+    match condition:
+        case Comparison(bound=bound):
+            return (bound,)
+        case Between(low=low, high=high):
+            return (low, high)
+        case _:
+            return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """An expression over metrics with its condition, which is None for a shortcut."""
@@ -636,3 +647,13 @@ class File:
     @property
     def suite(self) -> Suite | None:
         return self.suites[0] if self.suites else None
+
+    @property
+    def all_constants(self) -> tuple[Constant, ...]:
+        """Its constants, then those of its suite."""
+        return (*self.constants, *(self.suite.constants if self.suite else ()))
+
+    @property
+    def all_macros(self) -> tuple[Macro, ...]:
+        """Its macros, then those of its suite."""
+        return (*self.macros, *(self.suite.macros if self.suite else ()))

@@ -24,6 +24,11 @@ _PLAIN_BELOW = 1e15
 """Smaller integers that were written with a decimal point are shown as `1.0`."""
 _PLAIN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(\.[a-zA-Z_][a-zA-Z0-9_]*)*\Z")
 _PLAIN_TYPE = re.compile(r"[a-zA-Z_]\w*(\(\d+(,\d+)*\))?\Z", re.ASCII)
+_NEGATED_WITHIN = (
+    *(nodes.Within, nodes.Member, nodes.Matches, nodes.Like),
+    *(nodes.HasFormat, nodes.IsNull, nodes.IsNan),
+)
+"""Tests whose negation is a word within them: `not in`, `is not null`."""
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -185,16 +190,7 @@ def _show(node: nodes.Expression) -> tuple[str, int]:
             rung = RUNG_OF[op]
             first, second = _within(node.left, rung), _within(node.right, rung, right=True)
             return f"{first} {op} {second}", rung
-        case nodes.Not(operand=nodes.IsNull(operand=operand)):
-            return f"{_within(operand, Rung.TEST, right=True)} is not null", Rung.TEST
-        case nodes.Not(operand=nodes.IsNan(operand=operand)):
-            return f"{_within(operand, Rung.TEST, right=True)} is not nan", Rung.TEST
-        case nodes.Not(operand=nodes.Member(operand=operand, choices=choices)):
-            text = f"{_within(operand, Rung.TEST, right=True)} not in {show(choices)}"
-            return text, Rung.TEST
-        case nodes.Not(operand=(nodes.Within() | nodes.Matches() | nodes.Like()) as test):
-            return _show_test(test, "not "), Rung.TEST
-        case nodes.Not(operand=nodes.HasFormat() as test):
+        case nodes.Not(operand=test) if isinstance(test, _NEGATED_WITHIN):
             return _show_test(test, "not "), Rung.TEST
         case nodes.Not(operand=operand):
             return f"not {_within(operand, Rung.NOT)}", Rung.NOT
@@ -215,7 +211,7 @@ def _show_test(node: nodes.Expression, negation: str = "") -> str:
             low_text, high_text = operand_of(low), operand_of(high)
             return f"{operand_of(operand)} {negation}between {low_text} and {high_text}"
         case nodes.Member(operand=operand, choices=choices):
-            return f"{operand_of(operand)} in {show(choices)}"
+            return f"{operand_of(operand)} {negation}in {show(choices)}"
         case nodes.Matches(operand=operand, pattern=pattern):
             return f"{operand_of(operand)} {negation}matches {show_text(pattern.value)}"
         case nodes.Like(operand=operand, pattern=pattern):
@@ -223,9 +219,9 @@ def _show_test(node: nodes.Expression, negation: str = "") -> str:
         case nodes.HasFormat(operand=operand, format=name):
             return f"{operand_of(operand)} is {negation}{name.text}"
         case nodes.IsNull(operand=operand):
-            return f"{operand_of(operand)} is null"
+            return f"{operand_of(operand)} is {negation}null"
         case nodes.IsNan(operand=operand):
-            return f"{operand_of(operand)} is nan"
+            return f"{operand_of(operand)} is {negation}nan"
         case _:
             raise TypeError(f"no expression: {node!r}")
 

@@ -7,12 +7,27 @@ tuples for arrays, dicts for structs, tuples of pairs ordered by key for maps, N
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, decimal_type, family_of
+
+COMPARATORS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+    {
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+        "==": operator.eq,
+        "!=": operator.ne,
+    }
+)
+"""The comparators of the language."""
 
 FLOATING = ("float", "double")
 """The types that may hold NaN."""

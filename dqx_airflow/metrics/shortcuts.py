@@ -6,15 +6,13 @@ number of ranges on a column, two aggregates are computed.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from typing import TypeAlias
 
-from dqx_airflow.metrics.comparison import comparable, literal_type
+from dqx_airflow.metrics.comparison import COMPARATORS, comparable, literal_type
 from dqx_airflow.metrics.metric import Aggregate, Statistic, TypeOf
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import WHOLE_SIZES
@@ -23,14 +21,6 @@ from dqx_airflow.values import MetricValue
 Limit: TypeAlias = int | Decimal | float | str | date
 
 _NAN = "NaN"
-
-_HOLDS: dict[str, Callable[[Limit, Limit], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +116,4 @@ def _value(text: str, kind: str) -> Limit:
 
 def _holds(value: Limit, kind: str, bound: ValueBound) -> bool:
     left, right = comparable(value, kind, bound.limit, literal_type(bound.limit))
-    return left is not None and right is not None and _HOLDS[bound.op](left, right)
+    return left is not None and right is not None and COMPARATORS[bound.op](left, right)

@@ -120,7 +120,7 @@ def _choices(node: Node, loops: Characters) -> int:
     """
     match node:
         case Repeat(body=body, low=low, high=int(high)):
-            is_shared = bool(reduce(or_, _sets_in(body), chars.NOTHING) & loops)
+            is_shared = bool(_characters_in(body) & loops)
             return (high - low + 1 if is_shared else 1) * _choices(body, loops)
         case Repeat(body=body) | Group(body=body):
             return _choices(body, loops)
@@ -132,28 +132,20 @@ def _choices(node: Node, loops: Characters) -> int:
 
 def _characters_of_loops(node: Node) -> Characters:
     """The characters of unbounded repetitions."""
-    match node:
-        case Repeat(body=body, high=None):
-            return reduce(or_, _sets_in(body), chars.NOTHING)
-        case Concatenation(items=parts) | Choice(branches=parts):
-            return reduce(or_, map(_characters_of_loops, parts), chars.NOTHING)
-        case Repeat(body=body) | Group(body=body):
-            return _characters_of_loops(body)
-        case _:
-            return chars.NOTHING
+    loops = (part for part in parts_of(node) if isinstance(part, Repeat) and part.high is None)
+    return reduce(or_, (_characters_in(loop.body) for loop in loops), chars.NOTHING)
 
 
-def _sets_in(node: Node) -> Iterator[Characters]:
-    match node:
-        case One(characters=characters):
-            yield characters
-        case Anything():
-            yield chars.EVERYTHING
-        case Concatenation(items=parts) | Choice(branches=parts):
-            for part in parts:
-                yield from _sets_in(part)
-        case Repeat(body=body) | Group(body=body):
-            yield from _sets_in(body)
+def _characters_in(node: Node) -> Characters:
+    """All characters that a part may match."""
+    characters = chars.NOTHING
+    for part in parts_of(node):
+        match part:
+            case One(characters=own):
+                characters |= own
+            case Anything():
+                characters |= chars.EVERYTHING
+    return characters
 
 
 def _without_rest(tree: Node) -> Node:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
 
 from dqx_airflow.exact import NUMBERS, Number, nearest_float
+from dqx_airflow.metrics.comparison import COMPARATORS
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.group_verdicts import Judged
 from dqx_airflow.plan.model import (
@@ -21,7 +22,7 @@ from dqx_airflow.plan.model import (
     Scanned,
     Term,
 )
-from dqx_airflow.plan.number_comparison import CLEARLY, ORDERS
+from dqx_airflow.plan.number_comparison import CLEARLY
 from dqx_airflow.values import MetricValue, Status
 
 
@@ -70,7 +71,7 @@ def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date
         and (requests[0].where is None or requests[0].metric != "num_rows")
         and assertion.multiplier == 1
         and condition.tolerance is None
-        and (condition.kind in ORDERS or condition.kind == "between")
+        and (condition.kind in COMPARATORS or condition.kind == "between")
     )
 
 
@@ -84,7 +85,7 @@ def _number(term: Term) -> Iterator[Number]:
 
 def _passes(op: str, bound: Number) -> Callable[[Number], bool]:
     """Whether `number op bound` clearly holds."""
-    holds, near = ORDERS[op], nearest_float(bound)
+    holds, near = COMPARATORS[op], nearest_float(bound)
     is_exact, size = not isinstance(bound, float), abs(near)
 
     def passes(number: Number) -> bool:

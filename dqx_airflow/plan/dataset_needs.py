@@ -49,15 +49,10 @@ def _lagged_metrics(check: nodes.Check) -> Iterator[nodes.Call]:
     for claim in claims:
         if not isinstance(claim, nodes.Measure):
             continue
-        condition = claim.condition
-        is_lagged = isinstance(condition, nodes.WithinStddev)
+        is_lagged = isinstance(claim.condition, nodes.WithinStddev)
         yield from _lagged_in(claim.expression, is_lagged)
-        match condition:
-            case nodes.Comparison(bound=bound):
-                yield from _lagged_in(bound, False)
-            case nodes.Between(low=low, high=high):
-                yield from _lagged_in(low, False)
-                yield from _lagged_in(high, False)
+        for bound in nodes.bounds_of(claim.condition):
+            yield from _lagged_in(bound, False)
 
 
 def _lagged_in(node: nodes.Expression, is_lagged: bool) -> Iterator[nodes.Call]:

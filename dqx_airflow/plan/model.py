@@ -262,9 +262,9 @@ class Plan:
 
 
 def joined(plans: Sequence[Plan]) -> Plan:
-    """The last plan with the requests and lookups of all plans, to be measured together."""
+    """The first plan with the requests and lookups of all plans, to be measured together."""
     return replace(
-        plans[-1],
+        plans[0],
         requests=tuple(dict.fromkeys(one for plan in plans for one in plan.requests)),
         lookups=tuple(dict.fromkeys(one for plan in plans for one in plan.lookups)),
     )
@@ -302,20 +302,15 @@ class Scanned:
     def of(self, requests: Iterable[MetricRequest]) -> Scanned:
         """The results of some requests, in their order."""
         asked = tuple(requests)
-        return Scanned(
-            {one: self.values[one] for one in asked if one in self.values},
-            {one: self.failures[one] for one in asked if one in self.failures},
-            {one: self.origins[one] for one in asked if one in self.origins},
-            {one: self.details[one] for one in asked if one in self.details},
-            {one: self.groups[one] for one in asked if one in self.groups},
-        )
+        return Scanned(*({one: part[one] for one in asked if one in part} for part in self._parts))
 
     def add(self, other: Scanned) -> None:
-        self.values.update(other.values)
-        self.failures.update(other.failures)
-        self.origins.update(other.origins)
-        self.details.update(other.details)
-        self.groups.update(other.groups)
+        for own, others in zip(self._parts, other._parts, strict=True):
+            own.update(others)
+
+    @property
+    def _parts(self) -> tuple[dict[MetricRequest, Any], ...]:
+        return self.values, self.failures, self.origins, self.details, self.groups
 
 
 def requests_of(term: Term) -> Iterator[MetricRequest]:

@@ -8,12 +8,11 @@ computed but taken from a column, such as an extreme, has no such error and no t
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dqx_airflow.exact import Number, nearest_float
+from dqx_airflow.metrics.comparison import COMPARATORS
 from dqx_airflow.plan.model import Applied, Claimed, ConstantTerm, Measured, Now, Term, requests_of
 
 FLOAT_TOLERANCE = Fraction(1, 10**9)
@@ -24,15 +23,6 @@ CLEARLY = 1e-8
 
 NEARLY_EQUAL = "equal within the tolerance of floating-point numbers (relative 1e-9)"
 
-ORDERS: dict[str, Callable[[int, int], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
-"""What an order, below 0, 0 or above 0, and 0 have to be for a comparator to hold."""
 
 _PICKS = frozenset({"min", "max", "coalesce", "abs", "negative"})
 """Functions whose value is one of their operands, except for the sign."""
@@ -76,10 +66,10 @@ class Compared:
 
     def holds(self, op: str) -> bool:
         """Whether `left op right`, with op one of < <= > >= == !=."""
-        return ORDERS[op](self.order, 0)
+        return COMPARATORS[op](self.order, 0)
 
     def is_decided_by_tolerance(self, op: str) -> bool:
-        return self.holds(op) != ORDERS[op](self.exact_order, 0)
+        return self.holds(op) != COMPARATORS[op](self.exact_order, 0)
 
 
 def compare(left: Side, right: Side) -> Compared:

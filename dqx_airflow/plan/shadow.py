@@ -12,7 +12,7 @@ from dqx_airflow.dql.imports import Reader, inlined
 from dqx_airflow.dql.syntax.source_file import Unreadable
 from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
-from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.model import Plan, Scanned, joined
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.plan.selection import chosen_of
 from dqx_airflow.values import (
@@ -72,13 +72,7 @@ def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
 
 def with_requests_of(plan: Plan, shadow: Plan | None) -> Plan:
     """The plan with the requests of its shadow, to be measured in the same scans."""
-    if shadow is None:
-        return plan
-    return replace(
-        plan,
-        requests=tuple(dict.fromkeys((*plan.requests, *shadow.requests))),
-        lookups=tuple(dict.fromkeys((*plan.lookups, *shadow.lookups))),
-    )
+    return plan if shadow is None else joined((plan, shadow))
 
 
 def shadow_report(

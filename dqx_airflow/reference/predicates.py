@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.metrics.comparison import comparable, literal_value
+from dqx_airflow.metrics.comparison import COMPARATORS, comparable, literal_value
 from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
@@ -26,15 +25,6 @@ from dqx_airflow.reference.java_patterns import (
     compile_java,
     compile_like,
 )
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +221,7 @@ class EvaluatedRow:
 
     def _compare(self, op: str, left: nodes.Expression, right: nodes.Expression) -> bool | None:
         sides = comparable(self.value(left), self._type(left), self.value(right), self._type(right))
-        return None if None in sides else _COMPARE[op](*sides)
+        return None if None in sides else COMPARATORS[op](*sides)
 
     def _find(
         self,

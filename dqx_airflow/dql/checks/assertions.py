@@ -61,13 +61,8 @@ class ClaimChecker:
 
     def check_filter(self, where: nodes.Expression) -> None:
         """Checks a filter of a check, or of an assertion."""
-        if len(self.datasets) > 1:
-            names = ", ".join(dataset.text for dataset in self.datasets)
-            message = f"ambiguous dataset: this check has {names}"
-            help_line = (
-                f"write it in a metric: num_rows(dataset {self.datasets[0].text}, where ...)"
-            )
-            self._error("E009", message, where.span, help_line)
+        help_line = f"write it in a metric: num_rows(dataset {self.datasets[0].text}, where ...)"
+        self.arguments.unambiguous(where.span, help_line)
         RowChecker(self.arguments).check_filter(where)
 
     def check(self, assertion: nodes.Assertion, around: nodes.Expression | None) -> None:
@@ -307,11 +302,7 @@ class ClaimChecker:
         return False
 
     def _check_column(self, claim: nodes.HasColumn) -> None:
-        if len(self.datasets) > 1:
-            names = ", ".join(dataset.text for dataset in self.datasets)
-            message = f"ambiguous dataset: this check has {names}"
-            help_line = "move the assertion to a check on one dataset"
-            self._error("E009", message, claim.span, help_line)
+        self.arguments.unambiguous(claim.span, "move the assertion to a check on one dataset")
         self.arguments.check(COLUMN, claim.column)
         if claim.type is None:
             return

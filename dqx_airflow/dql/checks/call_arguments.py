@@ -14,7 +14,7 @@ from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_name
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.metric import Argument, ArgumentKind
-from dqx_airflow.values import Span
+from dqx_airflow.values import MetricValue, Span
 
 COLUMN = Argument("column", ArgumentKind.COLUMN)
 
@@ -84,9 +84,7 @@ class ArgumentChecker:
                 self._wrong_kind(argument, node)
 
     def _share(self, node: nodes.Expression) -> None:
-        if isinstance(node, nodes.Name):
-            self.used.add(node.text)
-        share = fold(node, self.constants)
+        share = self._folded(node)
         if not isinstance(share, NUMBERS) or not 0 <= share <= 1:
             is_plain = not (isinstance(node, nodes.Number) and node.unit is nodes.Unit.PERCENT)
             is_percent = is_plain and isinstance(share, NUMBERS) and 1 < share <= 100
@@ -94,11 +92,15 @@ class ArgumentChecker:
             self.error("E101", f"expected {ArgumentKind.SHARE.value}", node.span, help_line)
 
     def _count(self, node: nodes.Expression) -> None:
-        if isinstance(node, nodes.Name):
-            self.used.add(node.text)
-        count = fold(node, self.constants)
+        count = self._folded(node)
         if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 1000:
             self.error("E101", f"expected {ArgumentKind.COUNT.value}", node.span)
+
+    def _folded(self, node: nodes.Expression) -> MetricValue:
+        """The value of a constant expression; the constant that it may name is used."""
+        if isinstance(node, nodes.Name):
+            self.used.add(node.text)
+        return fold(node, self.constants)
 
     def _wrong_kind(self, argument: Argument, node: nodes.Expression) -> None:
         help_line = None
@@ -159,16 +161,12 @@ class ArgumentChecker:
             case ArgumentKind.DATASET:
                 pass  # checked by `other_dataset`
             case ArgumentKind.TOLERANCE:
-                if isinstance(parameter.value, nodes.Name):
-                    self.used.add(parameter.value.text)
-                given = fold(parameter.value, self.constants)
+                given = self._folded(parameter.value)
                 if not isinstance(given, NUMBERS) or given < 0:
                     message = f"expected {ArgumentKind.TOLERANCE.value}"
                     self.error("E101", message, parameter.value.span, "write tolerance 0.01")
             case ArgumentKind.STEP:
-                if isinstance(parameter.value, nodes.Name):
-                    self.used.add(parameter.value.text)
-                step = fold(parameter.value, self.constants)
+                step = self._folded(parameter.value)
                 if not isinstance(step, NUMBERS) or step <= 0:
                     message = f"expected {ArgumentKind.STEP.value}"
                     help_line = "write step 10, or step 1 hour"
@@ -185,9 +183,7 @@ class ArgumentChecker:
                 self.error("E101", message, call.span, f"write {signature}")
 
     def _days(self, parameter: nodes.Parameter, *, fewest: int) -> None:
-        if isinstance(parameter.value, nodes.Name):
-            self.used.add(parameter.value.text)
-        days = fold(parameter.value, self.constants)
+        days = self._folded(parameter.value)
         if not isinstance(days, int) or not fewest <= days <= 3660:
             message = f"'{parameter.name.text}' takes a whole number of days"
             self.error("E101", message, parameter.value.span, f"from {fewest} to 3660")
@@ -231,6 +227,12 @@ class ArgumentChecker:
         elif len(rest) > 1:
             message = f"this check has several datasets to compare ({', '.join(rest)})"
             self.error("E009", message, other.span, "move the assertion to a check on one of them")
+
+    def unambiguous(self, span: Span, help_line: str) -> None:
+        """Checks that rows without a dataset of their own are in a check with a single dataset."""
+        if len(self.datasets) > 1:
+            names = ", ".join(dataset.text for dataset in self.datasets)
+            self.error("E009", f"ambiguous dataset: this check has {names}", span, help_line)
 
     def one_dataset(self, call: nodes.Call) -> None:
         """Checks that a call without `dataset` is in a check with a single dataset."""

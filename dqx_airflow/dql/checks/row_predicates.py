@@ -42,11 +42,7 @@ class RowChecker:
         if claim.share is not None and not 0 < claim.share.value <= 1:
             message = "a share of rows must be above 0% and at most 100%"
             self.arguments.error("E109", message, claim.share.span)
-        if len(self.arguments.datasets) > 1:
-            names = ", ".join(dataset.text for dataset in self.arguments.datasets)
-            message = f"ambiguous dataset: this check has {names}"
-            help_line = "move the assertion to a check on one dataset"
-            self.arguments.error("E009", message, claim.span, help_line)
+        self.arguments.unambiguous(claim.span, "move the assertion to a check on one dataset")
         self._predicate(claim.predicate)
 
     def _predicate(self, node: nodes.Expression) -> None:

@@ -40,7 +40,7 @@ def is_about_share(
         case nodes.Measure(condition=nodes.MatchesShares()):
             return True
         case nodes.Measure(expression=expression, condition=condition):
-            bounds = _bounds_of(condition)
+            bounds = nodes.bounds_of(condition)
             surroundings = Surroundings({}, dataset)
             if any(_is_share(side, surroundings) for side in (expression, *bounds)):
                 return True
@@ -49,16 +49,6 @@ def is_about_share(
             )
         case _:
             return False
-
-
-def _bounds_of(condition: nodes.Condition | None) -> tuple[nodes.Expression, ...]:
-    match condition:
-        case nodes.Comparison(bound=bound):
-            return (bound,)
-        case nodes.Between(low=low, high=high):
-            return low, high
-        case _:
-            return ()
 
 
 def _is_share(node: nodes.Expression, surroundings: Surroundings) -> bool:

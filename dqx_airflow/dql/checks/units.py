@@ -78,13 +78,7 @@ def check_units(claim: nodes.Claim, constants: Mapping[str, Quantity]) -> Iterat
         return
     checker = _Checker(constants)
     subject = checker.quantity_of(claim.expression)
-    bounds: tuple[nodes.Expression, ...] = ()
-    match claim.condition:
-        case nodes.Comparison(bound=bound):
-            bounds = (bound,)
-        case nodes.Between(low=low, high=high):
-            bounds = (low, high)
-    for bound in bounds:
+    for bound in nodes.bounds_of(claim.condition):
         quantity = checker.quantity_of(bound)
         if not _fit(subject, quantity):
             checker.misfit(claim.expression, subject, bound, quantity, claim)

@@ -5,15 +5,14 @@ This takes microseconds, and spares nearly every assertion the symbolic proof.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.satisfiability.metric_ranges import RequestedValue, range_of
 from dqx_airflow.dql.satisfiability.question import Question
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.comparison import COMPARATORS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.values import MetricValue
 
@@ -21,13 +20,6 @@ _ROWS = (1, 2, 10, 1000)
 _SHARES = (0, 1, 2)  # none, all, half of the rows
 _NUMBERS = (1, 0, 10.5, -3, 250, 0.25, -1000)
 _TRIALS = 12
-
-_ORDER: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def is_open(question: Question) -> bool:
@@ -78,7 +70,7 @@ def _passes(question: Question, values: Mapping[RequestedValue, MetricValue]) ->
             is_equal = abs(subject - bounds[0]) <= question.tolerance  # type: ignore[operator]
             return bool(is_equal == (op == "=="))
         case nodes.Comparison(op=op):
-            return bool(_ORDER[op](subject, bounds[0]))
+            return bool(COMPARATORS[op](subject, bounds[0]))
         case nodes.Is(keyword=nodes.Keyword.POSITIVE):
             return bool(subject > 0)  # type: ignore[operator]
         case nodes.Is(keyword=nodes.Keyword.NEGATIVE):

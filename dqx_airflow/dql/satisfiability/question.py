@@ -25,13 +25,7 @@ class Question:
 
     @property
     def bounds(self) -> tuple[nodes.Expression, ...]:
-        match self.condition:
-            case nodes.Comparison(bound=bound):
-                return (bound,)
-            case nodes.Between(low=low, high=high):
-                return (low, high)
-            case _:
-                return ()
+        return nodes.bounds_of(self.condition)
 
     def requests(self) -> list[RequestedValue]:
         """The metric requests of all sides, each as often as it occurs."""

@@ -7,13 +7,12 @@ one of these. A comparison with NULL is neither true nor false.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from itertools import islice, pairwise, product
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
@@ -21,6 +20,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.satisfiability.metric_ranges import Range
 from dqx_airflow.dql.walk import expressions_in
 from dqx_airflow.exact import Number, magnitude
+from dqx_airflow.metrics.comparison import COMPARATORS
 
 Literal: TypeAlias = Number | date
 
@@ -223,17 +223,7 @@ class _Trials:
             return frozenset({value in places, False})
         if op == "between":
             return frozenset({places[0] <= value <= places[1]})
-        return frozenset({_COMPARE[op](value, places[0])})
-
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">=": operator.ge,
-    ">": operator.gt,
-}
+        return frozenset({COMPARATORS[op](value, places[0])})
 
 
 def _joined(op: str, left: bool | None, right: bool | None) -> bool | None:

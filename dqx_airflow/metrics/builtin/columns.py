@@ -62,7 +62,6 @@ COLUMNS = (
         MetricUnit.TEXT,
         "The type of the column; no value if the column does not exist.",
         "assert column price type decimal(18,2)",
-        lambda _: (),
         is_internal=True,
         scan=Scan.SCHEMA,
         no_value="the column does not exist",
@@ -74,7 +73,6 @@ COLUMNS = (
         MetricUnit.COLUMNS,
         "The number of columns of the dataset.",
         "assert column_count() == 12",
-        lambda _: (),
         scan=Scan.SCHEMA,
         of_schema=_number_of_columns,
     ),
@@ -84,7 +82,6 @@ COLUMNS = (
         MetricUnit.COLUMNS,
         "The number of columns of the dataset that are not in the list.",
         "assert extra_column_count([order_id, line, price]) == 0",
-        lambda _: (),
         scan=Scan.SCHEMA,
         of_schema=_extra_columns,
     ),
@@ -95,7 +92,6 @@ COLUMNS = (
         "The number of columns of the dataset whose name is in the list. In a name, `*` matches "
         "any characters; capital and small letters are the same.",
         'assert forbidden_column_count(["password", "pii_*"]) == 0',
-        lambda _: (),
         scan=Scan.SCHEMA,
         of_schema=_forbidden_columns,
     ),
@@ -106,7 +102,6 @@ COLUMNS = (
         "The place of the column among those of the dataset, from 1; no value if the column does "
         "not exist.",
         "assert column_position(order_id) == 1",
-        lambda _: (),
         least=1,
         scan=Scan.SCHEMA,
         no_value="the column does not exist",
@@ -118,7 +113,6 @@ COLUMNS = (
         MetricUnit.SECONDS,
         "The time since the last commit that changed the data of the Delta table.",
         "assert commit_age() <= 1 day",
-        lambda _: (),
         scan=Scan.LOG,
     ),
 )

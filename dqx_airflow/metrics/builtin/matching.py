@@ -51,7 +51,6 @@ MATCHING = (
         "The number of rows of the other dataset whose key is missing in this dataset. A "
         "repeated key counts once for each row that is missing here.",
         "assert missing_count(order_id, dataset raw_orders) == 0",
-        lambda _: (),
         value=_count(0),
         empty=0,
         parameters=(_OTHER,),
@@ -64,7 +63,6 @@ MATCHING = (
         "The number of rows of this dataset whose key is missing in the other one. A repeated "
         "key counts once for each row that is missing there.",
         "assert extra_count([order_id, line], dataset raw_orders) == 0",
-        lambda _: (),
         value=_count(1),
         empty=0,
         parameters=(_OTHER,),
@@ -77,7 +75,6 @@ MATCHING = (
         "The number of rows whose key is in both datasets, but whose values in the compared "
         "columns differ by more than the tolerance.",
         "assert changed_count(order_id, [amount, status], dataset raw_orders, tolerance 0.01) == 0",
-        lambda _: (),
         value=_count(2),
         empty=0,
         parameters=(_OTHER, _TOLERANCE),
@@ -89,7 +86,6 @@ MATCHING = (
         MetricUnit.DIFFERENCES,
         "The number of rows that are missing, extra or changed.",
         "assert rows of orders match raw_orders on (order_id)",
-        lambda _: (),
         value=_differing,
         empty=0,
         parameters=(_OTHER, _TOLERANCE),
@@ -102,7 +98,6 @@ MATCHING = (
         MetricUnit.SHARE,
         "The share of rows that are missing, extra or changed.",
         "assert rows of orders match raw_orders on (order_id) allowing 0.1%",
-        lambda _: (),
         value=_differing_share,
         empty=0,
         parameters=(_OTHER, _TOLERANCE),
@@ -115,7 +110,6 @@ MATCHING = (
         MetricUnit.COLUMNS,
         "The number of columns that are missing in one of the datasets or differ in type.",
         "assert columns of orders match raw_orders",
-        lambda _: (),
         empty=0,
         parameters=(_OTHER,),
         scan=Scan.MATCH,

@@ -26,7 +26,6 @@ SPARK_SQL = (
         MetricUnit.UNKNOWN,
         "One Spark SQL query that returns a number, over the rows of the date.",
         'assert query("SELECT count(*) FROM orders JOIN returns USING (order_id)") < 100',
-        lambda _: (),
         scan=Scan.QUERY,
         no_value="the query returned no row, or NULL",
     ),
