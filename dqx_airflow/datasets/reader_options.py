@@ -121,6 +121,18 @@ def given_options(ref: DatasetRef) -> dict[str, str]:
     return {name.removeprefix(UNCHECKED): value for name, value in ref.options}
 
 
+def option_of(ref: DatasetRef, name: str) -> str | None:
+    """The value of an option, whose name may be in any case; None if it is not given."""
+    options = {given.lower(): value for given, value in given_options(ref).items()}
+    return options.get(name.lower())
+
+
+def is_on(ref: DatasetRef, name: str, *, by_default: bool = False) -> bool:
+    """The value of a boolean option."""
+    given = option_of(ref, name)
+    return by_default if given is None else given.lower() == "true"
+
+
 def with_default_options(ref: DatasetRef, defaults: Mapping[str, Mapping[str, str]]) -> DatasetRef:
     """A dataset with the default options of its format; its own options win.
 

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import ContractDescription
 
 ID, VERSION, OWNER = "dqx.contract.id", "dqx.contract.version", "dqx.contract.owner"
@@ -99,7 +100,7 @@ def statements(contract: ContractDescription, table: str) -> Iterator[str]:
         yield f"COMMENT ON TABLE {table} IS {_text(contract.description)}"
     for field in contract.fields:
         if field.description:
-            name = "`" + field.name.replace("`", "``") + "`"
+            name = quote_name(field.name)
             yield f"ALTER TABLE {table} ALTER COLUMN {name} COMMENT {_text(field.description)}"
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from openlineage.client.event_v2 import InputDataset, Job, Run, RunEvent, RunState
-from openlineage.client.facet_v2 import job_type_job
+from openlineage.client.event_v2 import InputDataset, Run, RunEvent, RunState
 
 from dqx_airflow.lineage import sanitize
-from dqx_airflow.lineage.events import DEFAULT_NAMESPACE, error_message, timestamp
-from dqx_airflow.lineage.facets import PRODUCER
+from dqx_airflow.lineage.events import error_message, job_event
 
 CONTRACTS = "datalex"
 """The namespace of the contracts, which are the inputs of their blocks."""
@@ -38,19 +36,6 @@ def block_events(
 def _event(
     state: RunState, block: str, contract: str, run: Run, when: datetime, namespace: str
 ) -> RunEvent:
-    job_type = job_type_job.JobTypeJobFacet(
-        processingType="BATCH", integration="DQX", jobType="BLOCK", producer=PRODUCER
-    )
-    return RunEvent(
-        eventType=state,
-        eventTime=timestamp(when),
-        run=run,
-        job=Job(
-            sanitize.text(namespace, sanitize.NAME) or DEFAULT_NAMESPACE,
-            sanitize.text(f"{block}.block", sanitize.NAME),
-            facets={"jobType": job_type},
-        ),
-        inputs=[InputDataset(CONTRACTS, sanitize.text(contract, sanitize.NAME))],
-        outputs=[],
-        producer=PRODUCER,
-    )
+    job = sanitize.text(f"{block}.block", sanitize.NAME)
+    inputs = [InputDataset(CONTRACTS, sanitize.text(contract, sanitize.NAME))]
+    return job_event(state, run, when, namespace, job, "BLOCK", inputs)

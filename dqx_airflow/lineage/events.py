@@ -8,13 +8,15 @@ run cycle.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
+from types import MappingProxyType
 from uuid import UUID
 
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
+    JobFacet,
     RunFacet,
     error_message_run,
     job_type_job,
@@ -302,18 +304,35 @@ def _event(
     inputs: Sequence[InputDataset],
     outputs: Sequence[OutputDataset],
 ) -> RunEvent:
-    job_type = job_type_job.JobTypeJobFacet(
-        processingType="BATCH", integration="DQX", jobType="GATE", producer=PRODUCER
+    run, job = Run(str(UUID(run_id)), facets=run_facets), job_name(request.job_key.gate)
+    about = facets.origin(request)
+    return job_event(state, run, when, namespace, job, "GATE", inputs, outputs, about)
+
+
+def job_event(
+    state: RunState,
+    run: Run,
+    when: datetime,
+    namespace: str,
+    job: str,
+    job_type: str,
+    inputs: Sequence[InputDataset] = (),
+    outputs: Sequence[OutputDataset] = (),
+    about: Mapping[str, JobFacet] = MappingProxyType({}),
+) -> RunEvent:
+    """An event of a batch job, which names its type.
+
+    :param about: the other facets of the job.
+    """
+    facet = job_type_job.JobTypeJobFacet(
+        processingType="BATCH", integration="DQX", jobType=job_type, producer=PRODUCER
     )
+    in_namespace = sanitize.text(namespace, sanitize.NAME) or DEFAULT_NAMESPACE
     return RunEvent(
         eventType=state,
         eventTime=timestamp(when),
-        run=Run(str(UUID(run_id)), facets=run_facets),
-        job=Job(
-            sanitize.text(namespace, sanitize.NAME) or DEFAULT_NAMESPACE,
-            job_name(request.job_key.gate),
-            facets={"jobType": job_type, **facets.origin(request)},
-        ),
+        run=run,
+        job=Job(in_namespace, job, facets={"jobType": facet, **about}),
         inputs=list(inputs),
         outputs=list(outputs),
         producer=PRODUCER,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from openlineage.client.facet_v2 import (
@@ -46,6 +46,8 @@ ColumnMetrics = TypeVar(
     data_quality_metrics_dataset.ColumnMetrics,
     data_quality_metrics_input_dataset.ColumnMetrics,
 )
+
+MetricsFacet = TypeVar("MetricsFacet")
 
 # Our metric, the standard's field for it, and the values of that field. What is missing here
 # (averages, percentiles) has no field in the standard, and is only in the assertions.
@@ -197,32 +199,16 @@ def data_facets(
         facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(
             datasetVersion=str(snapshot.version), producer=PRODUCER
         )
-    if _has_metrics(snapshot):
-        facets["dataQualityMetrics"] = data_quality_metrics_dataset.DataQualityMetricsDatasetFacet(
-            rowCount=_row_count(snapshot),
-            columnMetrics=_column_metrics(
-                snapshot.metrics, data_quality_metrics_dataset.ColumnMetrics
-            ),
-            producer=PRODUCER,
-        )
-    return facets
+    standard = data_quality_metrics_dataset
+    return facets | _metrics(
+        snapshot, standard.DataQualityMetricsDatasetFacet, standard.ColumnMetrics
+    )
 
 
 def input_metrics(snapshot: DatasetSnapshot) -> dict[str, InputDatasetFacet]:
     """The metrics again: the standard has one facet for a dataset and one for an input."""
-    if not _has_metrics(snapshot):
-        return {}
-    return {
-        "dataQualityMetrics": (
-            data_quality_metrics_input_dataset.DataQualityMetricsInputDatasetFacet(
-                rowCount=_row_count(snapshot),
-                columnMetrics=_column_metrics(
-                    snapshot.metrics, data_quality_metrics_input_dataset.ColumnMetrics
-                ),
-                producer=PRODUCER,
-            )
-        )
-    }
+    standard = data_quality_metrics_input_dataset
+    return _metrics(snapshot, standard.DataQualityMetricsInputDatasetFacet, standard.ColumnMetrics)
 
 
 def output_rows(
@@ -303,8 +289,13 @@ def _texts(values: Sequence[str]) -> list[str]:
     return [sanitize.text(value, sanitize.NAME) for value in values]
 
 
-def _has_metrics(snapshot: DatasetSnapshot) -> bool:
-    return bool(snapshot.metrics) or snapshot.rows is not None
+def _metrics(
+    snapshot: DatasetSnapshot, facet: Callable[..., MetricsFacet], columns: type[ColumnMetrics]
+) -> dict[str, MetricsFacet]:
+    if not snapshot.metrics and snapshot.rows is None:
+        return {}
+    rows, by_column = _row_count(snapshot), _column_metrics(snapshot.metrics, columns)
+    return {"dataQualityMetrics": facet(rowCount=rows, columnMetrics=by_column, producer=PRODUCER)}
 
 
 def _row_count(snapshot: DatasetSnapshot) -> int | None:

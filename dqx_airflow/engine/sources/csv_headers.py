@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyarrow.fs import FileSystem
 
-from dqx_airflow.datasets.reader_options import given_options
+from dqx_airflow.datasets.reader_options import is_on
 from dqx_airflow.engine.sources.listing import DataFile, paths_of
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
@@ -32,8 +32,7 @@ _THREADS = 16
 
 def has_header(ref: DatasetRef) -> bool:
     """True for CSV files whose first line names their columns."""
-    options = {name.lower(): value.lower() for name, value in given_options(ref).items()}
-    return options.get("header", "true") == "true"
+    return is_on(ref, "header", by_default=True)
 
 
 def require_names(ref: DatasetRef, names: Sequence[str], file: str) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from dqx_airflow.datasets.reader_options import given_options
+from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.sources.csv_headers import groups_by_header, has_header, require_declared
 from dqx_airflow.engine.sources.listing import DataFile, newest_paths, partition_names
 from dqx_airflow.engine.sources.paths import for_spark
@@ -100,76 +100,145 @@ def read_texts(
     the columns of all files. Undeclared columns stay as they are.
 
     :param fresh_reader: returns a reader with the options of the dataset.
+    :param plain: returns the same files as plain text, with the columns of their folders.
     """
-    partitions = partition_names(files or ())
-    declared = fresh_reader().schema(ref.schema or "").load(for_spark(path)).schema
-    in_folders = [f for f in declared.fields if spelled_like(f.name, partitions) is not None]
-    wanted = {f.name: f.dataType for f in declared.fields if f not in in_folders}
-    options = {name.lower(): value for name, value in ref.options}
-    has_lines = "mode" not in options
-    with_header = has_header(ref)
-
-    def read(columns: Mapping[str, DataType], place: str | list[str]) -> DataFrame:
-        fields = [
-            StructField(name, kind if _declared(name, wanted) is None else StringType())
-            for name, kind in columns.items()
-        ]
-        fields += [*in_folders, *([StructField(_LINE, StringType())] if has_lines else [])]
-        reader = fresh_reader().schema(StructType(fields))
-        return (reader.options(**_LINES) if has_lines else reader).load(place)
-
-    is_sampled = False
+    source = _DeclaredFiles.of(ref, fresh_reader, path, files or ())
     if ref.format == "csv":
-        groups: list[list[str]] = []
-        if with_header and not partitions:
-            groups = groups_by_header(path, files or ())
-        types_in_files: dict[str, DataType] = {}
-        frames = []
-        places: list[str] | list[list[str]] = groups or [for_spark(path)]
-        for place in places:
-            names = fresh_reader().option("inferSchema", "false").load(place).schema.names
-            own = [name for name in names if spelled_like(name, partitions) is None]
-            if with_header:
-                file = place[0] if isinstance(place, list) else place
-                require_declared(ref, own, wanted, file)
-            if not with_header:
-                own = [*wanted, *own[len(wanted) :]][: len(own)]
-            columns: dict[str, DataType] = dict.fromkeys(own, StringType())
-            frame = read(columns, place)
-            frames.append(_with_safe_lines(frame, own[0]) if groups and has_lines else frame)
-            types_in_files |= {
-                n: kind for n, kind in columns.items() if spelled_like(n, [*types_in_files]) is None
-            }
-        raw = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+        strings, is_sampled = source.csv(), False
     else:
         sample = newest_paths(path, files or (), MOST_SAMPLED_BYTES)
-        is_sampled = bool(sample)
-        types_in_files = _keys(fresh_reader(), path, sample, partitions, wanted)
-        raw = read(types_in_files, for_spark(path))
-    if not ref.is_lenient and (
-        faults := faults_of(ref, _struct(types_in_files), is_sampled=is_sampled)
-    ):
-        texts_besides = plain(in_folders)
-        if has_lines and ref.format == "json":
-            raw = with_faults_as_lines(raw, texts_besides, faults, _LINE)
+        strings, is_sampled = source.json(sample), bool(sample)
+    frame = strings.frame
+    struct = StructType([StructField(name, kind) for name, kind in strings.columns.items()])
+    if not ref.is_lenient and (faults := faults_of(ref, struct, is_sampled=is_sampled)):
+        besides = plain(source.in_folders)
+        if source.has_lines and ref.format == "json":
+            frame = with_faults_as_lines(frame, besides, faults, _LINE)
         else:
-            raw = with_faults_raised(raw, texts_besides, faults)
-    types = {name: _declared(name, wanted) for name in types_in_files}
-    casts = {
-        name: kind
-        for name, kind in types.items()
-        if kind is not None and family_of(kind.simpleString()) is not Family.TEXT
-    }
-    values = [
-        _value(ref, name, casts[name], options).alias(name)
-        if name in casts
-        else F.expr(quote_name(name))
-        for name in raw.columns
-    ]
-    texts = [F.expr(quote_name(name)).alias(_hidden(name)) for name in casts]
-    return raw.select(*values, *texts), TextColumns(
-        tuple(types_in_files), frozenset(casts), has_lines
-    )
+            frame = with_faults_raised(frame, besides, faults)
+    return source.cast(frame, strings.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Strings:
+    """A frame with the strings of files, and their columns: undeclared ones have the type that
+    Spark infers."""
+
+    frame: DataFrame
+    columns: Mapping[str, DataType]
+
+
+@dataclass(frozen=True, slots=True)
+class _DeclaredFiles:
+    """Text files and their declared columns: those in the files, and those in the names of their
+    folders, `partitions`. `has_lines` is set if malformed lines are kept whole."""
+
+    ref: DatasetRef
+    fresh_reader: Callable[[], DataFrameReader]
+    path: str
+    files: Sequence[DataFile]
+    partitions: Sequence[str]
+    declared: Mapping[str, DataType]
+    in_folders: Sequence[StructField]
+    has_lines: bool
+
+    @classmethod
+    def of(
+        cls,
+        ref: DatasetRef,
+        fresh_reader: Callable[[], DataFrameReader],
+        path: str,
+        files: Sequence[DataFile],
+    ) -> _DeclaredFiles:
+        partitions = partition_names(files)
+        fields = fresh_reader().schema(ref.schema or "").load(for_spark(path)).schema.fields
+        in_folders = [one for one in fields if spelled_like(one.name, partitions) is not None]
+        declared = {one.name: one.dataType for one in fields if one not in in_folders}
+        has_lines = all(name.lower() != "mode" for name, _ in ref.options)
+        return cls(ref, fresh_reader, path, files, partitions, declared, in_folders, has_lines)
+
+    def csv(self) -> _Strings:
+        """The strings of CSV files, each group of files with the columns of its header."""
+        with_header, groups = has_header(self.ref), list[list[str]]()
+        if with_header and not self.partitions:
+            groups = groups_by_header(self.path, self.files)
+        frames: list[DataFrame] = []
+        all_columns: dict[str, DataType] = {}
+        places: list[str] | list[list[str]] = groups or [for_spark(self.path)]
+        for place in places:
+            reader = self.fresh_reader().option("inferSchema", "false")
+            names = [name for name in reader.load(place).schema.names if self._is_in_files(name)]
+            if with_header:
+                file = place[0] if isinstance(place, list) else place
+                require_declared(self.ref, names, self.declared, file)
+            else:
+                names = [*self.declared, *names[len(self.declared) :]][: len(names)]
+            columns: dict[str, DataType] = dict.fromkeys(names, StringType())
+            frame = self._read(columns, place)
+            safe = _with_safe_lines(frame, names[0]) if groups and self.has_lines else frame
+            frames.append(safe)
+            all_columns |= {
+                name: kind
+                for name, kind in columns.items()
+                if spelled_like(name, [*all_columns]) is None
+            }
+        frame = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+        return _Strings(frame, all_columns)
+
+    def json(self, sample: Sequence[str]) -> _Strings:
+        """The strings of JSON: first the declared columns, then the others with the types that
+        Spark infers.
+
+        A declared column that no object has is missing, provided that all objects were read.
+
+        :param sample: the files to infer from; empty for all.
+        """
+        reader = self.fresh_reader().options(**_LINES)
+        inferred = {
+            field.name: field.dataType
+            for field in reader.load(list(sample) or for_spark(self.path)).schema.fields
+            if field.name != _LINE and self._is_in_files(field.name)
+        }
+        there = {name: kind for name, kind in self.declared.items() if sample or name in inferred}
+        columns = {**there, **inferred}
+        return _Strings(self._read(columns, for_spark(self.path)), columns)
+
+    def cast(
+        self, frame: DataFrame, columns: Mapping[str, DataType]
+    ) -> tuple[DataFrame, TextColumns]:
+        """The values of strings, in their declared types, and the strings."""
+        types = {name: self._declared_type(name) for name in columns}
+        casts = {
+            name: kind
+            for name, kind in types.items()
+            if kind is not None and family_of(kind.simpleString()) is not Family.TEXT
+        }
+        values = [
+            _value(self.ref, name, casts[name]).alias(name)
+            if name in casts
+            else F.expr(quote_name(name))
+            for name in frame.columns
+        ]
+        strings = [F.expr(quote_name(name)).alias(_hidden(name)) for name in casts]
+        kept = TextColumns(tuple(columns), frozenset(casts), self.has_lines)
+        return frame.select(*values, *strings), kept
+
+    def _read(self, columns: Mapping[str, DataType], place: str | list[str]) -> DataFrame:
+        """Declared columns as strings, the others as they are."""
+        fields = [
+            StructField(name, kind if self._declared_type(name) is None else StringType())
+            for name, kind in columns.items()
+        ]
+        fields += [*self.in_folders, *([StructField(_LINE, StringType())] * self.has_lines)]
+        reader = self.fresh_reader().schema(StructType(fields))
+        return (reader.options(**_LINES) if self.has_lines else reader).load(place)
+
+    def _declared_type(self, name: str) -> DataType | None:
+        spelled = spelled_like(name, self.declared)
+        return None if spelled is None else self.declared[spelled]
+
+    def _is_in_files(self, name: str) -> bool:
+        return spelled_like(name, self.partitions) is None
 
 
 def faults_of(ref: DatasetRef, struct: StructType, *, is_sampled: bool = False) -> dict[str, str]:
@@ -179,22 +248,12 @@ def faults_of(ref: DatasetRef, struct: StructType, *, is_sampled: bool = False) 
     :param is_sampled: true if they were inferred from some of the files.
     """
     if ref.format == "json":
-        options = given_options(ref)
-        is_part = is_sampled or "samplingratio" in map(str.lower, options)
-        return json_faults(options, struct, is_inferred=not is_part)
-    if ref.format == "csv" and is_multi_line(ref):
+        is_part = is_sampled or option_of(ref, "samplingRatio") is not None
+        return json_faults(given_options(ref), struct, is_inferred=not is_part)
+    # A value may continue on the next line.
+    if ref.format == "csv" and is_on(ref, "multiLine"):
         return csv_faults(given_options(ref))
     return {}
-
-
-def is_multi_line(ref: DatasetRef) -> bool:
-    """True if a value, or a JSON object, may continue on the next line."""
-    options = {name.lower(): value.lower() for name, value in given_options(ref).items()}
-    return options.get("multiline") == "true"
-
-
-def _struct(columns: Mapping[str, DataType]) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in columns.items()])
 
 
 def _with_safe_lines(frame: DataFrame, column: str) -> DataFrame:
@@ -204,38 +263,10 @@ def _with_safe_lines(frame: DataFrame, column: str) -> DataFrame:
     return frame.withColumn(_LINE, F.expr(whole))
 
 
-def _declared(name: str, wanted: Mapping[str, DataType]) -> DataType | None:
-    spelled = spelled_like(name, wanted)
-    return None if spelled is None else wanted[spelled]
-
-
-def _keys(
-    reader: DataFrameReader,
-    path: str,
-    sample: Sequence[str],
-    partitions: Collection[str],
-    wanted: Mapping[str, DataType],
-) -> dict[str, DataType]:
-    """The columns of JSON: first the declared ones, then the others with the types that Spark
-    infers.
-
-    A declared column that no object has is missing, provided that all objects were read.
-
-    :param sample: the files to infer from; empty for all.
-    """
-    inferred = reader.options(**_LINES).load(list(sample) or for_spark(path)).schema
-    types = {
-        field.name: field.dataType
-        for field in inferred.fields
-        if field.name != _LINE and spelled_like(field.name, partitions) is None
-    }
-    first = {name: kind for name, kind in wanted.items() if sample or name in types}
-    return {**first, **types}
-
-
-def _value(ref: DatasetRef, name: str, kind: DataType, options: Mapping[str, str]) -> Column:
+def _value(ref: DatasetRef, name: str, kind: DataType) -> Column:
     text, spark_type = quote_name(name), kind.simpleString()
     if can_be_cast(spark_type):
+        options = {name.lower(): value for name, value in ref.options}
         return F.expr(cast_sql(text, spark_type, options))
     if ref.format != "json":
         raise DatasetError(

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import StringType, StructField, StructType
 
-from dqx_airflow.datasets.reader_options import given_options
+from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.csv_headers import has_header, require_names
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.declared_text import faults_of, is_multi_line, read_texts
+from dqx_airflow.engine.sources.declared_text import faults_of, read_texts
 from dqx_airflow.engine.sources.errors import nothing_there, of_table, unreadable
 from dqx_airflow.engine.sources.footers import require_folders_as_in_files, require_orc_types
 from dqx_airflow.engine.sources.json_layout import with_json_layout
@@ -83,7 +83,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         return strict.options(**options)
 
     def texts(folders: Sequence[StructField]) -> DataFrame:
-        texts = plain_texts(reader, options, is_whole=is_multi_line(ref))
+        texts = plain_texts(reader, options, is_whole=is_on(ref, "multiLine"))
         if folders:
             texts = texts.schema(StructType([StructField("value", StringType()), *folders]))
         return texts.load(for_spark(path))
@@ -130,7 +130,7 @@ def _open_columns(
     if not ref.is_lenient and (faults := faults_of(ref, struct)):
         return OpenDataset.of_frame(ref, with_faults_raised(frame, texts(()), faults), path)
     opened = OpenDataset.of_frame(ref, frame, path)
-    has_own_base = "basepath" in map(str.lower, given_options(ref))
+    has_own_base = option_of(ref, "basePath") is not None
     if ref.format != "parquet" or has_own_base or GLOB.search(path) or not paths_of(path, files):
         return opened
 
@@ -175,8 +175,7 @@ def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -
 
     :raises DatasetError: there is one.
     """
-    options = {name.lower(): value.lower() for name, value in given_options(ref).items()}
-    if options.get("recursivefilelookup") == "true" or "basepath" in options:
+    if is_on(ref, "recursiveFileLookup") or option_of(ref, "basePath") is not None:
         return
     unread = [file.path for file in unread_files(path, files) if _is_chosen(ref, file)]
     if unread:
@@ -190,6 +189,5 @@ def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -
 
 def _is_chosen(ref: DatasetRef, file: DataFile) -> bool:
     """False for a file that the option pathGlobFilter excludes."""
-    options = {name.lower(): value for name, value in given_options(ref).items()}
-    glob = options.get("pathglobfilter")
+    glob = option_of(ref, "pathGlobFilter")
     return glob is None or matches_glob(file.path.rpartition("/")[2], glob)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pyarrow.fs import FileSystem
 
-from dqx_airflow.datasets.reader_options import given_options
+from dqx_airflow.datasets.reader_options import option_of
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
@@ -28,7 +28,7 @@ def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) 
 
     :raises DatasetError: some files are documents, and others are not.
     """
-    if ref.format != "json" or "multiline" in map(str.lower, given_options(ref)):
+    if ref.format != "json" or option_of(ref, "multiLine") is not None:
         return ref
     filled = [file for file in files if file.size > 0]
     try:

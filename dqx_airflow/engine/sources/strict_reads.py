@@ -37,12 +37,7 @@ def require_strict_session(spark: SparkSession, ref: DatasetRef, what: str) -> N
     :raises DatasetError: the session is configured so.
     """
     for name in _IGNORING:
-        if spark.conf.get(name, "false").lower() == "true":
-            raise DatasetError(
-                f"dataset '{ref.name}': this Spark session has {name}=true, so {what} may "
-                "silently lack rows",
-                f"set {name}=false, at least for the gate",
-            )
+        _require(spark, ref, name, "false", f"{what} may silently lack rows")
 
 
 def require_escaped_literals(spark: SparkSession, ref: DatasetRef) -> None:
@@ -50,12 +45,8 @@ def require_escaped_literals(spark: SparkSession, ref: DatasetRef) -> None:
 
     :raises DatasetError: the session is configured so.
     """
-    if spark.conf.get(_LITERALS_AS_WRITTEN, "false").lower() == "true":
-        raise DatasetError(
-            f"dataset '{ref.name}': this Spark session has {_LITERALS_AS_WRITTEN}=true, so it "
-            "would compare with other strings than those in the suite",
-            f"set {_LITERALS_AS_WRITTEN}=false, at least for the gate",
-        )
+    consequence = "it would compare with other strings than those in the suite"
+    _require(spark, ref, _LITERALS_AS_WRITTEN, "false", consequence)
 
 
 def require_checked_folders(spark: SparkSession, ref: DatasetRef) -> None:
@@ -64,9 +55,19 @@ def require_checked_folders(spark: SparkSession, ref: DatasetRef) -> None:
 
     :raises DatasetError: the session is configured so.
     """
-    if spark.conf.get(_CHECKS_FOLDERS, "true").lower() != "true":
+    consequence = "a folder such as ds=junk would silently become NULL"
+    _require(spark, ref, _CHECKS_FOLDERS, "true", consequence)
+
+
+def _require(
+    spark: SparkSession, ref: DatasetRef, name: str, default: str, consequence: str
+) -> None:
+    """:param default: Spark's default of a boolean setting, the value that it must have.
+    :raises DatasetError: it has the other one.
+    """
+    given = spark.conf.get(name, default).lower()
+    if given != default:
         raise DatasetError(
-            f"dataset '{ref.name}': this Spark session has {_CHECKS_FOLDERS}=false, so a "
-            "folder such as ds=junk would silently become NULL",
-            f"set {_CHECKS_FOLDERS}=true, at least for the gate",
+            f"dataset '{ref.name}': this Spark session has {name}={given}, so {consequence}",
+            f"set {name}={default}, at least for the gate",
         )
