@@ -29,7 +29,10 @@ class DiagnosticFormat(str, Enum):
 
 
 def check(
-    paths: Annotated[list[Path], typer.Argument(help="Suite files, or folders with .dql files.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Suite files, or folders with .dql files."),
+    ],
     format: Annotated[
         DiagnosticFormat, typer.Option(help="Output format: text, json, github or sarif.")
     ] = DiagnosticFormat.TEXT,
@@ -54,7 +57,7 @@ def check(
     Exit code 0 without errors, else 2. Text output shows the first 100 findings, errors before
     warnings, and counts the others. The machine formats contain all of them.
     """
-    from dqx_airflow.cli.suite_files import suite_files
+    from dqx_airflow.cli.suite_files import suite_files, what_to_give
     from dqx_airflow.diagnostics.diagnostic import errors_of
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
@@ -63,7 +66,7 @@ def check(
 
     files, missing = suite_files(paths)
     for path in missing:
-        typer.echo(f"error: no .dql file found at {path}", err=True)
+        typer.echo(f"error: no .dql file found at {path}\n  help: {what_to_give(path)}", err=True)
     diagnostics: dict[Diagnostic, None] = {}  # a library imported by two suites is checked twice
     sources: dict[str, str] = {}
     block_files: list[tuple[Path, SourceFile]] = []

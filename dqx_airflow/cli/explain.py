@@ -73,6 +73,12 @@ def explain(
     if _CODE.fullmatch(str(path)) and not path.exists():
         _explain_code(str(path).upper(), format)
         return
+    if not path.exists():
+        from dqx_airflow.cli.suite_files import what_to_give
+
+        raise RequestError(
+            f"no suite found at {path}", f"{what_to_give(path)}; a code looks like E001"
+        )
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path

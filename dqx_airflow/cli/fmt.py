@@ -23,7 +23,9 @@ _STDIN = Path("-")
 def fmt(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Suite files, or folders with .dql files; - for standard input."),
+        typer.Argument(
+            metavar="PATH...", help="Suite files, or folders with .dql files; - for standard input."
+        ),
     ],
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")
@@ -39,13 +41,13 @@ def fmt(
 
     A file with syntax errors is left unchanged, and the others are formatted: exit code 2.
     """
-    from dqx_airflow.cli.suite_files import suite_files
+    from dqx_airflow.cli.suite_files import suite_files, what_to_give
 
     files, missing = suite_files(path for path in paths if path != _STDIN)
     if _STDIN in paths:
         files.append(_STDIN)
     for path in missing:
-        typer.echo(f"error: no .dql file found at {path}", err=True)
+        typer.echo(f"error: no .dql file found at {path}\n  help: {what_to_give(path)}", err=True)
     counts = Counter[str]()
     is_dry = check or diff
     done = "would be reformatted" if is_dry else "reformatted"

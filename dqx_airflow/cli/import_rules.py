@@ -28,7 +28,9 @@ class FailOnUntranslated(str, Enum):
 
 
 def import_rules(
-    files: Annotated[list[Path], typer.Argument(help="Rule files, of one tool or several.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Rule files, of one tool or several.")
+    ],
     *,
     tool: Annotated[
         str | None,

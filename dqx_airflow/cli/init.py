@@ -32,7 +32,7 @@ class FileFormat(str, Enum):
 
 def init(
     folder: Annotated[
-        Path, typer.Argument(help="The folder for the files, created if needed.")
+        Path, typer.Argument(metavar="FOLDER", help="The folder for the files, created if needed.")
     ] = Path(),
     *,
     table: Annotated[

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from dqx_airflow.diagnostics.nearest import did_you_mean
+
+SUITE_ENDINGS = frozenset({".dql"})
+"""The file name suffix of suites in a folder."""
+
 CONTRACT_ENDINGS = frozenset({".yaml", ".yml", ".json"})
 """The file name suffixes of contracts; every other file is a suite."""
 
@@ -19,3 +24,12 @@ def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         if not own:
             missing.append(path)
     return list(dict.fromkeys(files)), missing
+
+
+def what_to_give(missing: Path, endings: frozenset[str] = SUITE_ENDINGS) -> str:
+    """The hint for a path without files of these kinds: those beside it, the nearest name first."""
+    folder = missing if missing.is_dir() else missing.parent
+    beside = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
+    known = [name for name in beside if Path(name).suffix in endings]
+    kinds = " or ".join(sorted(endings))
+    return did_you_mean(missing.name, known) or f"give files, or folders with {kinds} files"

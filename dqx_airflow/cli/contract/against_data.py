@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @with_shared_options
 def against_data(
-    paths: Annotated[list[Path], typer.Argument(help="Contracts.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Contracts.")],
     *,
     data: Annotated[
         str | None,

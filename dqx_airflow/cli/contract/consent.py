@@ -9,7 +9,8 @@ import typer
 
 def codeowners(
     files: Annotated[
-        list[str], typer.Argument(help="Contracts, with paths relative to the repository.")
+        list[str],
+        typer.Argument(metavar="FILE...", help="Contracts, with paths relative to the repository."),
     ],
     *,
     org: Annotated[
@@ -27,7 +28,7 @@ def codeowners(
 
 
 def rfc(
-    file: Annotated[str, typer.Argument(help="A contract.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A contract.")],
 ) -> None:
     """Print the draft of an RFC about a contract, for its consumers to comment on."""
     from dqx_airflow.cli.contract.versions import read_versions

@@ -30,7 +30,10 @@ class FailOnUnsupported(str, Enum):
 
 
 def coverage(
-    files: Annotated[list[str], typer.Argument(help="Contracts: files, or REVISION:FILE in git.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Contracts: files, or REVISION:FILE in git."),
+    ],
     *,
     fail_on: Annotated[
         FailOnUnsupported | None,

@@ -10,8 +10,10 @@ from dqx_airflow.errors import RequestError
 
 
 def evolve(
-    old: Annotated[str, typer.Argument(help="The old version: a file, or REV:FILE.")],
-    new: Annotated[str, typer.Argument(help="The new version.")],
+    old: Annotated[
+        str, typer.Argument(metavar="OLD", help="The old version: a file, or REV:FILE.")
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The new version.")],
     *,
     table: Annotated[str, typer.Option(help="The table in the catalog: `lakehouse.orders`.")],
     model: Annotated[

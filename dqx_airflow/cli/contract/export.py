@@ -24,7 +24,9 @@ class To(str, Enum):
 
 
 def export(
-    file: Annotated[str, typer.Argument(help="A contract: a file, or REVISION:FILE in git.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A contract: a file, or REVISION:FILE in git.")
+    ],
     *,
     to: Annotated[To, typer.Option(help="The format.")],
     model: Annotated[

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 def impact(
-    old: Annotated[Path, typer.Argument(help="The old manifest.")],
-    new: Annotated[Path, typer.Argument(help="The new manifest.")],
-    blocks: Annotated[list[Path], typer.Argument(help="Block files, or folders with them.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The old manifest.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The new manifest.")],
+    blocks: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Block files, or folders with them.")
+    ],
     *,
     emit: Annotated[
         bool,
@@ -32,7 +34,7 @@ def impact(
     Events are sent as OpenLineage's own configuration says. Exit code 0 if no block breaks, 1 if
     one does, 2 if a file cannot be read.
     """
-    from dqx_airflow.cli.suite_files import suite_files
+    from dqx_airflow.cli.suite_files import suite_files, what_to_give
     from dqx_airflow.contracts.datalex.impact import impact as impact_of
     from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -40,7 +42,7 @@ def impact(
     manifests = _manifest(old), _manifest(new)
     files, missing = suite_files(blocks)
     for path in missing:
-        typer.echo(f"error: no .dql file found at {path}", err=True)
+        typer.echo(f"error: no .dql file found at {path}\n  help: {what_to_give(path)}", err=True)
     if missing or None in manifests:
         raise typer.Exit(EXIT_WRONG)
     before, after = manifests

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def lint(
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Contracts, or folders with .yaml files.")
+        list[Path] | None,
+        typer.Argument(metavar="PATH...", help="Contracts, or folders with .yaml files."),
     ] = None,
     *,
     format: Annotated[
@@ -55,9 +56,12 @@ def lint(
         raise RequestError(
             "no contract given", "give contracts or folders, or . for the current folder"
         )
+    from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, what_to_give
+
     files, missing = contract_files(paths)
     for path in missing:
-        typer.echo(f"error: no contract found at {path}", err=True)
+        hint = what_to_give(path, CONTRACT_ENDINGS)
+        typer.echo(f"error: no contract found at {path}\n  help: {hint}", err=True)
     findings: dict[Diagnostic, None] = {}
     sources: dict[str, str] = {}
     for file in files:

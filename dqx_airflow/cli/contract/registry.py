@@ -34,7 +34,9 @@ app.command("consumers")(consumers)
 
 @app.command("publish")
 def publish(
-    paths: Annotated[list[Path], typer.Argument(help="Contracts, or folders with them.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Contracts, or folders with them.")
+    ],
     *,
     place: PlaceOption,
     on: DayOption = None,
@@ -51,11 +53,13 @@ def publish(
     written.
     """
     from dqx_airflow.cli.contract.files import contract_files
+    from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, what_to_give
 
     registry, day = registry_at(place), day_of(on)
     files, missing = contract_files(paths)
     if missing:
-        raise RequestError(f"no contract found at {missing[0]}")
+        hint = what_to_give(missing[0], CONTRACT_ENDINGS)
+        raise RequestError(f"no contract found at {missing[0]}", hint)
     read = [_read(path) for path in files]
     is_refused = False
     for path, contract, texts in read:

@@ -13,7 +13,9 @@ from dqx_airflow.errors import RequestError
 
 
 def to_suite(
-    file: Annotated[str, typer.Argument(help="A contract: a file, or REVISION:FILE in git.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A contract: a file, or REVISION:FILE in git.")
+    ],
     *,
     check: Annotated[
         Path | None,

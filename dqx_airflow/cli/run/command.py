@@ -44,7 +44,8 @@ EXIT_OF = {
 @with_shared_options
 def run(
     paths: Annotated[
-        list[Path], typer.Argument(help="Suites, contracts, or folders with .dql files.")
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Suites, contracts, or folders with .dql files."),
     ],
     *,
     shadow: ShadowOption = None,

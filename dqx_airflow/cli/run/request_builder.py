@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.cli.run.call import Options, RunCall
 from dqx_airflow.cli.run.call_problems import CallProblems, with_advice
-from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files
+from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files, what_to_give
 from dqx_airflow.config.connection import connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
 from dqx_airflow.config.settings import Settings, Unsupported, date_of
@@ -98,7 +98,9 @@ class _CallReader:
         suites, missing = suite_files(options.paths)
         self.files.update(suites, missing, (suite.parent / FILE_NAME for suite in suites))
         for path in missing:
-            self.problems.wrong("PATH", str(path), "no .dql file found at this path")
+            self.problems.wrong(
+                "PATH", str(path), "no .dql file found at this path", what_to_give(path)
+            )
         settings = self._settings(suites)
         settings = self._with_connection(settings)
         dates, date_from = self._data_dates(settings)
