@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from dqx_airflow.contracts.demands import Demand, Literal, Required
+from dqx_airflow.contracts.demands.wording import percent_text
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span
 
 
@@ -137,6 +138,12 @@ class Rule:
     tags: tuple[str, ...] = ()
     share: float = 1.0
     id: str | None = field(default=None, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The demand in a few words, with the share of the values that it applies to."""
+        share = "" if self.share >= 1 else f", for {percent_text(self.share)} of the values"
+        return f"{self.demand.text}{share}"
 
 
 @dataclass(frozen=True, slots=True)

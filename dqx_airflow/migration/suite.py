@@ -9,7 +9,7 @@ from enum import Enum
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.demands import claim_of
 from dqx_airflow.contracts.compile.rule_context import CompiledClaim, RuleContext
-from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, row_rule
+from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation
@@ -139,7 +139,7 @@ def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Deman
         return demand
     match demand:
         case RowsSatisfy(predicate, dialect, share) if share == translation.share == 1:
-            claim = row_rule(predicate, dialect, rule.dataset, lambda table: table)
+            claim = _meaning(rule, predicate, dialect)
             if isinstance(where, RowSql) or isinstance(claim, RowSql):
                 return replace(
                     demand, predicate=f"coalesce(NOT ({rule.where}), true) OR ({predicate})"
@@ -152,13 +152,22 @@ def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Deman
     return AmongRows(demand, rule.where)
 
 
+def _meaning(
+    rule: ForeignRule, predicate: str, sql_dialect: str | None = None
+) -> nodes.Expression | RowSql | TableSql | Query:
+    """:raises UnenforceableError: the SQL is not a condition over a row."""
+    from dqx_airflow.contracts.compile.sql_rules import row_rule  # imports sqlglot
+
+    return row_rule(predicate, sql_dialect, rule.dataset, lambda table: table)
+
+
 def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:
     """:raises UnenforceableError: the filter is not a condition over a row."""
     if rule.where is None:
         return None
     if (variable := VARIABLE.search(rule.where)) is not None:
         raise UnenforceableError(f"its filter has the variable {variable[0]}: write its value")
-    translated = row_rule(rule.where, None, rule.dataset, lambda table: table)
+    translated = _meaning(rule, rule.where)
     if isinstance(translated, TableSql | Query):
         raise UnenforceableError("its filter is not a condition on a single row")
     return translated

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.contracts.compile.sql_rules import Query, SqlAggregate, query_rule
+from dqx_airflow.contracts.compile.sql_meanings import Query, SqlAggregate
+from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 
 YOUNGER_THAN_A_DAY = [

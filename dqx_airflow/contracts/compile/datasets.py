@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.delivery_days import days_due
-from dqx_airflow.contracts.compile.measured import compared, placeholders
+from dqx_airflow.contracts.compile.measured import compared
 from dqx_airflow.contracts.compile.nested import nested
 from dqx_airflow.contracts.compile.rule_context import (
     CompiledClaim,
@@ -14,7 +14,7 @@ from dqx_airflow.contracts.compile.rule_context import (
     query,
     sql,
 )
-from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, filled_in, row_rule
+from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql, row_meaning
 from dqx_airflow.contracts.compile.terms import (
     UnenforceableError,
     ValueKind,
@@ -56,8 +56,7 @@ def refers(context: RuleContext, demand: Refers) -> CompiledClaim:
 
 def rows_satisfy(context: RuleContext, demand: RowsSatisfy) -> CompiledClaim:
     share = min(demand.share, context.rule.share)
-    text = filled_in(demand.predicate, placeholders(context))
-    rule = row_rule(text, demand.sql_dialect, context.model.name, context.dataset)
+    rule = row_meaning(context, demand.predicate, demand.sql_dialect)
     match rule:
         case RowSql(sql=predicate):
             return _satisfied(predicate, share)
@@ -126,9 +125,9 @@ def prompt(context: RuleContext, demand: Prompt) -> CompiledClaim:
 
 def retained(context: RuleContext, demand: Retained) -> CompiledClaim:
     column = demand.column or _clock(context)
-    _time(demand.period_s)
-    days, rest = divmod(demand.period_s, _DAY_S)
-    period = f"{days:.0f}' DAY" if rest == 0 else f"{demand.period_s:.0f}' SECOND"
+    _time(demand.seconds)
+    days, rest = divmod(demand.seconds, _DAY_S)
+    period = f"{days:.0f}' DAY" if rest == 0 else f"{demand.seconds:.0f}' SECOND"
     limit = f"current_timestamp() - INTERVAL '{period}"
     return CompiledClaim(f"{sql(f'count_if({_timestamp(context, column)} < {limit})')} == 0")
 
@@ -208,8 +207,8 @@ def _local(timestamp: str, zone: str | None) -> str:
 
 def arrives(context: RuleContext, demand: Arrives) -> CompiledClaim:
     if demand.column is not None:
-        return _younger(context, demand.column, demand.interval_s)
-    _time(demand.interval_s)
+        return _younger(context, demand.column, demand.seconds)
+    _time(demand.seconds)
     days = days_due(demand, context.on)
     return CompiledClaim("num_rows() > 0" if days == 1 else f"{mean_rows(context, days)} > 0")
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from dqx_airflow.contracts.compile import columns, datasets, measured
-from dqx_airflow.contracts.compile.measured import placeholders
 from dqx_airflow.contracts.compile.rule_context import CompiledClaim, EnforcedByType, RuleContext
-from dqx_airflow.contracts.compile.sql_rules import Query, RowSql, TableSql, filled_in, row_rule
+from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql, row_meaning
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import PREDICATES
 from dqx_airflow.contracts.demands import (
@@ -47,8 +46,7 @@ def claim_of(context: RuleContext) -> CompiledClaim | EnforcedByType:
 
 
 def _among_rows(context: RuleContext, demand: AmongRows) -> CompiledClaim | EnforcedByType:
-    text = filled_in(demand.where, placeholders(context))
-    where = row_rule(text, demand.sql_dialect, context.model.name, context.dataset)
+    where = row_meaning(context, demand.where, demand.sql_dialect)
     if isinstance(where, RowSql | TableSql | Query):
         raise UnenforceableError(f"DQL cannot express the filter: {demand.where}")
     rule = replace(context.rule, demand=demand.demand)

@@ -11,8 +11,7 @@ from dqx_airflow.contracts.compile.rule_context import (
     sql,
 )
 from dqx_airflow.contracts.compile.spark_text import spark_text
-from dqx_airflow.contracts.compile.sql_predicates import negation
-from dqx_airflow.contracts.compile.sql_rules import CountOfRows, SqlAggregate, filled_in, query_rule
+from dqx_airflow.contracts.compile.sql_meanings import CountOfRows, SqlAggregate, query_meaning
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import among, matches
 from dqx_airflow.contracts.demands import (
@@ -91,29 +90,17 @@ def measured(context: RuleContext, demand: MetricRule) -> CompiledClaim:
 
 
 def query_gives(context: RuleContext, demand: QueryGives) -> CompiledClaim:
-    own = context.model.name
-    text = filled_in(demand.query, placeholders(context))
-    rule = query_rule(text, demand.sql_dialect, own, context.dataset)
+    rule = query_meaning(context, demand)
     if isinstance(rule, CountOfRows):
         if demand.condition == Condition("==", 0):
-            return each_row(negation(rule.predicate))
+            return each_row(terms.negation(rule.predicate))
         return CompiledClaim(
             compared(sql(f"count_if({spark_text(rule.predicate)})"), demand.condition)
         )
     if isinstance(rule, SqlAggregate):
         return CompiledClaim(compared(sql(rule.sql), demand.condition))
-    others = tuple(name for name in rule.datasets if name != own)
+    others = tuple(name for name in rule.datasets if name != context.model.name)
     return CompiledClaim(compared(query(rule.sql), demand.condition), others)
-
-
-def placeholders(context: RuleContext) -> dict[str, str]:
-    """The values of `{model}`, `{field}` and other placeholders in the SQL of a rule."""
-    tables = ("model", "table", "table_name", "object", "schema", "dataset")
-    names = dict.fromkeys(tables, context.model.name)
-    if context.item is not None and context.is_reachable:
-        column = ".".join(terms.parts_of(context.item.path))
-        names |= dict.fromkeys(("field", "column", "property", "column_name"), column)
-    return names
 
 
 def repeated(columns: tuple[str, ...]) -> str:
@@ -152,7 +139,7 @@ def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> CompiledClaim | No
     """The assertion that no row, or at most a share of the rows, matches, else None."""
     condition = demand.condition
     if condition == Condition("==", 0) or (condition.op == "<=" and condition.bound == 0):
-        return each_row(negation(bad))
+        return each_row(terms.negation(bad))
     return None
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 
 if TYPE_CHECKING:
@@ -34,8 +36,6 @@ def with_intervals(tree: Expr, sql_dialect: str | None) -> Expr:
 
     :raises UnenforceableError: it is unknown whether an operand is a time.
     """
-    from sqlglot import exp
-
     truncates_time = any(
         _is_now(call.this) for call in tree.find_all(exp.Trunc, exp.DateTrunc, exp.TimestampTrunc)
     )
@@ -71,8 +71,6 @@ def with_intervals(tree: Expr, sql_dialect: str | None) -> Expr:
 
 def _shifted(node: Expr, operation: type[Expr]) -> Expr:
     """`x + INTERVAL n UNIT` for a function that adds n units."""
-    from sqlglot import exp
-
     amount = node.expression
     unit = str(node.args.get("unit") or "DAY").strip("'\"").upper()
     if isinstance(amount, exp.Interval):
@@ -97,8 +95,6 @@ def _shifted(node: Expr, operation: type[Expr]) -> Expr:
 
 def _of_days(node: Expr) -> Expr:
     """The sum of a time and a number, which is a number of days in Oracle."""
-    from sqlglot import exp
-
     left, right = node.this, node.expression
     if _is_now(left) and _is_number(right):
         day = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("DAY"))
@@ -106,21 +102,18 @@ def _of_days(node: Expr) -> Expr:
         return type(node)(this=left, expression=length)
     is_difference = isinstance(node, exp.Sub) and (_is_now(left) or _is_now(right))
     if is_difference and not isinstance(right, exp.Interval):
-        seconds = exp.Sub(this=_seconds(left), expression=_seconds(right))
+        seconds = exp.Sub(this=epoch_seconds(left), expression=epoch_seconds(right))
         return exp.paren(exp.Div(this=exp.paren(seconds), expression=exp.Literal.number(_DAY_S)))
     return node
 
 
-def _seconds(value: Expr) -> Expr:
-    from sqlglot import exp
-
+def epoch_seconds(value: Expr) -> Expr:
+    """The seconds of a timestamp since 1970, with their fraction."""
     micros = exp.Anonymous(this="unix_micros", expressions=[exp.cast(value.copy(), "timestamp")])
     return exp.paren(exp.Div(this=micros, expression=exp.Literal.number(1_000_000)))
 
 
 def _start_of_day(node: Expr, value: Expr, *, is_time: bool) -> Expr:
-    from sqlglot import exp
-
     if _is_number(value):
         return node
     if not is_time:
@@ -132,8 +125,6 @@ def _start_of_day(node: Expr, value: Expr, *, is_time: bool) -> Expr:
 
 def _is_now(value: Expr | None) -> bool:
     """True for the current time, and for the current date."""
-    from sqlglot import exp
-
     if isinstance(value, exp.Cast) and value.is_type("date"):
         value = value.this
     return isinstance(value, exp.CurrentTimestamp | exp.Systimestamp | exp.CurrentDatetime)
@@ -141,8 +132,6 @@ def _is_now(value: Expr | None) -> bool:
 
 def _is_number(value: Expr) -> bool:
     """True for a literal number, `1` or `1/24`."""
-    from sqlglot import exp
-
     parts = (exp.Literal, exp.Neg, exp.Paren, exp.Binary)
     return all(isinstance(part, parts) for part in value.walk()) and all(
         not literal.is_string for literal in value.find_all(exp.Literal)

@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
+from sqlglot import exp
+
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.items import is_about_items
 from dqx_airflow.exact import WrittenFloat
 
 if TYPE_CHECKING:
-    from sqlglot import Expr, exp
+    from sqlglot import Expr
 
 
 DatasetNamer: TypeAlias = Callable[[str], str]
@@ -26,7 +28,6 @@ class NotInDqlError(Exception):
 
 _COMPARATORS = {"EQ": "==", "NEQ": "!=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}
 _OPERATORS = {"Add": "+", "Sub": "-", "Mul": "*"}
-_MIRRORED = {"==": "!=", "!=": "==", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 _FUNCTIONS = {
     "Length": "length",
     "Lower": "lower",
@@ -52,13 +53,11 @@ class _Predicate:
     parameter: str | None = None
 
     def predicate(self, tree: Expr) -> nodes.Expression:
-        from sqlglot import exp
-
         match tree:
             case _ if tree.args.get("negate"):  # how newer versions of sqlglot write `is not null`
                 plain = tree.copy()
                 plain.set("negate", None)
-                return negation(self.predicate(plain))
+                return terms.negation(self.predicate(plain))
             case exp.Paren():
                 return self.predicate(tree.this)
             case exp.And():
@@ -66,7 +65,7 @@ class _Predicate:
             case exp.Or():
                 return terms.either(self.predicate(tree.this), self.predicate(tree.expression))
             case exp.Not():
-                return negation(self.predicate(tree.this))
+                return terms.negation(self.predicate(tree.this))
             case exp.Between():
                 low, high = self._value(tree.args["low"]), self._value(tree.args["high"])
                 return nodes.Within(self._value(tree.this), low, high, terms.NOWHERE)
@@ -117,25 +116,21 @@ class _Predicate:
 
     def _lookup(self, tree: exp.In) -> nodes.Expression:
         """`column IN (SELECT other FROM table)`"""
-        from sqlglot import exp
-
         query = tree.args["query"].unnest()
         if not isinstance(query, exp.Select) or not isinstance(tree.this, exp.Column):
             raise NotInDqlError
-        from_ = query.args.get("from_") or query.args.get("from")
+        table = from_of(query)
         used = {key for key, value in query.args.items() if value}
         is_simple = used <= {"expressions", "from", "from_", "distinct", "kind"}
-        if not is_simple or from_ is None or not isinstance(from_.this, exp.Table):
+        if not is_simple or not isinstance(table, exp.Table):
             raise NotInDqlError
         if len(query.selects) != 1 or not isinstance(query.selects[0], exp.Column):
             raise NotInDqlError
-        dataset = self.dataset_of(written_name(from_.this))
+        dataset = self.dataset_of(written_name(table))
         other = terms.values_of(query.selects[0].name, dataset)
         return nodes.Member(self._value(tree.this), other, terms.NOWHERE)
 
     def _value(self, tree: Expr) -> nodes.Expression:
-        from sqlglot import exp
-
         match tree:
             case exp.Paren():
                 return self._value(tree.this)
@@ -172,8 +167,6 @@ class _Predicate:
         return self._literal(tree)
 
     def _literal(self, tree: Expr) -> nodes.Expression:
-        from sqlglot import exp
-
         match tree:
             case exp.Literal() if tree.is_string:
                 return terms.text(tree.this)
@@ -191,23 +184,7 @@ class _Predicate:
         raise NotInDqlError
 
 
-def negation(node: nodes.Expression) -> nodes.Expression:
-    """The negation of a predicate, written without `not` if that reads better."""
-    match node:
-        case nodes.Compare(op="==", left=left, right=nodes.Truth(value=value)):
-            return terms.compare(left, "==", nodes.Truth(not value, terms.NOWHERE))
-        case nodes.Compare(op=op, left=left, right=right):
-            return terms.compare(left, _MIRRORED[op], right)
-        case nodes.Junction(op=op, left=left, right=right):
-            other = terms.either if op == "and" else terms.both
-            return other(negation(left), negation(right))
-        case _:
-            return terms.negated(node)
-
-
 def _is_text(tree: Expr) -> bool:
-    from sqlglot import exp
-
     return isinstance(tree, exp.Literal) and tree.is_string
 
 
@@ -216,6 +193,12 @@ def _number(text: str) -> int | float:
         return int(text)
     except ValueError:
         return WrittenFloat(text)
+
+
+def from_of(query: exp.Query) -> Expr | None:
+    """What a query reads; older versions of sqlglot name its FROM differently."""
+    clause = query.args.get("from_") or query.args.get("from")
+    return clause.this if clause is not None else None
 
 
 def written_name(table: exp.Table) -> str:

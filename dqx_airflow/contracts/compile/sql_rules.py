@@ -1,20 +1,31 @@
 """The SQL of contracts, in the dialect of a server: as predicates of DQL, or as Spark SQL.
 
-sqlglot parses and writes it; it is imported when there is SQL to read.
+sqlglot parses and writes it. It is expensive to import: this module is imported when there is SQL.
 """
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dqx_airflow.contracts.compile.sql_dates import with_intervals
+import sqlglot
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import ParseError, SqlglotError, UnsupportedError
+from sqlglot.optimizer.annotate_types import annotate_types
+
+from dqx_airflow.contracts.compile.sql_dates import epoch_seconds, with_intervals
+from dqx_airflow.contracts.compile.sql_meanings import (
+    CountOfRows,
+    Query,
+    RowSql,
+    SqlAggregate,
+    TableSql,
+)
 from dqx_airflow.contracts.compile.sql_predicates import (
     DatasetNamer,
     NotInDqlError,
+    from_of,
     predicate_of,
     written_name,
 )
@@ -22,75 +33,11 @@ from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.dql import nodes
 
 if TYPE_CHECKING:
-    from sqlglot import Expr, exp
+    from sqlglot import Expr
 
 
 _SPARK = "spark"
 _WINDOWED = "windowed"
-_PLACEHOLDER = re.compile(r"(?<!\\[pPx])\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\}")
-"""`\\p{L}` in a regular expression is none."""
-_QUOTES = "\"`'."
-_QUALIFIER = re.compile(
-    r"""["`\[]?\$?\{\{?\s*(?:schema|dataset|database|catalog|project)\s*\}?\}["`\]]?\s*\.\s*""",
-    re.IGNORECASE,
-)
-"""Qualifiers before the name of a table: they locate it on a server, but here it is a dataset."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowSql:
-    """A row predicate that only Spark SQL can express."""
-
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class TableSql:
-    """A predicate over a whole table, with an aggregate in it."""
-
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A Spark SQL query that returns one value, and the datasets that it reads."""
-
-    sql: str
-    datasets: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SqlAggregate:
-    """A query that is only an aggregate over all rows of the model, without its FROM."""
-
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class CountOfRows:
-    """A query that counts the rows of the model for which a predicate is true."""
-
-    predicate: nodes.Expression
-
-
-def filled_in(sql: str, names: Mapping[str, str]) -> str:
-    """The SQL with names for its placeholders: `{model}`, `${property}`, `{{ column }}`.
-
-    :raises UnenforceableError: a placeholder is unknown.
-    """
-
-    def fill(match: re.Match[str]) -> str:
-        key = match["name"].lower()
-        if key not in names:
-            known = ", ".join(f"{{{known}}}" for known in names)
-            raise UnenforceableError(f"nothing is known for {match[0]}: there is {known}")
-        before = sql[match.start() - 1 : match.start()]
-        is_plain = re.fullmatch(r"[A-Za-z_][\w.]*", names[key]) is not None
-        if is_plain or (before and before in _QUOTES):
-            return names[key]
-        return '"' + names[key].replace('"', '""') + '"'
-
-    return _PLACEHOLDER.sub(fill, _QUALIFIER.sub("", sql))
 
 
 def row_rule(
@@ -101,8 +48,6 @@ def row_rule(
     :param model: the dataset of its rows. A query counts the rows that violate it.
     :raises UnenforceableError: it is not a single read-only expression.
     """
-    from sqlglot import exp
-
     tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Query) or not isinstance(tree, exp.Condition | exp.Paren):
         raise UnenforceableError("not a condition on a row")
@@ -124,8 +69,6 @@ def query_rule(
 
     :raises UnenforceableError: it is not a single query, or returns several values.
     """
-    from sqlglot import exp
-
     tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Subquery):
         tree = tree.unnest()
@@ -148,10 +91,6 @@ def query_rule(
 
 
 def parsed(sql: str, sql_dialect: str | None) -> Expr:
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import ParseError, SqlglotError
-
     # What sqlglot cannot parse is reported as the reason: its own warning would add nothing.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
@@ -179,10 +118,6 @@ def _is_spark(sql_dialect: str | None) -> bool:
 
 
 def _in_spark(tree: Expr) -> str:
-    from sqlglot import ErrorLevel
-    from sqlglot.errors import UnsupportedError
-    from sqlglot.optimizer.annotate_types import annotate_types
-
     try:
         # With types, `count(*) / 2` in a dialect with integer division stays an integer.
         typed = annotate_types(_for_spark(tree))
@@ -193,7 +128,6 @@ def _in_spark(tree: Expr) -> str:
 
 def _for_spark(tree: Expr) -> Expr:
     """Rewrites what sqlglot leaves unchanged although Spark does not know it."""
-    from sqlglot import exp
 
     def rewrite(node: Expr) -> Expr:
         if isinstance(node, exp.PercentileCont) and node.expression:
@@ -207,13 +141,10 @@ def _for_spark(tree: Expr) -> Expr:
 
 def _epoch(value: Expr) -> Expr:
     """The seconds of a timestamp, or of the time between two."""
-    from sqlglot import exp
-
     value = value.unnest()
     if isinstance(value, exp.Sub):
         return exp.paren(exp.Sub(this=_epoch(value.this), expression=_epoch(value.expression)))
-    micros = exp.Anonymous(this="unix_micros", expressions=[exp.cast(value, "timestamp")])
-    return exp.paren(exp.Div(this=micros, expression=exp.Literal.number(1_000_000)))
+    return epoch_seconds(value)
 
 
 # Tables and columns ------------------------------------------------------------------------------
@@ -221,8 +152,6 @@ def _epoch(value: Expr) -> Expr:
 
 def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tuple[str, ...]]:
     """The query with datasets instead of its tables, and their names."""
-    from sqlglot import exp
-
     tree = tree.copy()
     defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
     datasets: dict[str, None] = {}
@@ -250,8 +179,6 @@ def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tupl
 
 def _without_qualifiers(tree: Expr, model: str, dataset_of: DatasetNamer) -> Expr:
     """The expression with unqualified columns of the model, if it contains no query."""
-    from sqlglot import exp
-
     tree = tree.copy()
     if tree.find(exp.Query):
         return tree
@@ -266,8 +193,6 @@ def _without_qualifiers(tree: Expr, model: str, dataset_of: DatasetNamer) -> Exp
 def _breaking_rows(tree: Expr, model: str, dataset_of: DatasetNamer) -> Query:
     """The query for the number of rows that violate a predicate, which contains windows or
     queries."""
-    from sqlglot import exp
-
     own = exp.Table(this=exp.to_identifier(model, quoted=True))
     if tree.find(exp.Window):
         holds = exp.select(exp.alias_(tree.copy(), "holds")).from_(own)
@@ -283,8 +208,6 @@ def _windows_first(tree: exp.Query) -> exp.Query:
     `MAX(at - LAG(at) OVER (...))` is what people write, even in the specification, and no database
     runs it as it is.
     """
-    from sqlglot import exp
-
     if not isinstance(tree, exp.Select) or tree.args.get("group"):
         return tree
     value = tree.expressions[0].unalias().copy()
@@ -303,8 +226,6 @@ def _windows_first(tree: exp.Query) -> exp.Query:
 
 
 def _demand_one_value(tree: exp.Query) -> None:
-    from sqlglot import exp
-
     columns = tree.selects
     if len(columns) != 1 or tree.is_star:
         raise UnenforceableError("the query returns several columns; expected one number")
@@ -316,8 +237,7 @@ def _demand_one_value(tree: exp.Query) -> None:
         not function.find_ancestor(exp.Window) for function in _own(columns[0], exp.AggFunc)
     ) or any(_own(columns[0], exp.Anonymous))
     is_grouped = tree.args.get("group") is not None
-    from_ = tree.args.get("from_") or tree.args.get("from")
-    if from_ is None or is_one_row or (is_aggregated and not is_grouped):
+    if from_of(tree) is None or is_one_row or (is_aggregated and not is_grouped):
         return
     if is_grouped or not _reads_one_row(tree):
         raise UnenforceableError("the query gives several rows, and one number is wanted")
@@ -325,9 +245,7 @@ def _demand_one_value(tree: exp.Query) -> None:
 
 def _reads_one_row(tree: exp.Select) -> bool:
     """True if a query uses the result of one row of another query."""
-    from sqlglot import exp
-
-    source = (tree.args.get("from_") or tree.args["from"]).this
+    source = from_of(tree)
     if tree.args.get("joins"):
         return False
     inner: Expr | None = source.this if isinstance(source, exp.Subquery) else None
@@ -341,8 +259,6 @@ def _reads_one_row(tree: exp.Select) -> bool:
 
 def _own(tree: Expr, kind: type[Expr]) -> Iterator[Expr]:
     """The parts of an expression of a kind, those of queries in it left out."""
-    from sqlglot import exp
-
     for node in tree.walk(prune=lambda part: isinstance(part, exp.Query)):
         if isinstance(node, kind):
             yield node
@@ -352,17 +268,14 @@ def _over_own_rows(
     tree: exp.Query, model: str, dataset_of: DatasetNamer
 ) -> tuple[Expr, Expr | None] | None:
     """The value and the condition of a query over nothing but the rows of the model."""
-    from sqlglot import exp
-
     if not isinstance(tree, exp.Select):
         return None
     used = {key for key, value in tree.args.items() if value}
     if not used <= {"expressions", "from", "from_", "where", "kind"}:
         return None
-    from_ = tree.args.get("from_") or tree.args.get("from")
-    if from_ is None or not isinstance(from_.this, exp.Table):
+    table = from_of(tree)
+    if not isinstance(table, exp.Table):
         return None
-    table = from_.this
     if not isinstance(table.this, exp.Identifier) or dataset_of(written_name(table)) != model:
         return None
     if {key for key, value in table.args.items() if value} - {"this", "db", "catalog"}:
@@ -372,8 +285,6 @@ def _over_own_rows(
 
 
 def _is_count_of_rows(value: Expr) -> bool:
-    from sqlglot import exp
-
     if not isinstance(value, exp.Count):
         return False
     return isinstance(value.this, exp.Star | exp.Literal)

@@ -56,6 +56,7 @@ _FAMILIES = {
     Family.OTHER: ValueKind.BINARY,
 }
 _LARGEST_EXACT = 2**53
+_MIRRORED = {"==": "!=", "!=": "==", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 _WHOLE = ("whole_number", "tinyint", "smallint", "int", "bigint")
 
 
@@ -128,6 +129,20 @@ def either(left: nodes.Expression, right: nodes.Expression) -> nodes.Junction:
 
 def negated(operand: nodes.Expression) -> nodes.Expression:
     return operand.operand if isinstance(operand, nodes.Not) else nodes.Not(operand, NOWHERE)
+
+
+def negation(node: nodes.Expression) -> nodes.Expression:
+    """The negation of a predicate, written without `not` if that reads better."""
+    match node:
+        case nodes.Compare(op="==", left=left, right=nodes.Truth(value=value)):
+            return compare(left, "==", nodes.Truth(not value, NOWHERE))
+        case nodes.Compare(op=op, left=left, right=right):
+            return compare(left, _MIRRORED[op], right)
+        case nodes.Junction(op=op, left=left, right=right):
+            other = either if op == "and" else both
+            return other(negation(left), negation(right))
+        case _:
+            return negated(node)
 
 
 def every(array: nodes.Expression, predicate: nodes.Expression) -> nodes.Quantified:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dqx_airflow.contracts.datalex.manifest import Manifest, ManifestContract
-from dqx_airflow.contracts.datalex.outputs import Outputs, outputs_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.syntax.datalex_blocks import Block, Value
 from dqx_airflow.values import Span
+
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.datalex.outputs import Outputs
 
 CERTIFIED = "certified"
 STATUSES = ("draft", "review", CERTIFIED, "deprecated")
@@ -150,6 +153,8 @@ def _unpinned(
 
 def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Iterator[Diagnostic]:
     """Whether every output of the contract is a column of the query."""
+    from dqx_airflow.contracts.datalex.outputs import outputs_of  # imports sqlglot
+
     wanted = [output.name for output in promise.outputs]
     query = block.text("query")
     place = block.span_of("query")

@@ -8,8 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
 if TYPE_CHECKING:
-    from sqlglot import Expr, exp
+    from sqlglot import Expr
 
 Tables: TypeAlias = Mapping[str, "tuple[str, ...]"]
 """Known columns of tables, by the name of the table in lower case."""
@@ -45,10 +49,6 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
     :param dialect: the SQL dialect, by its name in DataLex and sqlglot.
     :param tables: known columns of tables, for stars.
     """
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     if "{%" in query:
         return Outputs(unknown="a template generates the query, so its columns are unknown")
@@ -77,8 +77,6 @@ def _referred(match: re.Match[str]) -> str:
 
 
 def _outputs_of(query: Expr, defined: Mapping[str, Outputs], tables: Tables, depth: int) -> Outputs:
-    from sqlglot import exp
-
     if depth > _DEEPEST:
         return Outputs(unknown="the query is nested too deeply")
     if isinstance(query, exp.Subquery | exp.Paren):
@@ -106,8 +104,6 @@ def _outputs_of(query: Expr, defined: Mapping[str, Outputs], tables: Tables, dep
 def _of_select(
     select: exp.Select, defined: Mapping[str, Outputs], tables: Tables, depth: int
 ) -> Outputs:
-    from sqlglot import exp
-
     names: list[str | None] = []
     unknown = None
     sources = _sources(select, defined, tables, depth)
@@ -165,8 +161,6 @@ def _sources(
 
 
 def _of_source(item: Expr, defined: Mapping[str, Outputs], tables: Tables, depth: int) -> Outputs:
-    from sqlglot import exp
-
     if item.args.get("pivots"):
         return Outputs(unknown="a pivot makes columns of values")
     if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery):

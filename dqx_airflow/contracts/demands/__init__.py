@@ -92,6 +92,10 @@ class AmongRows(DemandBase):
     def dimension(self) -> str | None:  # type: ignore[override]
         return self.demand.dimension
 
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        return self.demand.named_columns
+
 
 Demand: TypeAlias = (
     Presence

@@ -35,3 +35,20 @@ class DemandBase:
     def text(self) -> str:
         """The demand in a few words: `>= 1`, `one of A, B`, `unique by (a, b)`."""
         raise NotImplementedError
+
+
+class ValueDemand(DemandBase):
+    """A demand that each value satisfies or not, independently of the others."""
+
+    __slots__ = ()
+
+    dimension: ClassVar[str | None] = "conformity"
+    is_about_each_value: ClassVar[bool] = True
+
+
+class ServiceLevel(DemandBase):
+    """A demand on the time and volume of deliveries."""
+
+    __slots__ = ()
+
+    is_service_level: ClassVar[bool] = True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from math import inf
+from typing import ClassVar, TypeAlias
 
 from dqx_airflow.contracts.demands.base import DemandBase
 from dqx_airflow.contracts.demands.wording import (
@@ -25,6 +26,10 @@ _OF_METRICS = {
 }
 
 
+Interval: TypeAlias = "tuple[tuple[float, int], tuple[float, int]]"
+"""Two bounds of numbers, each with its side of the value: -1 before it, 1 after it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A comparison of a number: op is one of == != > >= < <= between `not between`.
@@ -42,6 +47,28 @@ class Condition:
         if self.high is None:
             return f"{self.op} {number_text(self.bound)}"
         return f"{self.op} {number_text(self.bound)} and {number_text(self.high)}"
+
+    @property
+    def accepted(self) -> tuple[Interval, ...]:
+        """The intervals of the numbers that satisfy it, in ascending order."""
+        bound, high = self.bound, self.high if self.high is not None else self.bound
+        bottom, top = (-inf, -1), (inf, 1)
+        match self.op:
+            case "==":
+                return (((bound, -1), (bound, 1)),)
+            case "!=":
+                return ((bottom, (bound, -1)), ((bound, 1), top))
+            case ">":
+                return (((bound, 1), top),)
+            case ">=":
+                return (((bound, -1), top),)
+            case "<":
+                return ((bottom, (bound, -1)),)
+            case "<=":
+                return ((bottom, (bound, 1)),)
+            case "between":
+                return (((bound, -1), (high, 1)),)
+        return ((bottom, (bound, -1)), ((high, 1), top))
 
 
 @dataclass(frozen=True, slots=True)

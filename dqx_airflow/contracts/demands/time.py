@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dqx_airflow.contracts.demands.base import DemandBase
+from dqx_airflow.contracts.demands.base import ServiceLevel
 from dqx_airflow.contracts.demands.wording import (
     duration_text,
     number_text,
@@ -14,7 +14,7 @@ from dqx_airflow.contracts.demands.wording import (
 )
 
 
-class DemandOnPeriod(DemandBase):
+class DemandOnPeriod(ServiceLevel):
     """A demand on the time between the values of a column and something else."""
 
     __slots__ = ()
@@ -34,7 +34,6 @@ class Fresh(DemandOnPeriod):
     only timestamp of the model, or the date column of its dataset."""
 
     dimension: ClassVar[str | None] = "timeliness"
-    is_service_level: ClassVar[bool] = True
     odcs_property: ClassVar[str] = "freshness"
     column_fields: ClassVar[tuple[str, ...]] = ("column",)
 
@@ -51,11 +50,10 @@ class Fresh(DemandOnPeriod):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt(DemandBase):
+class Prompt(ServiceLevel):
     """`processed` is at most this many seconds after `source`, for this share of the rows."""
 
     dimension: ClassVar[str | None] = "timeliness"
-    is_service_level: ClassVar[bool] = True
     column_fields: ClassVar[tuple[str, ...]] = ("source", "processed")
 
     source: str
@@ -78,7 +76,6 @@ class Retained(DemandOnPeriod):
     """
 
     dimension: ClassVar[str | None] = "conformity"
-    is_service_level: ClassVar[bool] = True
     odcs_property: ClassVar[str] = "retention"
     column_fields: ClassVar[tuple[str, ...]] = ("column",)
 
@@ -95,14 +92,13 @@ class Retained(DemandOnPeriod):
 
 
 @dataclass(frozen=True, slots=True)
-class Volume(DemandBase):
+class Volume(ServiceLevel):
     """The rows of a day, or their mean over several days, compared with a baseline.
 
     Without `baseline` it is the mean of the `days` before. `low` and `high` are its multiples.
     """
 
     dimension: ClassVar[str | None] = "coverage"
-    is_service_level: ClassVar[bool] = True
 
     low: float | None
     high: float | None
@@ -119,12 +115,11 @@ class Volume(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class HourlyVolume(DemandBase):
+class HourlyVolume(ServiceLevel):
     """The rows of each hour of the column are within the bounds, including hours without rows.
     Without a column it is found as for `Fresh`."""
 
     dimension: ClassVar[str | None] = "coverage"
-    is_service_level: ClassVar[bool] = True
     column_fields: ClassVar[tuple[str, ...]] = ("column",)
 
     column: str | None
@@ -143,7 +138,6 @@ class Arrives(DemandOnPeriod):
     the last delivery day: `monthly`, or a cron expression."""
 
     dimension: ClassVar[str | None] = "timeliness"
-    is_service_level: ClassVar[bool] = True
     odcs_property: ClassVar[str] = "frequency"
     column_fields: ClassVar[tuple[str, ...]] = ("column",)
 

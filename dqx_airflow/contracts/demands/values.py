@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dqx_airflow.contracts.demands.base import DemandBase
-from dqx_airflow.contracts.demands.wording import (
-    Literal,
-    values_text,
-)
+from dqx_airflow.contracts.demands.base import ValueDemand
+from dqx_airflow.contracts.demands.wording import Literal, values_text
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern(DemandBase):
+class Pattern(ValueDemand):
     """An expression of the ECMA dialect matches the string, or a part of it if it has no
     anchors."""
-
-    dimension: ClassVar[str | None] = "conformity"
-    is_about_each_value: ClassVar[bool] = True
 
     expression: str
 
@@ -28,11 +22,8 @@ class Pattern(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class OfFormat(DemandBase):
+class OfFormat(ValueDemand):
     """The string has a format: `email`, or another of `metrics.text_formats`."""
-
-    dimension: ClassVar[str | None] = "conformity"
-    is_about_each_value: ClassVar[bool] = True
 
     name: str
 
@@ -42,11 +33,8 @@ class OfFormat(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf(DemandBase):
+class OneOf(ValueDemand):
     """The value is one of these."""
-
-    dimension: ClassVar[str | None] = "conformity"
-    is_about_each_value: ClassVar[bool] = True
 
     values: tuple[Literal, ...]
 
@@ -56,11 +44,8 @@ class OneOf(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound(DemandBase):
+class Bound(ValueDemand):
     """The value satisfies a comparison: op is one of > >= < <=. Dates are ISO strings."""
-
-    dimension: ClassVar[str | None] = "conformity"
-    is_about_each_value: ClassVar[bool] = True
 
     op: str
     value: Literal
@@ -71,11 +56,8 @@ class Bound(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class Length(DemandBase):
+class Length(ValueDemand):
     """The number of characters of a string, or of items of an array, with `>=` or `<=`."""
-
-    dimension: ClassVar[str | None] = "conformity"
-    is_about_each_value: ClassVar[bool] = True
 
     op: str
     count: int
@@ -86,11 +68,8 @@ class Length(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class MultipleOf(DemandBase):
+class MultipleOf(ValueDemand):
     """The value is a multiple of a number."""
-
-    dimension: ClassVar[str | None] = "conformity"
-    is_about_each_value: ClassVar[bool] = True
 
     divisor: int | float
 
@@ -100,11 +79,8 @@ class MultipleOf(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class Digits(DemandBase):
+class Digits(ValueDemand):
     """The maximum number of digits of a number, and of those after the point."""
-
-    dimension: ClassVar[str | None] = "conformity"
-    is_about_each_value: ClassVar[bool] = True
 
     precision: int
     scale: int
@@ -115,11 +91,10 @@ class Digits(DemandBase):
 
 
 @dataclass(frozen=True, slots=True)
-class UniqueItems(DemandBase):
+class UniqueItems(ValueDemand):
     """No array contains a value twice."""
 
     dimension: ClassVar[str | None] = "uniqueness"
-    is_about_each_value: ClassVar[bool] = True
 
     @property
     def text(self) -> str:

@@ -13,7 +13,6 @@ from itertools import pairwise
 
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.diff.change import Change
-from dqx_airflow.contracts.diff.demands import columns_of
 from dqx_airflow.contracts.diff.location import ContractLocation
 from dqx_airflow.contracts.model import Contract, Dialect, Note, Treatment
 from dqx_airflow.values import Span
@@ -86,7 +85,7 @@ def _leaves(contract: Contract) -> dict[tuple[str, ...], _Leaf]:
     for model, item, rule in contract.rules():
         paths = {contract.assertion_name(model, item, rule)}
         paths |= {f"{model.name}.{item.path}"} if item is not None else set()
-        columns = frozenset(columns_of(rule.demand))
+        columns = frozenset(rule.demand.named_columns)
         for clause in rule.clauses:
             leaf = _Leaf(clause.text, clause.span, None, frozenset(paths), columns)
             leaves[_parts(clause.path)] = leaf

@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import floor, inf, isfinite
-from typing import Any, TypeAlias
+from typing import Any
 
 from dqx_airflow.contracts.demands import (
     AllComplete,
@@ -35,6 +35,7 @@ from dqx_airflow.contracts.demands import (
     Unique,
     Volume,
 )
+from dqx_airflow.contracts.demands.measured import Interval
 from dqx_airflow.contracts.diff.strictness import Order, admitting, all_of, falling, rising
 
 
@@ -89,19 +90,19 @@ def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Orde
                 return Order.OTHER
             return _conditions(old.condition, new.condition)
         case Fresh(), Fresh() if old.column == new.column:
-            return falling(old.age_s, new.age_s)
+            return falling(old.seconds, new.seconds)
         case Prompt(), Prompt() if (old.source, old.processed) == (new.source, new.processed):
             return all_of(falling(old.delay_s, new.delay_s), rising(old.share, new.share))
         case Retained(), Retained() if old.column == new.column:
-            return falling(old.period_s, new.period_s)
+            return falling(old.seconds, new.seconds)
         case Volume(), Volume():
             return _volumes(old, new)
         case HourlyVolume(), HourlyVolume() if old.column == new.column:
             return _bands((old.low, old.high), (new.low, new.high))
         case Arrives(), Arrives() if old.column == new.column:
-            if old.schedule != new.schedule and old.interval_s == new.interval_s:
+            if old.schedule != new.schedule and old.seconds == new.seconds:
                 return Order.OTHER
-            return falling(old.interval_s, new.interval_s)
+            return falling(old.seconds, new.seconds)
     return Order.OTHER
 
 
@@ -126,20 +127,6 @@ def subject_of(demand: Demand) -> tuple[Any, ...]:
     return (kind,)
 
 
-def columns_of(demand: Demand) -> tuple[str, ...]:
-    """The columns that a demand names; none for SQL, whose columns are not analysed."""
-    if isinstance(demand, AmongRows):
-        return columns_of(demand.demand)
-    named: list[str] = []
-    for item in fields(demand):
-        value = getattr(demand, item.name)
-        if item.name in _ONE_COLUMN and value is not None:
-            named.append(value)
-        elif item.name in _MORE_COLUMNS:
-            named += value
-    return tuple(named)
-
-
 def with_columns_renamed(demand: Demand, names: dict[str, str]) -> Demand:
     """The demand after columns were renamed, including those in its SQL."""
     if not names:
@@ -147,10 +134,10 @@ def with_columns_renamed(demand: Demand, names: dict[str, str]) -> Demand:
     renamed: dict[str, Any] = {}
     for item in fields(demand):
         value = getattr(demand, item.name)
-        if item.name in _ONE_COLUMN and value in names:
-            renamed[item.name] = names[value]
-        elif item.name in _MORE_COLUMNS:
+        if isinstance(value, tuple) and item.name in demand.column_fields:
             renamed[item.name] = tuple(names.get(name, name) for name in value)
+        elif item.name in demand.column_fields:
+            renamed[item.name] = names.get(value, value)
         elif isinstance(demand, AmongRows) and item.name == "demand":
             renamed[item.name] = with_columns_renamed(value, names)
         elif item.name in _SQL:
@@ -158,8 +145,6 @@ def with_columns_renamed(demand: Demand, names: dict[str, str]) -> Demand:
     return replace(demand, **renamed) if renamed else demand
 
 
-_ONE_COLUMN = {"column", "source", "processed"}
-_MORE_COLUMNS = {"columns", "arguments"}
 _SQL = {"predicate", "query", "where"}
 
 
@@ -252,41 +237,16 @@ def _band(volume: Volume) -> tuple[float | None, float | None]:
 
 # Conditions ----------------------------------------------------------------------------------
 
-_Interval: TypeAlias = tuple[tuple[float, int], tuple[float, int]]
-"""Two bounds, each with its side of the value: -1 before it, 1 after it."""
-
 
 def _conditions(old: Condition, new: Condition) -> Order:
-    before, after = _accepted(old), _accepted(new)
+    before, after = old.accepted, new.accepted
     gains, loses = _covers(after, before), _covers(before, after)
     if gains and loses:
         return Order.SAME
     return Order.LOOSER if gains else Order.TIGHTER if loses else Order.OTHER
 
 
-def _accepted(condition: Condition) -> tuple[_Interval, ...]:
-    """The intervals of the numbers that a condition accepts, in ascending order."""
-    bound, high = condition.bound, condition.high if condition.high is not None else condition.bound
-    bottom, top = (-inf, -1), (inf, 1)
-    match condition.op:
-        case "==":
-            return (((bound, -1), (bound, 1)),)
-        case "!=":
-            return ((bottom, (bound, -1)), ((bound, 1), top))
-        case ">":
-            return (((bound, 1), top),)
-        case ">=":
-            return (((bound, -1), top),)
-        case "<":
-            return ((bottom, (bound, -1)),)
-        case "<=":
-            return ((bottom, (bound, 1)),)
-        case "between":
-            return (((bound, -1), (high, 1)),)
-    return ((bottom, (bound, -1)), ((high, 1), top))
-
-
-def _covers(wide: tuple[_Interval, ...], narrow: tuple[_Interval, ...]) -> bool:
+def _covers(wide: tuple[Interval, ...], narrow: tuple[Interval, ...]) -> bool:
     return all(any(low <= start and end <= high for low, high in wide) for start, end in narrow)
 
 

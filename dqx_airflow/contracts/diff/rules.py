@@ -22,7 +22,6 @@ from dqx_airflow.contracts.demands import (
 from dqx_airflow.contracts.demands.wording import literal_text
 from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.demands import (
-    columns_of,
     compare_demands,
     subject_of,
     with_columns_renamed,
@@ -72,7 +71,7 @@ def compare_rules(
     for one, other in _pairs(before, after):
         if one is not None and other is not None:
             yield from _compared(one, other, place, is_whole=is_whole)
-        elif one is not None and not set(columns_of(one.demand)) & columns.dropped:
+        elif one is not None and not set(one.demand.named_columns) & columns.dropped:
             yield _removed(one, place)
         elif other is not None and not _comes_with_its_columns(other.demand, columns):
             yield _added(other, place)
@@ -84,7 +83,7 @@ def _renamed(rule: Rule, columns: ColumnChanges) -> Rule:
 
 
 def _comes_with_its_columns(demand: Demand, columns: ColumnChanges) -> bool:
-    named = set(columns_of(demand))
+    named = set(demand.named_columns)
     is_harmless = isinstance(demand, _HARMLESS_FOR_NEW_COLUMNS)
     return is_harmless and bool(named) and named <= columns.added
 
@@ -95,7 +94,7 @@ def _compared(old: Rule, new: Rule, place: ContractLocation, *, is_whole: bool) 
     order = all_of(demands, rising(old.share, new.share))
     if order is not Order.SAME:
         kind, verb = _KINDS[order]
-        before, after = _rule_text(old), _rule_text(new)
+        before, after = old.text, new.text
         detail = _of_enums(old.demand, new.demand) or f"{before} → {after}"
         yield here.change(kind, f"`{new.name}` {verb}: {detail}", before, after)
     if _given_name(old) != _given_name(new):
@@ -108,11 +107,6 @@ def _compared(old: Rule, new: Rule, place: ContractLocation, *, is_whole: bool) 
     if (old.description, old.dimension, old.tags) != (new.description, new.dimension, new.tags):
         message = f"`{new.name}` has a changed description"
         yield here.change("rule_described", message, old.description, new.description)
-
-
-def _rule_text(rule: Rule) -> str:
-    share = "" if rule.share >= 1 else f", for {round(rule.share * 100, 6):g}% of the values"
-    return f"{rule.demand.text}{share}"
 
 
 def _given_name(rule: Rule) -> str | None:
@@ -133,19 +127,17 @@ def _of_enums(old: Demand, new: Demand) -> str | None:
 
 def _removed(rule: Rule, place: ContractLocation) -> Change:
     here = place.below(rule.name, _span(rule, place.old_span), place.new_span)
-    text = _rule_text(rule)
-    message = f"`{rule.name}` is removed: {text}"
+    message = f"`{rule.name}` is removed: {rule.text}"
     if isinstance(rule.demand, Required):
         message = "NULL is allowed"
-    return here.change("rule_removed", message, old=text)
+    return here.change("rule_removed", message, old=rule.text)
 
 
 def _added(rule: Rule, place: ContractLocation) -> Change:
     here = place.below(rule.name, place.old_span, _span(rule, place.new_span))
-    text = _rule_text(rule)
     if isinstance(rule.demand, Required):
-        return here.change("rule_tightened", "NULL is no longer allowed", new=text)
-    return here.change("rule_added", f"`{rule.name}` is added: {text}", new=text)
+        return here.change("rule_tightened", "NULL is no longer allowed", new=rule.text)
+    return here.change("rule_added", f"`{rule.name}` is added: {rule.text}", new=rule.text)
 
 
 def _span(rule: Rule, otherwise: Span | None) -> Span | None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import expressions as sql
+from sqlglot import parse_one
+from sqlglot.errors import SqlglotError
+
 from dqx_airflow.contracts.demands import Condition
 
 if TYPE_CHECKING:
@@ -32,9 +36,6 @@ def compare_predicates(
 
 def _parsed(text: str, dialect: str | None) -> Expr | None:
     """The SQL as a tree; None if it cannot be parsed."""
-    from sqlglot import parse_one
-    from sqlglot.errors import SqlglotError
-
     # Placeholders such as {model} are words to the parser.
     plain = text.replace("{", "__").replace("}", "__")
     try:
@@ -44,8 +45,6 @@ def _parsed(text: str, dialect: str | None) -> Expr | None:
 
 
 def _comparison(tree: Expr | None) -> tuple[Expr, Condition] | None:
-    from sqlglot import expressions as sql
-
     ops = {sql.GT: ">", sql.GTE: ">=", sql.LT: "<", sql.LTE: "<=", sql.EQ: "==", sql.NEQ: "!="}
     op = next((op for kind, op in ops.items() if isinstance(tree, kind)), None)
     if not isinstance(tree, sql.Binary) or op is None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
 
 from dqx_airflow.contracts.demands import (
     Bound,
@@ -18,9 +17,11 @@ from dqx_airflow.contracts.demands import (
     QueryGives,
     Volume,
 )
+from dqx_airflow.contracts.demands.measured import Interval
 from dqx_airflow.contracts.model import Contract, Rule
 
 _UPPER, _LOWER = ("<", "<="), (">", ">=")
+_ANY_CONDITION = Condition("!=", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,51 +137,26 @@ def _holds(value: float, op: str, bound: float) -> bool:
 
 def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
     """Conditions on the same number that exclude each other, or that no number satisfies."""
-    numbers: dict[object, list[tuple[Rule, _Span | None]]] = {}
+    numbers: dict[object, list[tuple[Rule, Interval]]] = {}
     for rule in rules:
         match rule.demand:
             case MetricRule() as demand:
-                key: object = (
-                    *(demand.metric, demand.arguments, demand.is_percent),
-                    *(demand.values, demand.pattern),
-                )
+                key: object = replace(demand, condition=_ANY_CONDITION)
             case QueryGives(query=query):
                 key = query
             case _:
                 continue
-        numbers.setdefault(key, []).append((rule, _span_of(rule.demand.condition)))
+        if len(accepted := rule.demand.condition.accepted) == 1:  # one that excludes no value alone
+            numbers.setdefault(key, []).append((rule, accepted[0]))
     for group in numbers.values():
-        for position, (rule, span) in enumerate(group):
-            if span is None:
+        for position, (rule, interval) in enumerate(group):
+            if interval[0] > interval[1]:
                 yield Contradiction((rule,), "no number is between these bounds")
                 continue
             for other, one in group[:position]:
-                if one is not None and _is_apart(one, span):
+                if one[0] <= one[1] and _is_apart(one, interval):
                     yield Contradiction((other, rule), "no number satisfies both thresholds")
 
 
-_Span: TypeAlias = "tuple[float, bool, float, bool]"
-"""The bounds of a range, each with whether it is inclusive."""
-
-_EVERYTHING: _Span = (float("-inf"), True, float("inf"), True)
-
-
-def _span_of(condition: Condition) -> _Span | None:
-    """The numbers that satisfy a condition; None for none at all."""
-    bound, high = float(condition.bound), condition.high
-    match condition.op:
-        case "==":
-            return (bound, True, bound, True)
-        case "<" | "<=":
-            return (float("-inf"), True, bound, condition.op == "<=")
-        case ">" | ">=":
-            return (bound, condition.op == ">=", float("inf"), True)
-        case "between" if high is not None:
-            return (bound, True, float(high), True) if bound <= high else None
-    return _EVERYTHING
-
-
-def _is_apart(one: _Span, other: _Span) -> bool:
-    low, has_low = max((one[:2], other[:2]), key=lambda end: (end[0], not end[1]))
-    high, has_high = min((one[2:], other[2:]), key=lambda end: (end[0], end[1]))
-    return low > high or (low == high and not (has_low and has_high))
+def _is_apart(one: Interval, other: Interval) -> bool:
+    return max(one[0], other[0]) >= min(one[1], other[1])

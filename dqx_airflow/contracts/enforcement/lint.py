@@ -38,7 +38,6 @@ from dqx_airflow.contracts.dialects.sensitivity import looks_personal
 from dqx_airflow.contracts.enforcement.contradictions import contradictions
 from dqx_airflow.contracts.enforcement.examples import broken_examples
 from dqx_airflow.contracts.enforcement.lifecycle_dates import contradicting_dates
-from dqx_airflow.contracts.enforcement.sql_columns import missing_columns
 from dqx_airflow.contracts.model import Clause, Contract, Model, Note, Rule, Treatment, UnknownKey
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest, slip_of
@@ -181,6 +180,9 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
                 for column in demand.other_columns:
                     yield from _no_field(target, column, span)
         if isinstance(demand, QueryGives | RowsSatisfy):
+            # sqlglot is imported for contracts with SQL.
+            from dqx_airflow.contracts.enforcement.sql_columns import missing_columns
+
             way = (item,) if item is not None else ()
             columns = missing_columns(RuleContext(contract, model, way, rule))
             named: Iterable[str] = dict.fromkeys(columns)

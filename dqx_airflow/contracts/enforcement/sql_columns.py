@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dqx_airflow.contracts.compile.measured import placeholders
+from sqlglot import exp
+
 from dqx_airflow.contracts.compile.rule_context import RuleContext
-from dqx_airflow.contracts.compile.sql_rules import filled_in, parsed
+from dqx_airflow.contracts.compile.sql_meanings import filled_in, placeholders
+from dqx_airflow.contracts.compile.sql_predicates import written_name
+from dqx_airflow.contracts.compile.sql_rules import parsed
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
 from dqx_airflow.contracts.model import Model
@@ -16,23 +19,21 @@ if TYPE_CHECKING:
     from sqlglot import Expr
 
 
-def missing_columns(place: RuleContext) -> Iterator[str]:
+def missing_columns(context: RuleContext) -> Iterator[str]:
     """The unknown columns of an SQL rule, as written. If it reads a table that is not a model of
     the contract, or that defines columns itself, they are unknowable."""
-    from sqlglot import exp
-
-    demand = place.rule.demand
+    demand = context.rule.demand
     assert isinstance(demand, QueryGives | RowsSatisfy)
     sql = demand.query if isinstance(demand, QueryGives) else demand.predicate
     try:
-        tree = parsed(filled_in(sql, placeholders(place)), demand.sql_dialect)
+        tree = parsed(filled_in(sql, placeholders(context)), demand.sql_dialect)
     except UnenforceableError:
         return  # coverage reports it
-    models = _models_read(place, tree)
+    models = _models_read(context, tree)
     if models is None:
         return
     named = (*tree.find_all(exp.Alias), *tree.find_all(exp.CTE), *tree.find_all(exp.Subquery))
-    tables = {place.model.name.lower()}
+    tables = {context.model.name.lower()}
     tables |= {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
     tables |= {one.alias.lower() for one in named}
     known = {item.name.lower() for model in models for item in model.fields}
@@ -46,15 +47,13 @@ def missing_columns(place: RuleContext) -> Iterator[str]:
             yield ".".join(parts)
 
 
-def _models_read(place: RuleContext, tree: Expr) -> list[Model] | None:
+def _models_read(context: RuleContext, tree: Expr) -> list[Model] | None:
     """The models behind the tables; None if one is unknown, or defines columns itself."""
-    from sqlglot import exp
-
     if tree.find(exp.Lateral, exp.Unnest, exp.Values, exp.Pivot, exp.UDTF):
         return None
     made = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     tables = [table for table in tree.find_all(exp.Table) if table.name.lower() not in made]
-    names = {place.dataset(".".join(part.name for part in table.parts)) for table in tables}
-    models = [place.contract.model(name) for name in (names | {place.model.name})]
+    names = {context.dataset(written_name(table)) for table in tables}
+    models = [context.contract.model(name) for name in (names | {context.model.name})]
     known = [model for model in models if model is not None and model.fields]
     return known if len(known) == len(models) else None

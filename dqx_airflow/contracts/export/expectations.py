@@ -313,13 +313,13 @@ def missing_rows(table: str, demand: Refers) -> str:
 def _fresh(_: ExportedRule, demand: Fresh) -> ExpectationOrReason:
     if demand.column is None:
         return "it does not name a column"
-    return _aged(f"max({sql_name(demand.column)})", demand.age_s)
+    return _aged(f"max({sql_name(demand.column)})", demand.seconds)
 
 
 def _retained(_: ExportedRule, demand: Retained) -> ExpectationOrReason:
     if demand.column is None:
         return "it does not name a column"
-    return _aged(f"min({sql_name(demand.column)})", demand.period_s)
+    return _aged(f"min({sql_name(demand.column)})", demand.seconds)
 
 
 def _aged(timestamp: str, age_s: float) -> ExpectationOrReason:

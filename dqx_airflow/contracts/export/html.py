@@ -144,8 +144,7 @@ def _row(item: Field) -> str:
 
 def _rule(rule: Rule) -> str:
     severity = f" {_badge(rule.severity.value, 'severity')}" if rule.severity is not None else ""
-    share = "" if rule.share >= 1 else f", for {round(rule.share * 100, 6):g}% of the values"
-    line = f"<code>{_text(rule.name)}</code> {_text(rule.demand.text)}{share}{severity}"
+    line = f"<code>{_text(rule.name)}</code> {_text(rule.text)}{severity}"
     about = f"<br>{_text(rule.description)}" if rule.description else ""
     return f"<li>{line}{about}</li>"
 

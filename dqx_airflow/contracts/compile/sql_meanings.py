@@ -1,0 +1,115 @@
+"""What the SQL of a contract means: its placeholders, and what `sql_rules` reads in it.
+
+Only these functions import `sql_rules`, and with it sqlglot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.rule_context import RuleContext
+from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.demands import QueryGives
+from dqx_airflow.dql import nodes
+
+_PLACEHOLDER = re.compile(r"(?<!\\[pPx])\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\}")
+"""`\\p{L}` in a regular expression is none."""
+_QUOTES = "\"`'."
+_QUALIFIER = re.compile(
+    r"""["`\[]?\$?\{\{?\s*(?:schema|dataset|database|catalog|project)\s*\}?\}["`\]]?\s*\.\s*""",
+    re.IGNORECASE,
+)
+"""Qualifiers before the name of a table: they locate it on a server, but here it is a dataset."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowSql:
+    """A row predicate that only Spark SQL can express."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableSql:
+    """A predicate over a whole table, with an aggregate in it."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A Spark SQL query that returns one value, and the datasets that it reads."""
+
+    sql: str
+    datasets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlAggregate:
+    """A query that is only an aggregate over all rows of the model, without its FROM."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountOfRows:
+    """A query that counts the rows of the model for which a predicate is true."""
+
+    predicate: nodes.Expression
+
+
+def filled_in(sql: str, names: Mapping[str, str]) -> str:
+    """The SQL with names for its placeholders: `{model}`, `${property}`, `{{ column }}`.
+
+    :raises UnenforceableError: a placeholder is unknown.
+    """
+
+    def fill(match: re.Match[str]) -> str:
+        key = match["name"].lower()
+        if key not in names:
+            known = ", ".join(f"{{{known}}}" for known in names)
+            raise UnenforceableError(f"nothing is known for {match[0]}: there is {known}")
+        before = sql[match.start() - 1 : match.start()]
+        is_plain = re.fullmatch(r"[A-Za-z_][\w.]*", names[key]) is not None
+        if is_plain or (before and before in _QUOTES):
+            return names[key]
+        return '"' + names[key].replace('"', '""') + '"'
+
+    return _PLACEHOLDER.sub(fill, _QUALIFIER.sub("", sql))
+
+
+def placeholders(context: RuleContext) -> dict[str, str]:
+    """The values of `{model}`, `{field}` and other placeholders in the SQL of a rule."""
+    tables = ("model", "table", "table_name", "object", "schema", "dataset")
+    names = dict.fromkeys(tables, context.model.name)
+    if context.item is not None and context.is_reachable:
+        column = ".".join(terms.parts_of(context.item.path))
+        names |= dict.fromkeys(("field", "column", "property", "column_name"), column)
+    return names
+
+
+def row_meaning(
+    context: RuleContext, predicate: str, sql_dialect: str | None
+) -> nodes.Expression | RowSql | TableSql | Query:
+    """The meaning of an SQL predicate over the rows of a model.
+
+    :raises UnenforceableError: it is not a single read-only expression, or has other placeholders.
+    """
+    from dqx_airflow.contracts.compile.sql_rules import row_rule
+
+    text = filled_in(predicate, placeholders(context))
+    return row_rule(text, sql_dialect, context.model.name, context.dataset)
+
+
+def query_meaning(context: RuleContext, demand: QueryGives) -> Query | SqlAggregate | CountOfRows:
+    """The meaning of a query that returns one value.
+
+    :raises UnenforceableError: it is not a single query, or has other placeholders.
+    """
+    from dqx_airflow.contracts.compile.sql_rules import query_rule
+
+    text = filled_in(demand.query, placeholders(context))
+    return query_rule(text, demand.sql_dialect, context.model.name, context.dataset)
