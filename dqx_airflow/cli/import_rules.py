@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +16,7 @@ from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.migration.double_quotes import DoubleQuotes
 
 if TYPE_CHECKING:
+    from dqx_airflow.migration.foreign_rule import ForeignRule
     from dqx_airflow.migration.suite import ImportedRule
 
 
@@ -76,33 +77,17 @@ def import_rules(
     not translated, with the reason. The exit code is 1 if a rule is not translated, 2 if a file
     cannot be read.
     """
-    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-    from dqx_airflow.migration.foreign_rule import ForeignRule, UntranslatableError
     from dqx_airflow.migration.suite import ImportOutcome, suite_of
-    from dqx_airflow.migration.tools import TOOLS, read_rules
+    from dqx_airflow.migration.tools import TOOLS
 
     if tool is not None and tool not in TOOLS:
         message = f"unknown tool '{tool}'; available: {', '.join(TOOLS)}"
         raise typer.BadParameter(message, param_hint="--from")
     rules: list[ForeignRule] = []
     origins: list[str] = []
-    wrong = False
-    for path in files:
-        source = read_source(path, str(path))
-        try:
-            if isinstance(source, Unreadable):
-                raise UntranslatableError(source.reason)
-            origin, of_file = read_rules(
-                source, tool=tool, dataset=dataset, double_quotes=double_quotes
-            )
-        except UntranslatableError as error:
-            typer.echo(f"error: {path}: {error}", err=True)
-            wrong = True
-            continue
+    for path, tool_name, of_file in _read_files(files, tool, dataset, double_quotes):
         rules += of_file
-        origins.append(f"{path.name} ({TOOLS[origin].title})")
-    if wrong:
-        raise typer.Exit(EXIT_WRONG)
+        origins.append(f"{path.name} ({TOOLS[tool_name].title})")
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
     print_or_write(suite.text, output)
     if format is TableOrJson.JSON:
@@ -116,6 +101,35 @@ def import_rules(
     }[fail_on]
     if any(one.outcome in failing for one in suite.rules):
         raise typer.Exit(EXIT_FAILED)
+
+
+def _read_files(
+    files: Sequence[Path],
+    tool: str | None,
+    dataset: str | None,
+    double_quotes: DoubleQuotes | None,
+) -> Iterator[tuple[Path, str, Sequence[ForeignRule]]]:
+    """Each file with the name of its tool, and its rules. Files that cannot be read end the
+    command, after all of them are reported."""
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+    from dqx_airflow.migration.foreign_rule import UntranslatableError
+    from dqx_airflow.migration.tools import read_rules
+
+    wrong = False
+    for path in files:
+        source = read_source(path, str(path))
+        try:
+            if isinstance(source, Unreadable):
+                raise UntranslatableError(source.reason)
+            yield (
+                path,
+                *read_rules(source, tool=tool, dataset=dataset, double_quotes=double_quotes),
+            )
+        except UntranslatableError as error:
+            typer.echo(f"error: {path}: {error}", err=True)
+            wrong = True
+    if wrong:
+        raise typer.Exit(EXIT_WRONG)
 
 
 def _print_table(rules: Sequence[ImportedRule]) -> None:

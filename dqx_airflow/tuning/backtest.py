@@ -10,8 +10,8 @@ costs one comparison per day.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from dataclasses import dataclass
+from datetime import date
 from itertools import chain
 
 from dqx_airflow.dql import nodes
@@ -19,16 +19,12 @@ from dqx_airflow.dql.checks.profile_selectors import is_required
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
-from dqx_airflow.plan.evaluate import judge_one
-from dqx_airflow.plan.measured import key_text, keys_of, requests_behind
 from dqx_airflow.plan.model import (
     Applied,
     ConstantTerm,
     Measured,
-    MetricRequest,
     Plan,
     PlannedAssertion,
-    Scanned,
     Term,
 )
 from dqx_airflow.plan.number_comparison import Side
@@ -46,7 +42,8 @@ from dqx_airflow.tuning.failing_days import (
 from dqx_airflow.tuning.judged_days import JudgedDays, TunedAssertion
 from dqx_airflow.tuning.moved_limits import has_limits, number_of, only_limits_differ
 from dqx_airflow.tuning.past_days import PastDay
-from dqx_airflow.tuning.past_suite import asks_for_now, is_plain, refs_of, with_assertions
+from dqx_airflow.tuning.past_judge import PastJudge
+from dqx_airflow.tuning.past_suite import is_plain, refs_of, with_assertions
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
 from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict
 
@@ -63,16 +60,6 @@ class _Profiled:
     plan: Plan
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
-    """The keys of the requests of an assertion, and those of everything that its verdict depends
-    on."""
-
-    planned: PlannedAssertion
-    needed: tuple[str, ...]
-    behind: Mapping[MetricRequest, str]
-
-
 class Backtest:
     """The past days of a suite, to be judged with any values of its tunables.
 
@@ -84,28 +71,29 @@ class Backtest:
         self.suite = suite
         self.days = tuple(sorted(days, key=lambda day: (day.date, day.map_index)))
         self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
-        self._reads = _current_reads(self.days)
         self._refs = refs_of(suite, self.days)
-        self._known_keys: dict[int, _Keys] = {}
         self._cache: dict[object, tuple[Status | None, ...]] = {}
         self._subjects: dict[tuple[int, int], tuple[Status | ComparedNumber | None, ...]] = {}
         self._series: dict[tuple[int, Term], tuple[MetricValue, ...]] = {}
         self._failing: dict[int, FailingDays | None] = {}
+        constants = {constant.name.text for constant in suite.constants}
+        self._past_judge = PastJudge(
+            self.days,
+            [
+                is_plain(node, constants) and check.where is None
+                for check in suite.checks
+                for node in check.assertions
+            ],
+        )
         self._groups = self._grouped()
         plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
         asked = (
-            self._keys(one, group.plan).behind.values()
+            self._past_judge.keys(one, group.plan).behind.values()
             for group in self._groups
             for one in group.plan.assertions
         )
         self.days = with_earlier_values(self.days, chain.from_iterable(asked))
-        constants = {constant.name.text for constant in suite.constants}
         written = [node for check in suite.checks for node in check.assertions]
-        self._is_plain = [
-            is_plain(node, constants) and check.where is None
-            for check in suite.checks
-            for node in check.assertions
-        ]
         reached = self._reached(plan)
         self.assertions = tuple(
             TunedAssertion(
@@ -196,10 +184,7 @@ class Backtest:
         plans the suite for that day: use it only for display."""
         day = self.days[index]
         plan = self._plan(with_values(self.suite, values or {}), day.date)
-        planned = plan.assertions[row]
-        if self._why_unknown(row, planned, plan, day) is not None:
-            return None
-        return self._judged(row, planned, plan, day)
+        return self._past_judge.verdict(row, plan.assertions[row], plan, day)
 
     def distances(self, row: int, values: Mapping[str, float]) -> list[float | None]:
         """The distance of the compared value from the nearest limit on each day; None if unknown.
@@ -229,7 +214,7 @@ class Backtest:
         """Why a verdict is unknown; None if it is known."""
         day = self.days[index]
         plan = self._plan(self.suite, day.date)
-        return self._why_unknown(row, plan.assertions[row], plan, day)
+        return self._past_judge.why_unknown(row, plan.assertions[row], plan, day)
 
     # Plans
 
@@ -272,19 +257,11 @@ class Backtest:
         for group in self._groups:
             for row, planned in enumerate(group.plan.assertions):
                 for index in group.days:
-                    day = self.days[index]
-                    if self._why_unknown(row, planned, group.plan, day) is None:
-                        verdict = self._judged(row, planned, group.plan, day)
+                    verdict = self._past_judge.verdict(row, planned, group.plan, self.days[index])
+                    if verdict is not None:
                         rows[row][index] = verdict.status
                         self._numbers[row][index] = verdict.scaled_value
         return tuple(map(tuple, rows))
-
-    def _status(
-        self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
-    ) -> Status | None:
-        if self._why_unknown(row, planned, plan, day) is not None:
-            return None
-        return self._judged(row, planned, plan, day).status
 
     def _statuses(
         self, row: int, number: int, planned: PlannedAssertion
@@ -297,8 +274,11 @@ class Backtest:
             if only_limits_differ(group.plan.assertions[row], planned):
                 statuses = self._by_limits(row, number, planned)
             else:
-                days = [self.days[index] for index in group.days]
-                statuses = tuple(self._status(row, planned, group.plan, day) for day in days)
+                verdicts = (
+                    self._past_judge.verdict(row, planned, group.plan, self.days[index])
+                    for index in group.days
+                )
+                statuses = tuple(verdict.status if verdict else None for verdict in verdicts)
             if len(self._cache) > _MOST_REMEMBERED:
                 self._cache.clear()
             self._cache[key] = statuses
@@ -330,13 +310,15 @@ class Backtest:
         value = number_of(bound)
         if isinstance(value, NUMBERS):
             return (ComparedNumber.of(Side.of(bound, value)),) * len(days)
-        series = self._series_of(number, bound, self._keys(planned, self._groups[number].plan))
+        series = self._series_of(number, bound, planned)
         return [
             ComparedNumber.of(Side.of(bound, one)) if isinstance(one, NUMBERS) else None
             for one in series
         ]
 
-    def _series_of(self, number: int, term: Term, keys: _Keys) -> Sequence[MetricValue]:
+    def _series_of(
+        self, number: int, term: Term, planned: PlannedAssertion
+    ) -> Sequence[MetricValue]:
         """The values of a term on the days of a group, cached if it contains no constant."""
         days = self._groups[number].days
         match term:
@@ -345,15 +327,16 @@ class Backtest:
             case Applied(function=function, terms=terms) if any(
                 isinstance(part, ConstantTerm) for part in terms
             ):
-                parts = (self._series_of(number, part, keys) for part in terms)
+                parts = (self._series_of(number, part, planned) for part in terms)
                 return [apply(function, values) for values in zip(*parts, strict=True)]
         series = self._series.get((number, term))
         if series is None:
             if isinstance(term, Applied):
-                parts = (self._series_of(number, part, keys) for part in term.terms)
+                parts = (self._series_of(number, part, planned) for part in term.terms)
                 series = tuple(apply(term.function, one) for one in zip(*parts, strict=True))
             else:
                 assert isinstance(term, Measured)
+                keys = self._past_judge.keys(planned, self._groups[number].plan)
                 key = keys.behind[term.request]
                 series = tuple(self.days[index].measured.values.get(key) for index in days)
             self._series[number, term] = series
@@ -382,9 +365,7 @@ class Backtest:
             of_days = self._limits_of(number, planned, bound)
             usual: Sequence[MetricValue] = [None] * len(days)
             if place in moving:
-                usual = self._series_of(
-                    number, moving[place][1], self._keys(planned, self._groups[number].plan)
-                )
+                usual = self._series_of(number, moving[place][1], planned)
             for index, subject, limit, factor in zip(days, subjects, of_days, usual, strict=True):
                 if not isinstance(subject, ComparedNumber):
                     continue
@@ -474,78 +455,6 @@ class Backtest:
             return status  # without a value it fails, whatever the limit is
         side = Side.of(planned.term, value, is_scaled=planned.multiplier != 1)
         return ComparedNumber.of(side)
-
-    def _why_unknown(
-        self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
-    ) -> str | None:
-        """Why the stored data is insufficient for an assertion; None if it is sufficient."""
-        if planned.disabled_by is not None:
-            return None
-        known = day.measured
-        for key in self._keys(planned, plan).needed:
-            if not any(key in kept for kept in (known.values, known.groups, known.failures)):
-                if self._is_judged_by_value(row, planned, day):
-                    return None
-                return (
-                    f"no stored value of {key_text(key)}"
-                    if day.verdicts
-                    else "no results of this day"
-                )
-        if day.now is None and any(map(asks_for_now, (planned.term, *planned.condition.bounds))):
-            return "it depends on when a gate runs, but no gate ran on this day"
-        for name in planned.datasets:
-            how = known.reads.get(name)
-            if how is not None and how not in self._reads[name]:
-                return f"dataset '{name}' was different, or was read differently"
-        return None
-
-    def _is_judged_by_value(self, row: int, planned: PlannedAssertion, day: PastDay) -> bool:
-        """True if the value of the assertion is sufficient, which is all that older versions
-        stored: it measures the same, without constants, and is compared with numbers."""
-        stored = day.verdicts.get((planned.check, planned.name))
-        return (
-            stored is not None
-            and not day.measured.values
-            and self._is_plain[row]
-            and stored.expression == planned.expression
-            and stored.status in (Status.PASSED, Status.FAILED)
-            and (stored.value is None or isinstance(stored.value, NUMBERS))
-            and has_limits(planned)
-            and all(isinstance(number_of(bound), NUMBERS) for bound in planned.condition.bounds)
-        )
-
-    def _judged(self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay) -> Verdict:
-        if not day.measured.values and self._is_judged_by_value(row, planned, day):
-            request = replace(planned.requests[0], date=None)
-            if not isinstance(planned.term, Measured):
-                request = replace(request, metric="average")  # as computed as that
-            scanned = Scanned({request: day.verdicts[planned.check, planned.name].value})
-            return judge_one(replace(planned, term=Measured(request)), plan, scanned, now=day.now)
-        scanned = day.measured.scanned(self._keys(planned, plan).behind)
-        skipped = {plan.date - timedelta(days=lag) for lag in day.measured.skipped}
-        return judge_one(planned, plan, scanned, skipped, now=day.now)
-
-    def _keys(self, planned: PlannedAssertion, plan: Plan) -> _Keys:
-        keys = self._known_keys.get(id(planned))
-        if keys is None or keys.planned is not planned:
-            behind = keys_of(requests_behind(planned), plan.date)
-            needed = tuple(behind[request] for request in planned.requests)
-            if len(self._known_keys) > _MOST_REMEMBERED:
-                self._known_keys.clear()
-            keys = self._known_keys[id(planned)] = _Keys(planned, needed, behind)
-        return keys
-
-
-def _current_reads(days: Sequence[PastDay]) -> dict[str, frozenset[str]]:
-    """How each dataset is read now: as on the last of the days; by a mapped gate, as on the last
-    day of each map index."""
-    last = {(name, day.map_index): how for day in days for name, how in day.measured.reads.items()}
-    is_mapped = next((day.map_index >= 0 for day in reversed(days) if day.measured.reads), False)
-    reads: dict[str, frozenset[str]] = {name: frozenset() for name, _ in last}
-    for (name, index), how in last.items():
-        if (index >= 0) == is_mapped:
-            reads[name] |= {how}
-    return reads
 
 
 def _ops(planned: PlannedAssertion) -> tuple[str, ...]:

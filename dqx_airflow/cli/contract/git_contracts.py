@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from os.path import relpath
 from pathlib import Path
 
-import typer
-
 from dqx_airflow.cli.contract.files import contract_files, is_contract
-from dqx_airflow.cli.contract.versions import GIT_TIMEOUT_S, GitFile, read_place
-from dqx_airflow.cli.exit_codes import EXIT_WRONG
+from dqx_airflow.cli.contract.versions import GIT_TIMEOUT_S, GitFile, read_place, valid_contracts
 from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS
 from dqx_airflow.contracts.model import Contract
-from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.errors import RequestError
 
 
@@ -34,8 +29,8 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
     Contracts are matched by their path, and if that is gone, by their id. A contract that cannot be
     read is reported, and ends the command.
     """
-    before = dict(_contracts(_git_files(revision, paths)))
-    after = dict(_contracts(_present(paths)))
+    before = dict(valid_contracts(_git_files(revision, paths)))
+    after = dict(valid_contracts(_present(paths)))
     new = {contract.id for path, contract in after.items() if path not in before}
     if new - {contract.id for contract in before.values()}:
         before |= {path: it for path, it in _gone(revision, before) if it.id in new}
@@ -116,21 +111,3 @@ def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFi
 
 def _key(path: str) -> str:
     return Path(relpath(path)).as_posix()
-
-
-def _contracts(
-    places: Iterator[tuple[str, Path | GitFile]],
-) -> Iterator[tuple[str, Contract]]:
-    failed = False
-    for path, place in places:
-        result = read_place(place)
-        if isinstance(result, str):
-            typer.echo(f"error: {path}: {result}", err=True)
-            failed = True
-        elif result.contract is None or result.errors:
-            typer.echo(draw(result.errors, result.sources, colour=sys.stderr.isatty()), err=True)
-            failed = True
-        else:
-            yield path, result.contract
-    if failed:
-        raise typer.Exit(EXIT_WRONG)

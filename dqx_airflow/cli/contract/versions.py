@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
@@ -63,23 +63,30 @@ def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
     A text such as `HEAD~1:contracts/orders.yaml` names a file at a revision, unless there is a file
     with that name.
     """
-    contracts = []
+    named = (
+        (_shown(place), _place_of(place) if isinstance(place, str) else place) for place in places
+    )
+    return tuple(contract for _, contract in valid_contracts(named))
+
+
+def valid_contracts(
+    places: Iterable[tuple[str, Path | GitFile]],
+) -> Iterator[tuple[str, Contract]]:
+    """The contracts at places, each with the name under which its mistakes are printed. Mistakes
+    end the command, after those of all contracts are printed."""
     failed = False
-    for place in places:
-        result = read_place(_place_of(place) if isinstance(place, str) else place)
+    for name, place in places:
+        result = read_place(place)
         if isinstance(result, str):
-            typer.echo(f"error: {_shown(place)}: {result}", err=True)
+            typer.echo(f"error: {name}: {result}", err=True)
             failed = True
-            continue
-        if result.diagnostics and (result.errors or result.contract is None):
-            drawn = draw(result.errors, result.sources, colour=sys.stderr.isatty())
-            typer.echo(drawn, err=True)
+        elif result.contract is None or result.errors:
+            typer.echo(draw(result.errors, result.sources, colour=sys.stderr.isatty()), err=True)
             failed = True
-        elif result.contract is not None:
-            contracts.append(result.contract)
+        else:
+            yield name, result.contract
     if failed:
         raise typer.Exit(EXIT_WRONG)
-    return tuple(contracts)
 
 
 def model_of(contract: Contract, place: str, name: str | None) -> Model:

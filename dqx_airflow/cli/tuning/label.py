@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import getpass
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -22,11 +21,6 @@ from dqx_airflow.cli.tuning.call import (
     suite_name,
 )
 from dqx_airflow.errors import RequestError
-
-if TYPE_CHECKING:
-    from dqx_airflow.results.alerts import Saying
-
-_COLUMNS = ("date", "assertion", "label")
 
 
 def label(
@@ -71,6 +65,7 @@ def label(
     results: ResultsOption = None,
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts."""
+    from dqx_airflow.cli.tuning.label_file import read_sayings
     from dqx_airflow.results.alerts import Said, Saying, labels_for
     from dqx_airflow.results.labels import write_labels
 
@@ -87,7 +82,7 @@ def label(
             raise RequestError(
                 "--from-csv cannot be combined with other labels", "remove the other options"
             )
-        sayings = _read(from_csv)
+        sayings = read_sayings(from_csv)
     elif len(said) != 1 or assertion is None or on is None:
         raise RequestError(
             "the label or the verdict is missing",
@@ -110,50 +105,3 @@ def label(
     same = len(labels) - len(written)
     summary = f"{len(written)} labelled"
     typer.echo(f"{summary}, {same} already had the label" if same else summary)
-
-
-def _read(path: Path) -> list[Saying]:
-    """The labels in a file; rows with an empty label are left out.
-
-    :raises RequestError: the file cannot be read, or has mistakes: all of them at once.
-    """
-    from dqx_airflow.results.alerts import Said, Saying
-
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            missing = [one for one in _COLUMNS if one not in (reader.fieldnames or ())]
-            if missing:
-                raise RequestError(
-                    f"{path} has no column {', '.join(missing)}",
-                    "write a header line: date,assertion,label,reason",
-                )
-            rows = [(reader.line_num, row) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise RequestError(f"cannot read {path}: {error}") from error
-    known = {one.value: one for one in Said}
-    sayings, problems = [], []
-    for line, row in rows:
-        text = (row["label"] or "").strip().lower().replace("_", " ").replace("-", " ")
-        if not text:
-            continue
-        if text not in known:
-            listed = ", ".join(one.replace(" ", "_") for one in known)
-            problems.append(f"line {line}: '{row['label']}' is not a label: write {listed}")
-            continue
-        try:
-            on = date.fromisoformat((row["date"] or "").strip())
-        except ValueError:
-            problems.append(f"line {line}: '{row['date']}' is not a date: write 2024-12-20")
-            continue
-        name = (row["assertion"] or "").strip()
-        check, reason = (row.get("check") or "").strip(), (row.get("reason") or "").strip()
-        index = (row.get("map_index") or "").strip()
-        if index and not (index.isascii() and index.isdigit()):
-            problems.append(f"line {line}: '{index}' is not a map index: write 0, 1, 2 or more")
-            continue
-        instance = int(index) if index else None
-        sayings.append(Saying(on, name, known[text], reason or None, check or None, instance))
-    if problems:
-        raise RequestError(f"{path} has errors:\n  " + "\n  ".join(problems))
-    return sayings

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import getpass
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dqx_airflow.cli.formats import TableFormatOption, TableOrJson
-from dqx_airflow.cli.results_root import storage_options
 from dqx_airflow.cli.tuning.call import (
     ReasonOption,
     ResultsOption,
     SuiteArgument,
     known_results_root,
-    suite_file,
-    suite_name,
 )
 from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
-    from dqx_airflow.results.proposals import StoredProposal
     from dqx_airflow.tuning.proposals import Proposal
 
 
@@ -61,7 +56,9 @@ def review(
     Proposals are in the results store or, if an algorithm saved the suite without one, in the
     history of the suite.
     """
-    queue = _Queue(suite, results or known_results_root(suite))
+    from dqx_airflow.cli.tuning.review_queue import ReviewQueue
+
+    queue = ReviewQueue(suite, results or known_results_root(suite))
     wanted = [bool(approve), bool(reject), apply]
     if sum(wanted) > 1 or (pending and any(wanted)):
         raise RequestError(
@@ -86,89 +83,6 @@ def review(
             typer.echo("no approved proposals to apply")
     else:
         _show(queue.all_pending(), output)
-
-
-class _Queue:
-    """The proposals for a suite, of the results store and of the history."""
-
-    def __init__(self, path: Path, root: str | None) -> None:
-        self.file = suite_file(path)
-        self.name = suite_name(path)
-        self.root = root
-
-    def all_pending(self) -> list[Proposal]:
-        from dqx_airflow.results.proposals import ProposalStage
-        from dqx_airflow.tuning.proposals import proposal_of_entry
-        from dqx_airflow.tuning.suite_file import pending_in
-
-        stored = [one.proposal for one in self._stored(ProposalStage.PENDING)]
-        entries = (proposal_of_entry(self.name, one) for one in pending_in(self.file.history))
-        known = {one.id for one in stored}
-        return [*stored, *(one for one in entries if one and one.id not in known)]
-
-    def pending(self, proposal_id: str) -> Proposal:
-        """:raises RequestError: no proposal with that id is pending."""
-        waiting = self.all_pending()
-        proposals = [one for one in waiting if one.id.startswith(proposal_id)]
-        if len(proposals) == 1:
-            return proposals[0]
-        what = "several pending proposals have" if proposals else "no pending proposal has"
-        listed = ", ".join(one.id for one in waiting) or "none"
-        raise RequestError(f"{what} the id {proposal_id}", f"pending: {listed}")
-
-    def approve(self, proposal: Proposal, author: str, reason: str | None) -> None:
-        from dqx_airflow.results.proposals import ProposalStage
-        from dqx_airflow.tuning.review import apply_proposal, require_allowed
-
-        require_allowed(self.file, proposal)
-        self._decide(proposal, ProposalStage.APPROVED, author, reason)
-        apply_proposal(self.file, proposal, author, reason)
-        self._decide(proposal, ProposalStage.APPLIED, author, None)
-
-    def reject(self, proposal: Proposal, author: str, reason: str) -> None:
-        from dqx_airflow.results.proposals import ProposalStage
-        from dqx_airflow.tuning.review import reject_in_history
-
-        self._decide(proposal, ProposalStage.REJECTED, author, reason)
-        reject_in_history(self.file, proposal, author, reason)
-
-    def apply_approved(self) -> list[Proposal]:
-        """Applies the approved proposals, one after the other; returns them."""
-        from dqx_airflow.results.proposals import ProposalStage
-        from dqx_airflow.tuning.review import apply_proposal
-
-        if self.root is None:
-            raise RequestError(
-                "which results?",
-                "add --results PATH, or set the variable DQX_RESULTS_ROOT: it contains the "
-                "proposals that were approved elsewhere",
-            )
-        applied = []
-        for one in self._stored(ProposalStage.APPROVED):
-            apply_proposal(self.file, one.proposal, one.agent, one.reason)
-            self._decide(one.proposal, ProposalStage.APPLIED, one.agent, None)
-            applied.append(one.proposal)
-        return applied
-
-    def _stored(self, stage: object) -> list[StoredProposal]:
-        from dqx_airflow.results.proposals import read_proposals
-
-        if self.root is None:
-            return []
-        stored = read_proposals(self.root, self.name, storage_options=storage_options())
-        return [one for one in stored if one.stage is stage]
-
-    def _decide(self, proposal: Proposal, stage: object, author: str, reason: str | None) -> None:
-        """Records a decision on a proposal in the store; the history records its own."""
-        from dqx_airflow.results.proposals import ProposalStage, decide, read_proposals
-
-        assert isinstance(stage, ProposalStage)
-        if self.root is None:
-            return
-        options = storage_options()
-        known = {one.proposal.id for one in read_proposals(self.root, storage_options=options)}
-        if proposal.id in known:
-            decide(self.root, proposal, stage, author, reason, storage_options=options)
 
 
 def _changes(proposal: Proposal) -> str:

@@ -1,0 +1,80 @@
+"""The proposals that wait for a decision, and what a decision does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dqx_airflow.cli.results_root import storage_options
+from dqx_airflow.cli.tuning.call import suite_file, suite_name
+from dqx_airflow.errors import RequestError
+from dqx_airflow.results.proposals import ProposalStage, StoredProposal, decide, read_proposals
+from dqx_airflow.tuning.proposals import Proposal, proposal_of_entry
+from dqx_airflow.tuning.review import apply_proposal, reject_in_history, require_allowed
+from dqx_airflow.tuning.suite_file import pending_in
+
+
+class ReviewQueue:
+    """The proposals for a suite, of the results store and of the history."""
+
+    def __init__(self, path: Path, root: str | None) -> None:
+        self.file = suite_file(path)
+        self.name = suite_name(path)
+        self.root = root
+
+    def all_pending(self) -> list[Proposal]:
+        stored = [one.proposal for one in self._stored(ProposalStage.PENDING)]
+        entries = (proposal_of_entry(self.name, one) for one in pending_in(self.file.history))
+        known = {one.id for one in stored}
+        return [*stored, *(one for one in entries if one and one.id not in known)]
+
+    def pending(self, proposal_id: str) -> Proposal:
+        """:raises RequestError: no proposal with that id is pending."""
+        waiting = self.all_pending()
+        proposals = [one for one in waiting if one.id.startswith(proposal_id)]
+        if len(proposals) == 1:
+            return proposals[0]
+        what = "several pending proposals have" if proposals else "no pending proposal has"
+        listed = ", ".join(one.id for one in waiting) or "none"
+        raise RequestError(f"{what} the id {proposal_id}", f"pending: {listed}")
+
+    def approve(self, proposal: Proposal, author: str, reason: str | None) -> None:
+        require_allowed(self.file, proposal)
+        self._decide(proposal, ProposalStage.APPROVED, author, reason)
+        apply_proposal(self.file, proposal, author, reason)
+        self._decide(proposal, ProposalStage.APPLIED, author, None)
+
+    def reject(self, proposal: Proposal, author: str, reason: str) -> None:
+        self._decide(proposal, ProposalStage.REJECTED, author, reason)
+        reject_in_history(self.file, proposal, author, reason)
+
+    def apply_approved(self) -> list[Proposal]:
+        """Applies the approved proposals, one after the other; returns them."""
+        if self.root is None:
+            raise RequestError(
+                "which results?",
+                "add --results PATH, or set the variable DQX_RESULTS_ROOT: it contains the "
+                "proposals that were approved elsewhere",
+            )
+        applied = []
+        for one in self._stored(ProposalStage.APPROVED):
+            apply_proposal(self.file, one.proposal, one.agent, one.reason)
+            self._decide(one.proposal, ProposalStage.APPLIED, one.agent, None)
+            applied.append(one.proposal)
+        return applied
+
+    def _stored(self, stage: ProposalStage) -> list[StoredProposal]:
+        if self.root is None:
+            return []
+        options = storage_options()
+        return [*read_proposals(self.root, self.name, stage=stage, storage_options=options)]
+
+    def _decide(
+        self, proposal: Proposal, stage: ProposalStage, author: str, reason: str | None
+    ) -> None:
+        """Records a decision on a proposal in the store; the history records its own."""
+        if self.root is None:
+            return
+        options = storage_options()
+        known = {one.proposal.id for one in read_proposals(self.root, storage_options=options)}
+        if proposal.id in known:
+            decide(self.root, proposal, stage, author, reason, storage_options=options)
