@@ -12,7 +12,7 @@ from datetime import date
 from dqx_airflow.exact import NUMBERS, Number, nearest_float
 from dqx_airflow.metrics.comparison import COMPARATORS
 from dqx_airflow.metrics.plain_values import plain
-from dqx_airflow.plan.group_verdicts import Judged
+from dqx_airflow.plan.group_verdicts import EvaluatedCondition
 from dqx_airflow.plan.model import (
     ConstantTerm,
     Group,
@@ -32,7 +32,7 @@ def clear_passes(
     groups: Iterable[Group],
     on: date,
     skip_dates: Collection[date],
-) -> dict[Group, Judged]:
+) -> dict[Group, EvaluatedCondition]:
     """The judgements of the groups that clearly pass, equal to full ones.
 
     :param on: the date of the plan. For other dates it is not enough to compare values, because
@@ -45,15 +45,17 @@ def clear_passes(
     ops = (">=", "<=") if assertion.condition.kind == "between" else (assertion.condition.kind,)
     tests = [_passes(op, bound) for op, bound in zip(ops, bounds, strict=True)]
     values, empty = scanned.groups.get(request, GroupValues()).values, request.definition.empty
-    judged: dict[Group, Judged] = {}
+    judged: dict[Group, EvaluatedCondition] = {}
     # Groups with the same value, such as no NULL, share their judgement.
-    by_value: dict[tuple[type, MetricValue], Judged | None] = {}
+    by_value: dict[tuple[type, MetricValue], EvaluatedCondition | None] = {}
     for group in groups:
         value = values.get(group, empty)
         key = type(value), value
         if key not in by_value:
             holds = isinstance(value, NUMBERS) and all(test(value) for test in tests)
-            by_value[key] = Judged(Status.PASSED, None, value, value, bounds) if holds else None
+            by_value[key] = (
+                EvaluatedCondition(Status.PASSED, None, value, value, bounds) if holds else None
+            )
         if (one := by_value[key]) is not None:
             judged[group] = one
     return judged

@@ -16,8 +16,8 @@ from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.plan.clear_passes import clear_passes
 from dqx_airflow.plan.condition import compare_value
 from dqx_airflow.plan.group_verdicts import (
+    EvaluatedCondition,
     GroupView,
-    Judged,
     column_types,
     expected_text,
     groups_of,
@@ -67,7 +67,7 @@ def evaluate(
     measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return tuple(
         replace(
-            hidden(_judge(assertion, measured, scanned, sample_rows), assertion, plan),
+            hidden(_verdict_on(assertion, measured, scanned, sample_rows), assertion, plan),
             measured=measured_json(assertion, plan, scanned, skip_dates),
         )
         for assertion in plan.assertions
@@ -84,7 +84,7 @@ def judge_one(
 ) -> Verdict:
     """The verdict of one assertion, as from `evaluate`, without its measurements."""
     measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
-    return hidden(_judge(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan)
+    return hidden(_verdict_on(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan)
 
 
 def decide(
@@ -119,28 +119,28 @@ def decide(
     return Outcome.WARNED if failed or errors or open_questions else Outcome.PASSED
 
 
-def _judge(
+def _verdict_on(
     assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned, sample_rows: int
 ) -> Verdict:
     requests = assertion.requests
-    verdict = partial(_verdict, assertion, requests, _origin(requests, scanned))
+    verdict = partial(_verdict_without_values, assertion, requests, _origin(requests, scanned))
     if assertion.disabled_by is not None:
         reason = f"disabled by profile '{assertion.disabled_by}'"
         return replace(verdict(Status.SKIPPED, reason), disabled_by=assertion.disabled_by)
     if isinstance(assertion.term, Claimed):
-        return _judge_parts(assertion.term, verdict, measured, scanned)
+        return _verdict_on_claims(assertion.term, verdict, measured, scanned)
     broken = [scanned.failures[request] for request in requests if request in scanned.failures]
     if broken:
         return verdict(Status.ERROR, "; ".join(dict.fromkeys(broken)))
     if assertion.groups is not None:
-        return _judge_groups(assertion, measured, scanned, sample_rows)
-    judged = _judged(assertion, measured, scanned)
+        return _verdict_for_groups(assertion, measured, scanned, sample_rows)
+    judged = _evaluate_condition(assertion, measured, scanned)
     if judged.status is Status.SKIPPED:
         return verdict(Status.SKIPPED, judged.reason)
-    return _of_judged(verdict(judged.status, judged.reason), assertion, judged)
+    return _with_values(verdict(judged.status, judged.reason), assertion, judged)
 
 
-def _judge_groups(
+def _verdict_for_groups(
     assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned, sample_rows: int
 ) -> Verdict:
     """The verdict on an assertion that is judged for each group."""
@@ -149,12 +149,12 @@ def _judge_groups(
     assert assertion.groups is not None
     seen_groups = seen_in(assertion, scanned)
     if (reason := misfit(assertion.groups, column_types(assertion, scanned))) is not None:
-        return _verdict(assertion, assertion.requests, origin, Status.ERROR, reason)
+        return _verdict_without_values(assertion, assertion.requests, origin, Status.ERROR, reason)
     groups = groups_of(assertion, seen_groups)
     clear = clear_passes(assertion, scanned, groups, measured.plan.date, measured.skip_dates)
-    judged: dict[Group, Judged] = {}
+    judged: dict[Group, EvaluatedCondition] = {}
     # Groups with the same values, such as zero NULLs, are judged once.
-    by_values: dict[tuple[object, ...], Judged] = {}
+    by_values: dict[tuple[object, ...], EvaluatedCondition] = {}
     for group in groups:
         if (passed := clear.get(group)) is not None:
             judged[group] = passed
@@ -162,12 +162,16 @@ def _judge_groups(
         values = view.key(group)
         if values not in by_values:
             seen = view.of(group)
-            by_values[values] = _judged(assertion, replace(measured, values=seen.values), seen)
+            by_values[values] = _evaluate_condition(
+                assertion, replace(measured, values=seen.values), seen
+            )
         judged[group] = by_values[values]
     on_groups = verdict_on_groups(assertion, measured.plan, judged, sample_rows)
     filters = _notes_on_filters(assertion.requests, measured.plan, scanned)
-    verdict = _verdict(assertion, assertion.requests, origin, on_groups.status, on_groups.reason)
-    verdict = _of_judged(verdict, assertion, on_groups.worst)
+    verdict = _verdict_without_values(
+        assertion, assertion.requests, origin, on_groups.status, on_groups.reason
+    )
+    verdict = _with_values(verdict, assertion, on_groups.worst)
     return replace(
         verdict,
         expected=f"{verdict.expected} {assertion.groups.text}",
@@ -184,7 +188,9 @@ def _condition_text(assertion: PlannedAssertion) -> str:
     return f"{assertion.condition.text} {groups.text}" if groups else assertion.condition.text
 
 
-def _of_judged(verdict: Verdict, assertion: PlannedAssertion, judged: Judged) -> Verdict:
+def _with_values(
+    verdict: Verdict, assertion: PlannedAssertion, judged: EvaluatedCondition
+) -> Verdict:
     """The verdict with the compared values."""
     return replace(
         verdict,
@@ -199,16 +205,18 @@ def _of_judged(verdict: Verdict, assertion: PlannedAssertion, judged: Judged) ->
     )
 
 
-def _judged(assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned) -> Judged:
+def _evaluate_condition(
+    assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned
+) -> EvaluatedCondition:
     """The judgement on an assertion: for all rows, or for one group."""
     requests = assertion.requests
     asked = with_answers(assertion, measured)
     gap = measured.gap(asked.requests)
     if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
-        return Judged(Status.SKIPPED, gap.reason)
+        return EvaluatedCondition(Status.SKIPPED, gap.reason)
     value = value_of(asked.term, measured)
     scaled, bounds = scaled_sides(asked, value, measured)
-    voids = _voids(requests, measured.plan, scanned)
+    voids = _why_no_value(requests, measured.plan, scanned)
     sides = (assertion.term, *assertion.condition.bounds)
     if voids is None and any(hides_overflow(side, measured) for side in sides):
         voids = INFINITE
@@ -225,7 +233,7 @@ def _judged(assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned
         more = [text for text in dict.fromkeys(details) if text not in (why or "")]
         why = "; ".join(filter(None, (why, *more))) or None
     notes = [*([note] if note else []), *_notes_on_filters(requests, measured.plan, scanned)]
-    return Judged(status, why, value, scaled, bounds, "; ".join(notes) or None)
+    return EvaluatedCondition(status, why, value, scaled, bounds, "; ".join(notes) or None)
 
 
 def _notes_on_filters(
@@ -242,7 +250,7 @@ def _notes_on_filters(
             yield f"no row of {dataset} meets the filter `{show(where.node)}`"
 
 
-def _judge_parts(
+def _verdict_on_claims(
     claimed: Claimed,
     verdict: Callable[[Status, str | None], Verdict],
     measured: KnownValues,
@@ -252,38 +260,36 @@ def _judge_parts(
     decide, or nothing does."""
     parts = claimed.parts
     plan = measured.plan
-    judged = [hidden(_judge(part, measured, scanned, 0), part, plan) for part in parts]
+    judged = [hidden(_verdict_on(part, measured, scanned, 0), part, plan) for part in parts]
     statuses = [one.status for one in judged]
     holding = statuses.count(Status.PASSED)
     is_if = claimed.junctor is nodes.Junctor.IF
     if is_if:
         # Equivalent to `any` with the negated first claim.
-        statuses[0] = _opposite(parts[0], measured, scanned)
+        statuses[0] = _negated_status(parts[0], measured, scanned)
         holding = int(Status.PASSED in statuses)
-    status = _joined(claimed.junctor, statuses)
+    status = _combined_status(claimed.junctor, statuses)
     if status is Status.PASSED:
-        is_unasked = is_if and statuses[0] is Status.PASSED
-        note = (
-            f"the condition is false, so nothing is required: {_part_words(parts[0], judged[0])}"
-            if is_unasked
-            else None
-        )
+        note = None
+        if is_if and statuses[0] is Status.PASSED:
+            first = _claim_in_words(parts[0], judged[0])
+            note = f"the condition is false, so nothing is required: {first}"
         return replace(verdict(status, None), value=holding, scaled_value=holding, note=note)
     # Of `all` claims, those that hold do not explain a failure.
     is_all = claimed.junctor is nodes.Junctor.ALL
     words = [
-        _part_words(part, one)
+        _claim_in_words(part, one)
         for part, one in zip(parts, judged, strict=True)
         if one.status is status or not is_all
     ]
     if is_if and statuses[0] is judged[0].status is Status.FAILED:
-        words[0] = _part_words(parts[0], judged[0], "is neither true nor false")
+        words[0] = _claim_in_words(parts[0], judged[0], "is neither true nor false")
     counted = holding if status is Status.FAILED else None
     reason = "; ".join(words)
     return replace(verdict(status, reason), value=counted, scaled_value=counted)
 
 
-def _joined(junctor: nodes.Junctor, statuses: Collection[Status]) -> Status:
+def _combined_status(junctor: nodes.Junctor, statuses: Collection[Status]) -> Status:
     """The combined status of several claims, with the negated first claim for `if`."""
     deciding, otherwise = Status.FAILED, Status.PASSED
     if junctor is not nodes.Junctor.ALL:
@@ -292,19 +298,21 @@ def _joined(junctor: nodes.Junctor, statuses: Collection[Status]) -> Status:
     return next(known, otherwise)
 
 
-def _opposite(part: PlannedAssertion, measured: KnownValues, scanned: Scanned) -> Status:
+def _negated_status(part: PlannedAssertion, measured: KnownValues, scanned: Scanned) -> Status:
     """The negation of a claim's result. If a metric has no value, neither holds."""
     if isinstance(part.term, Claimed):
         junctor, parts = part.term.junctor, part.term.parts
         if junctor is nodes.Junctor.IF:
-            first = _judge(parts[0], measured, scanned, 0).status
-            return _joined(nodes.Junctor.ALL, [first, _opposite(parts[1], measured, scanned)])
+            first = _verdict_on(parts[0], measured, scanned, 0).status
+            return _combined_status(
+                nodes.Junctor.ALL, [first, _negated_status(parts[1], measured, scanned)]
+            )
         other = nodes.Junctor.ANY if junctor is nodes.Junctor.ALL else nodes.Junctor.ALL
-        return _joined(other, [_opposite(one, measured, scanned) for one in parts])
-    verdict = _judge(part, measured, scanned, 0)
+        return _combined_status(other, [_negated_status(one, measured, scanned) for one in parts])
+    verdict = _verdict_on(part, measured, scanned, 0)
     is_read = any(one.definition.scan is not Scan.SCHEMA for one in part.requests)
     if is_read and verdict.status is Status.FAILED and not part.condition.is_about_none:
-        compared = _judged(part, measured, scanned)
+        compared = _evaluate_condition(part, measured, scanned)
         if None in (compared.scaled, *compared.bounds):
             return Status.FAILED
     return _OPPOSITES.get(verdict.status, verdict.status)
@@ -323,7 +331,7 @@ _WHOLE_CLAIMS = ("each row:", "rows of ", "columns of ", "column ")
 """A claim with such a prefix contains its condition."""
 
 
-def _part_words(part: PlannedAssertion, verdict: Verdict, holds: str | None = None) -> str:
+def _claim_in_words(part: PlannedAssertion, verdict: Verdict, holds: str | None = None) -> str:
     """The result of a claim in words: `null_count(x) == 0 does not hold (3)`.
 
     :param holds: replaces `does not hold` and the like.
@@ -344,7 +352,7 @@ def _origin(requests: Iterable[MetricRequest], scanned: Scanned) -> Origin | Non
     return next((way for way in Origin if way in ways), None)
 
 
-def _verdict(
+def _verdict_without_values(
     assertion: PlannedAssertion,
     requests: Iterable[MetricRequest],
     origin: Origin | None,
@@ -390,7 +398,7 @@ def void_requests(
             yield request
 
 
-def _voids(requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned) -> str | None:
+def _why_no_value(requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned) -> str | None:
     """Why metrics have no value, as far as it is known."""
     voids = (scanned.details[request] for request in void_requests(requests, plan, scanned))
     return "; ".join(dict.fromkeys(voids)) or None

@@ -34,8 +34,8 @@ _EPOCH = datetime(1970, 1, 1)
 _NO_GROUP = "no groups to judge: no rows"
 
 
-class Judged(NamedTuple):
-    """The judgement on a value: whether its condition holds, if not why, and what was compared."""
+class EvaluatedCondition(NamedTuple):
+    """Whether a condition holds for all rows or a group, if not why, and what was compared."""
 
     status: Status
     reason: str | None = None
@@ -123,7 +123,7 @@ class GroupsVerdict:
 
     status: Status
     reason: str | None
-    worst: Judged
+    worst: EvaluatedCondition
     groups: int = 0
     failed_groups: int = 0
     worst_group: str | None = None
@@ -134,7 +134,7 @@ class GroupsVerdict:
 def verdict_on_groups(
     assertion: PlannedAssertion,
     plan: Plan,
-    judged: Mapping[Group, Judged],
+    judged: Mapping[Group, EvaluatedCondition],
     most_rows: int,
 ) -> GroupsVerdict:
     """The verdict: passed if the required share of the groups has passed.
@@ -148,7 +148,7 @@ def verdict_on_groups(
     asked = assertion.groups
     assert asked is not None
     if not judged:
-        return GroupsVerdict(Status.FAILED, _NO_GROUP, Judged(Status.FAILED, _NO_GROUP))
+        return GroupsVerdict(Status.FAILED, _NO_GROUP, EvaluatedCondition(Status.FAILED, _NO_GROUP))
     by_status: dict[Status, list[Group]] = {status: [] for status in Status}
     for group, one in judged.items():
         by_status[one.status].append(group)
@@ -221,14 +221,14 @@ class _Words:
     def name(self, group: Group) -> str:
         return MASK if self._hides_groups else show_group(group)
 
-    def reason(self, failed: Sequence[Group], judged: Mapping[Group, Judged]) -> str:
+    def reason(self, failed: Sequence[Group], judged: Mapping[Group, EvaluatedCondition]) -> str:
         first = judged[failed[0]]
         said = self.count(failed, judged)
         if first.reason and not self._hides_values:
             said = f"{said}: {first.reason}"
         return said
 
-    def count(self, failed: Sequence[Group], judged: Mapping[Group, Judged]) -> str:
+    def count(self, failed: Sequence[Group], judged: Mapping[Group, EvaluatedCondition]) -> str:
         """The number of failed groups, and the worst with its value."""
         said = f"{len(failed)} of {len(judged)} groups failed"
         if self.asked.share != 1:
@@ -237,13 +237,13 @@ class _Words:
         shown = "" if worst.scaled is None or self._hides_values else f" with {self.value(worst)}"
         return said if self._hides_groups else f"{said}, the worst is {self.name(failed[0])}{shown}"
 
-    def value(self, judged: Judged) -> str:
+    def value(self, judged: EvaluatedCondition) -> str:
         """The value of a group in the unit of its limit."""
         limit = judged.bounds[0] if judged.bounds else None
         expected = expected_text(self.assertion.condition, judged.bounds)
         return format_like_limit(judged.scaled, self.assertion.expression, expected, limit)
 
-    def row(self, group: Group, judged: Judged) -> FailingRow:
+    def row(self, group: Group, judged: EvaluatedCondition) -> FailingRow:
         """A group with its value, and the limit that it violates."""
         values = [MASK if self._hides_groups and one is not None else one for one in group]
         cells = dict(zip(self.asked.columns, map(_cell, values), strict=True))
@@ -265,13 +265,13 @@ def expected_text(
 
 
 def _worst_first(
-    condition: PlannedCondition, groups: Iterable[Group], judged: Mapping[Group, Judged]
+    condition: PlannedCondition, groups: Iterable[Group], judged: Mapping[Group, EvaluatedCondition]
 ) -> list[Group]:
     return sorted(groups, key=lambda group: -_excess(condition, judged[group]))
 
 
 def _worst(
-    condition: PlannedCondition, groups: Sequence[Group], judged: Mapping[Group, Judged]
+    condition: PlannedCondition, groups: Sequence[Group], judged: Mapping[Group, EvaluatedCondition]
 ) -> list[Group]:
     """The first one of `_worst_first`, if there is one."""
     # Groups with the same value share their judgement.
@@ -280,7 +280,7 @@ def _worst(
     return [max(groups, key=lambda group: excess[id(judged[group])])] if groups else []
 
 
-def _excess(condition: PlannedCondition, judged: Judged) -> float:
+def _excess(condition: PlannedCondition, judged: EvaluatedCondition) -> float:
     """The distance of a value beyond its limit; negative within it, infinite without a value."""
     value = _number(judged.scaled)
     bounds = [_number(bound) for bound in judged.bounds]

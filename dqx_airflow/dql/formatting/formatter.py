@@ -32,7 +32,7 @@ from dqx_airflow.dql.formatting.layout import (
 )
 from dqx_airflow.dql.precedence import Rung
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
-from dqx_airflow.dql.syntax.gc_pause import collector_at_rest
+from dqx_airflow.dql.syntax.gc_pause import gc_paused
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, grammar, is_line_start
 from dqx_airflow.dql.syntax.parser import concrete_tree
 from dqx_airflow.errors import SourceError
@@ -59,7 +59,7 @@ _ASKED_FOR |= dict.fromkeys(("each_row", "share_of_rows", "where", "parenthesis"
 _ASKED_FOR |= dict.fromkeys(("call", "use", "listing"), Rung.OR)
 
 
-@collector_at_rest()
+@gc_paused()
 def format_source(source: SourceFile) -> str:
     """The canonical text of a suite file or a library file.
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def collector_at_rest() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Suspends the search for cycles in the block: trees and diagnostics contain none.
 
     Traversing a large tree again and again while it grows, the collector would take as long as

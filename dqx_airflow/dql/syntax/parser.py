@@ -27,16 +27,16 @@ from dqx_airflow.dql.syntax.errors import (
     too_many,
 )
 from dqx_airflow.dql.syntax.expression_builder import span_of
-from dqx_airflow.dql.syntax.gc_pause import collector_at_rest
+from dqx_airflow.dql.syntax.gc_pause import gc_paused
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar, is_line_start
 from dqx_airflow.dql.syntax.recovery import (
     OUTERMOST,
     close_file,
     end_outside,
     expected_terminals,
+    is_outside_suite,
     mend_keyword,
     skip_to_next_statement,
-    stands_outside,
 )
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, MOST_WORDS, no_text, too_large_file
 from dqx_airflow.dql.syntax.tree_builder import build_file
@@ -71,16 +71,28 @@ class Parsed:
         return self.file.suite if self.file else None
 
 
-@collector_at_rest()
+@gc_paused()
 def parse(source: SourceFile) -> Parsed:
     """The syntax tree of a suite file, and all its syntax errors in source order."""
     unreadable = _unreadable(source)
     if unreadable:
         return Parsed(None, (unreadable,))
-    run = _Run(source)
+    run = _FileParser(source)
     tree = run.tree()
     file = build_file(tree, source.name) if tree is not None else None
     return Parsed(file, tuple(run.diagnostics), tuple(run.broken), run.is_whole)
+
+
+def tokens(source: SourceFile) -> Iterator[Token]:
+    """The tokens of a file as far as it is valid, with keywords and names distinguished by
+    position."""
+    parser = grammar().parse_interactive(source.text)
+    try:
+        for token in parser.lexer_thread.lex(parser.parser_state):
+            yield token
+            parser.feed_token(token)
+    except UnexpectedInput:
+        return
 
 
 def concrete_tree(source: SourceFile) -> tuple[Tree[Token] | None, tuple[Diagnostic, ...]]:
@@ -88,7 +100,7 @@ def concrete_tree(source: SourceFile) -> tuple[Tree[Token] | None, tuple[Diagnos
     unreadable = _unreadable(source)
     if unreadable:
         return None, (unreadable,)
-    run = _Run(source, seen=deque())
+    run = _FileParser(source, seen=deque())
     tree = run.tree()
     if run.diagnostics or tree is None or run.seen is None:
         return None, tuple(run.diagnostics)
@@ -124,8 +136,8 @@ def _unreadable(source: SourceFile) -> Diagnostic | None:
     return None
 
 
-class _Run:
-    """One pass over a file, with the mistakes found on the way.
+class _FileParser:
+    """Feeds the tokens of a file to lark's parser, and collects the mistakes on the way.
 
     `seen` collects all tokens, if requested.
     """
@@ -148,7 +160,7 @@ class _Run:
         while True:
             try:
                 for token in self._parser.lexer_thread.lex(self._parser.parser_state):
-                    self._take(token)
+                    self._feed(token)
                     self._words += 1
                     if self._words > MOST_WORDS:
                         too_long = too_large_file(self.source.name, f"{MOST_WORDS:,} words")
@@ -160,14 +172,14 @@ class _Run:
             except UnexpectedInput as error:
                 expected = expected_terminals(self._parser)
                 position = error.pos_in_stream or 0
-                is_outside = "$END" in expected or stands_outside(self._parser)
+                is_outside = "$END" in expected or is_outside_suite(self._parser)
                 # If an earlier error has spoiled the count of braces, that one is enough.
                 if not (is_outside and self.diagnostics and self._text.startswith("}", position)):
                     self.diagnostics.append(syntax_error(error, expected, self.source))
                 if isinstance(error, UnexpectedToken):
                     mended = mend_keyword(self._parser, self._text, error.token, expected)
                     if mended is not None:
-                        self._begin(mended)
+                        self._begin_statement(mended)
                         continue
                 self.is_whole = False
                 if is_outside:
@@ -178,13 +190,13 @@ class _Run:
                 if "RBRACE" in expected and (is_end or is_line_start(position, self._text)):
                     self._started = None  # the previous statement is complete
                 if isinstance(error, UnexpectedToken) and is_end:
-                    self._break_off()
+                    self._mark_broken()
                     return close_file(self._parser, error.token)
             except _TooDeepError as error:
                 self.is_whole = False
                 position = error.token.start_pos or 0
                 self.diagnostics.append(too_deep(error.token, self.source.name))
-            self._break_off()
+            self._mark_broken()
             if not self._skip(position):
                 return None
 
@@ -194,11 +206,16 @@ class _Run:
         line, column = read.count("\n") + 1, len(read) - read.rfind("\n")
         return Token("$END", "", len(read), line, column, line, column, len(read))
 
-    def _take(self, token: Token) -> None:
+    def _feed(self, token: Token) -> None:
+        """Passes a token to the parser.
+
+        :raises UnexpectedInput: it cannot follow.
+        :raises _TooDeepError: the statement is nested too deeply.
+        """
         rest = _REST_OF_WORD.match(self._text, token.end_pos or 0)
         if rest and _REST_OF_WORD.match(token[-1]):
             # A part of a word: the lexer takes `too` for `to` and `größe` for `gr`.
-            raise UnexpectedToken(_longer(token, rest[0]), set())
+            raise UnexpectedToken(_whole_word(token, rest[0]), set())
         if token.type == "IDENT" and token in LINE_KEYWORDS and begins_line(token, self._text):
             # The lexer took a keyword for a name: the previous statement is incomplete.
             raise UnexpectedToken(token, set())
@@ -216,26 +233,26 @@ class _Run:
         if _is_too_large(token):
             self.diagnostics.append(too_large(token, self.source.name))
 
-    def _begin(self, started: Token | None) -> None:
+    def _begin_statement(self, started: Token | None) -> None:
         """Begins a statement: its first token, None if that is still to come."""
         self._started = started
         self._depth = self._operators = 0
 
-    def _break_off(self) -> None:
+    def _mark_broken(self) -> None:
         """Marks the current statement as broken up to the last error."""
         if self._started is not None:
-            self.broken.append(_stretch(self._started, self.diagnostics[-1].span))
+            self.broken.append(_broken_span(self._started, self.diagnostics[-1].span))
 
     def _skip(self, position: int, words: frozenset[str] | None = None) -> bool:
         """Continues at the next statement; False if there is none, or there are too many errors."""
-        self._begin(None)
+        self._begin_statement(None)
         if len(self.diagnostics) >= MOST_SYNTAX_ERRORS:
             self.diagnostics.append(too_many(self.diagnostics[-1].span))
             return False
         return skip_to_next_statement(self._parser, self._text, position, words)
 
 
-def _longer(token: Token, rest: str) -> Token:
+def _whole_word(token: Token, rest: str) -> Token:
     """The token together with the rest of its word."""
     longer = Token.new_borrow_pos("IDENT", f"{token}{rest}", token)
     longer.end_column = (token.end_column or 1) + len(rest)
@@ -250,7 +267,7 @@ class _TooDeepError(Exception):
         self.token = token
 
 
-def _stretch(started: Token, error: Span) -> Span:
+def _broken_span(started: Token, error: Span) -> Span:
     """The range from the beginning of a statement to the error in it."""
     start = span_of(started, error.file)
     return Span(error.file, start.line, start.column, error.line, error.column)
@@ -258,15 +275,3 @@ def _stretch(started: Token, error: Span) -> Span:
 
 def _is_too_large(token: Token) -> bool:
     return token.type in _NUMBERS and math.isinf(float(token.rstrip("%x").replace("_", "")))
-
-
-def tokens(source: SourceFile) -> Iterator[Token]:
-    """The tokens of a file as far as it is valid, with keywords and names distinguished by
-    position."""
-    parser = grammar().parse_interactive(source.text)
-    try:
-        for token in parser.lexer_thread.lex(parser.parser_state):
-            yield token
-            parser.feed_token(token)
-    except UnexpectedInput:
-        return

@@ -107,7 +107,7 @@ def close_file(parser: InteractiveParser, end: Token) -> Tree[Token] | None:
     return None
 
 
-def stands_outside(parser: InteractiveParser) -> bool:
+def is_outside_suite(parser: InteractiveParser) -> bool:
     """True if no statement of the file has begun, at most annotations for one."""
     unfinished = parser.parser_state.value_stack
     return not any(isinstance(item, Token) and item in OUTERMOST for item in unfinished)

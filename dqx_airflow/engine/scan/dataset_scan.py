@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 
 from pyspark.errors import PySparkException
@@ -21,7 +21,7 @@ from dqx_airflow.engine.scan.frames import (
     rows_of_dates,
     with_named_columns,
 )
-from dqx_airflow.engine.scan.fused_pass import ByDate, aggregate, merged
+from dqx_airflow.engine.scan.fused_pass import PassResult, aggregate, merged
 from dqx_airflow.engine.scan.grouped_scan import scan_groups
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
 from dqx_airflow.engine.scan.reshaped_pass import aggregate_reshaped
@@ -198,7 +198,7 @@ def _scan_rows(
         wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
         return with_named_columns(spark, frame, dataset, requests, wanted, references)
 
-    def read(reading: Sequence[AggregateRequest]) -> tuple[ByDate, dict[str, str]]:
+    def read(reading: Sequence[AggregateRequest]) -> PassResult[date | None]:
         try:
             with spark_failures():
                 frame = frame_for(reading)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dqx_airflow.engine.scan.frames import DATE
-from dqx_airflow.engine.scan.fused_pass import ByDate, aggregate
+from dqx_airflow.engine.scan.fused_pass import PassResult, aggregate
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.sql import quote_name
@@ -37,7 +37,7 @@ def count_distinct(
     aggregates: Sequence[Aggregate],
     schema: Schema,
     dates: Collection[date | None],
-) -> tuple[ByDate, dict[str, str]]:
+) -> PassResult[date | None]:
     """The value of each aggregate by date, and the reason for those that failed. All have
     `distinct`.
 

@@ -22,22 +22,22 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import MetricValue
 
-ByDate: TypeAlias = dict[date | None, dict[str, MetricValue]]
-"""Values by date and by the SQL of their aggregates; the date is None if a dataset has none."""
-
-
 Key = TypeVar("Key", bound=Hashable)
+
+PassResult: TypeAlias = tuple[dict[Key, dict[str, MetricValue]], dict[str, str]]
+"""The values of aggregates by key, such as the date or the group, and by their SQL; and the reason
+for each aggregate that failed."""
 
 
 def aggregate(
     frame: DataFrame, expressions: Sequence[str], dates: Collection[date | None]
-) -> tuple[ByDate, dict[str, str]]:
-    """The value of each aggregate by date, and the reason for those that failed.
+) -> PassResult[date | None]:
+    """The values of the aggregates by date.
 
     :param dates: those of the rows; only None if a dataset has no dates.
     :raises DatasetError: a file cannot be read.
     """
-    return bisected(frame, expressions, partial(_rows, frame, dates=dates))
+    return bisected(frame, expressions, partial(_values_by_date, frame, dates=dates))
 
 
 def bisected(
@@ -46,8 +46,8 @@ def bisected(
     rows_of: Callable[[Sequence[str]], Sequence[tuple[Key, Sequence[MetricValue]]]],
     *,
     is_whole: bool = True,
-) -> tuple[dict[Key, dict[str, MetricValue]], dict[str, str]]:
-    """The values of aggregates by key, and the reason for those that failed.
+) -> PassResult[Key]:
+    """The values of the aggregates by key. If all of them together fail, they are read in halves.
 
     :param rows_of: reads some of the aggregates: their values for each key.
     :param is_whole: false for a part of a pass that has failed.
@@ -73,17 +73,14 @@ def bisected(
     return {key: dict(zip(expressions, values, strict=True)) for key, values in rows}, {}
 
 
-def merged(
-    one: tuple[dict[Key, dict[str, MetricValue]], dict[str, str]],
-    other: tuple[dict[Key, dict[str, MetricValue]], dict[str, str]],
-) -> tuple[dict[Key, dict[str, MetricValue]], dict[str, str]]:
+def merged(one: PassResult[Key], other: PassResult[Key]) -> PassResult[Key]:
     """The results of two passes over the same rows."""
     (left, broken_left), (right, broken_right) = one, other
     by_key = {key: {**left.get(key, {}), **right.get(key, {})} for key in {**left, **right}}
     return by_key, {**broken_left, **broken_right}
 
 
-def _rows(
+def _values_by_date(
     frame: DataFrame, expressions: Sequence[str], dates: Collection[date | None]
 ) -> list[tuple[date | None, tuple[MetricValue, ...]]]:
     """The values of the aggregates for each date that has rows."""

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from dqx_airflow.engine.scan.collect import collect, date_of
 from dqx_airflow.engine.scan.frames import DATE
-from dqx_airflow.engine.scan.fused_pass import ByDate, bisected
+from dqx_airflow.engine.scan.fused_pass import PassResult, bisected
 from dqx_airflow.metrics.metric import COPIES, RANK, VALUE, Aggregate, Frequencies, Steps
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import MetricValue
@@ -21,7 +21,7 @@ _SMALLER, _LARGER = "ASC", "DESC"
 
 def aggregate_reshaped(
     frame: DataFrame, aggregates: Sequence[Aggregate], dates: Collection[date | None]
-) -> tuple[ByDate, dict[str, str]]:
+) -> PassResult[date | None]:
     """The value of each aggregate by date, and the reason for those that failed. All share one
     `pass_key`.
 
