@@ -15,7 +15,7 @@ from dqx_airflow.migration.double_quotes import spark_sql
 from dqx_airflow.migration.dql_text import column_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
 from dqx_airflow.migration.request import ImportRequest
-from dqx_airflow.migration.sodacl import count_of
+from dqx_airflow.migration.sodacl import IS_SHARE, OF_NO_ROWS, count_of
 from dqx_airflow.migration.sodacl_schema import type_text
 from dqx_airflow.values import Severity
 
@@ -102,7 +102,10 @@ def _contract_rule(
         return ForeignRule(dataset, place, shown, "this is not a check")
     path = column_text(column) if column else None
     if "type" in check:
-        return ForeignRule(dataset, place, shown, soda.translate(check, path), where=where)
+        is_share = where and IS_SHARE.match(str(check["type"]))
+        meaning = soda.translate(check, path)
+        difference = OF_NO_ROWS if is_share else None
+        return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
     kind, given = next(iter(check.items()))
     settings = dict(given) if isinstance(given, Mapping) else {}
     inherited = {k: v for k, v in described.items() if k.startswith(("valid_", "invalid_"))}
@@ -131,6 +134,7 @@ def _contract_rule(
         name=str(name) if name else None,
         severity=Severity.P3 if threshold.get("level") == "warn" else None,
         where=" AND ".join(filters) or None,
+        difference=OF_NO_ROWS if filters and threshold.get("metric") == "percent" else None,
     )
 
 

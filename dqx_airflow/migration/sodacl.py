@@ -102,6 +102,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
         settings.pop(key, None)
     filters = [f"({one})" for one in (at.where, own) if one]
     shown = check if isinstance(check, str) else one_line(check)
+    of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
 
     def rule(
         meaning: Meaning,
@@ -116,7 +117,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
             name=str(name) if name else None,
             severity=severity,
             where=" AND ".join(filters) or None,
-            difference=difference,
+            difference=difference or of_no_rows,
         )
 
     if text == "schema":
@@ -174,6 +175,9 @@ def _sodacl_meaning(
     return sodacl.translate({text: settings} if settings else text), difference
 
 
+IS_SHARE = re.compile(r"(missing|invalid|duplicate)_percent\b")
+"""How the checks of a share of the rows begin."""
+OF_NO_ROWS = "if no row matches the filter, Soda passes, and this fails"
 _OWN_FORMATS = ("email", "ipv4 address", "ipv6 address")
 """Formats of Soda with a counterpart in DQL that some values distinguish."""
 _REASONS = {

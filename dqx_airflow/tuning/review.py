@@ -63,10 +63,12 @@ def apply_proposal(
         approval = {"agent": HUMAN, "author": author}
         facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": author}
         entries = [_entry("approve", id=proposal.id, **approval, **_given(reason=reason))]
+        now = {tunable.name: tunable.value for tunable in tunables_of(checked.valid_suite)}
         entries += [
             _entry("set_param", param=one.param, old=one.old, new=one.new, **facts)
             | _given(reason=proposal.reason)
             for one in proposal.changes
+            if now[one.param] != one.new  # a user may have written it before
         ]
         if proposal.profile is not None:
             entries.append(_entry("add_profile", profile=proposal.profile, **facts))

@@ -128,6 +128,17 @@ def test_applying_again_after_a_crash_changes_nothing(here: Path) -> None:
         assert (Path("suite.dql").read_text(), len(file.history.entries)) == (text, count)
 
 
+def test_a_value_that_is_in_the_file_already_is_approved_and_no_change(here: Path) -> None:
+    made = nulls(0.06)
+    propose("results", made)
+    Path("suite.dql").write_text(SUITE.replace("= 5% ", "= 6% "))
+    dql("review", "--approve", made.id)
+    history = History("suite.dql.history")
+    assert [entry["action"] for entry in history.entries] == ["approve"]
+    assert history.changes() == ()
+    assert stages() == ["applied"]
+
+
 def test_what_an_algorithm_saved_for_review_waits_in_the_history(here: Path) -> None:
     suite = Suite.load("suite.dql")
     suite.set_param("LEAST", 150, agent="rl_optimizer", reason="Episode 42")
