@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from enum import Enum
 
 from dqx_airflow.contracts.demands import Demand, Literal, Required
@@ -266,6 +267,14 @@ class Consumer:
     team: str
     use_case: str | None = None
     pin: str | None = None
+
+
+def day_of(text: str | None) -> date | None:
+    """The date in an ISO string; None for no string, and for an invalid one."""
+    try:
+        return date.fromisoformat(text[:10]) if text else None
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

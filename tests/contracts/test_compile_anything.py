@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts import model as m
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.dialects.field_types import with_type
-from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.enforcement.coverage import coverage
 from dqx_airflow.contracts.model import Treatment
 from dqx_airflow.diagnostics import draw

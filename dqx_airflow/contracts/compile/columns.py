@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from dqx_airflow.contracts.column_paths import column_path, parts_of
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.nested import (
     NestedField,
@@ -152,7 +153,7 @@ def _matches_as_text(
         assert isinstance(claim, nodes.HasFormat)
         pattern = whole(TEXT_FORMATS[claim.format.text].pattern)
     assert context.item is not None
-    column = quote_name(*terms.parts_of(context.item.path))
+    column = quote_name(*parts_of(context.item.path))
     unlike = f"count_if(NOT {like_pattern(f'CAST({column} AS STRING)', pattern)})"
     return no_rows(sql(unlike), share, sql(f"count({column})"))
 
@@ -179,8 +180,6 @@ def _part(item: Field | None) -> str:
 
 def _field_name(name: str) -> str:
     """:raises UnenforceableError: DQL cannot write a type with it."""
-    if name.isidentifier() and name.isascii():
-        return name
     if "`" in name or "\n" in name or not name:
         raise UnenforceableError(f"a type cannot contain the name {name!r}")
-    return f"`{name}`"
+    return column_path(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dqx_airflow.contracts.column_paths import parts_of
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.delivery_days import days_due
 from dqx_airflow.contracts.compile.measured import compared
@@ -290,4 +291,4 @@ def _shown(path: str) -> str:
 
 def _quoted(path: str) -> str:
     terms.column(path)
-    return quote_name(*terms.parts_of(path))
+    return quote_name(*parts_of(path))

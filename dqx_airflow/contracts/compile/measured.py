@@ -24,6 +24,7 @@ from dqx_airflow.contracts.demands import (
     QueryGives,
     Unique,
 )
+from dqx_airflow.contracts.demands.measured import NONE
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
@@ -92,7 +93,7 @@ def measured(context: RuleContext, demand: MetricRule) -> CompiledClaim:
 def query_gives(context: RuleContext, demand: QueryGives) -> CompiledClaim:
     rule = query_meaning(context, demand)
     if isinstance(rule, CountOfRows):
-        if demand.condition == Condition("==", 0):
+        if demand.condition == NONE:
             return each_row(terms.negation(rule.predicate))
         return CompiledClaim(
             compared(sql(f"count_if({spark_text(rule.predicate)})"), demand.condition)
@@ -138,7 +139,7 @@ def _metric(demand: MetricRule) -> str:
 def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> CompiledClaim | None:
     """The assertion that no row, or at most a share of the rows, matches, else None."""
     condition = demand.condition
-    if condition == Condition("==", 0) or (condition.op == "<=" and condition.bound == 0):
+    if condition == NONE or (condition.op == "<=" and condition.bound == 0):
         return each_row(terms.negation(bad))
     return None
 

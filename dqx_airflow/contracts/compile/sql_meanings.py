@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.compile.rule_context import RuleContext
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import QueryGives
@@ -86,7 +86,7 @@ def placeholders(context: RuleContext) -> dict[str, str]:
     tables = ("model", "table", "table_name", "object", "schema", "dataset")
     names = dict.fromkeys(tables, context.model.name)
     if context.item is not None and context.is_reachable:
-        column = ".".join(terms.parts_of(context.item.path))
+        column = plain_name(context.item.path)
         names |= dict.fromkeys(("field", "column", "property", "column_name"), column)
     return names
 

@@ -13,6 +13,7 @@ from dqx_airflow.contracts.compile.nested import ways
 from dqx_airflow.contracts.compile.rule_context import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import OfType
+from dqx_airflow.contracts.dialects.naming import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
@@ -210,7 +211,7 @@ class _Drafting:
             severity = Severity(promise.severity or DEFAULT_SEVERITY)
             paths = (promise.path, *(clause.path for clause in clauses))
             accepted = contract.acceptance_of(promise.name, *paths)
-            name = self._unused(promise.name)
+            name = unique_name(promise.name, self._names)
             reason = notes[0].reason
             yield Unenforced(name, dataset, clauses, severity, reason, accepted, promise)
 
@@ -227,15 +228,8 @@ class _Drafting:
         return claim
 
     def _name(self, context: RuleContext) -> str:
-        return self._unused(self.contract.assertion_name(context.model, context.item, context.rule))
-
-    def _unused(self, whole: str) -> str:
-        name, number = whole, 1
-        while name in self._names:
-            number += 1
-            name = f"{whole}_{number}"
-        self._names.add(name)
-        return name
+        name = self.contract.assertion_name(context.model, context.item, context.rule)
+        return unique_name(name, self._names)
 
     # The text
 

@@ -8,7 +8,9 @@ from datetime import date
 from enum import Enum
 from fractions import Fraction
 
+from dqx_airflow.contracts.column_paths import parts_of, without_quoted
 from dqx_airflow.contracts.demands import Literal
+from dqx_airflow.contracts.demands.wording import literal_text
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.exact import WrittenFloat, exact_as_written, magnitude
@@ -181,7 +183,7 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
     if kind is ValueKind.UNKNOWN:
         return _plain(value)
     if kind is ValueKind.TEXT:
-        return text(_as_text(value))
+        return text(literal_text(value))
     if kind is ValueKind.NUMBER and (numeric := _as_number(value)) is not None:
         return number(numeric)
     if kind is ValueKind.BOOLEAN and str(value).lower() in ("true", "false"):
@@ -192,7 +194,7 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
         except ValueError:
             if timestamp_in(value) is not None and len(value) > 4:
                 return text(value)
-    raise UnenforceableError(f"{_as_text(value)!r} is not of type {kind.value}")
+    raise UnenforceableError(f"{literal_text(value)!r} is not of type {kind.value}")
 
 
 def _plain(value: Literal) -> nodes.Expression:
@@ -202,11 +204,7 @@ def _plain(value: Literal) -> nodes.Expression:
         case int() | float():
             return number(value)
         case _:
-            return text(_as_text(value))
-
-
-def _as_text(value: Literal) -> str:
-    return str(value).lower() if isinstance(value, bool) or value is None else str(value)
+            return text(literal_text(value))
 
 
 def _as_number(value: Literal) -> int | float | None:
@@ -223,17 +221,7 @@ def _as_number(value: Literal) -> int | float | None:
     return value
 
 
-_PART_OF_PATH = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<plain>[^.`]+)")
-
 _IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
-
-
-def parts_of(path: str) -> tuple[str, ...]:
-    """The names in a path as in models: `address`, `zip code` for ``address.`zip code` ``."""
-    return tuple(
-        (part["quoted"] or "").replace("``", "`") or part["plain"] or ""
-        for part in _PART_OF_PATH.finditer(path)
-    )
 
 
 def column(path: str) -> nodes.Name:
@@ -241,7 +229,7 @@ def column(path: str) -> nodes.Name:
 
     :raises UnenforceableError: DQL has no name for it.
     """
-    if _IN_ARRAY.search(_PART_OF_PATH.sub(lambda part: part["plain"] or "", path)):
+    if _IN_ARRAY.search(without_quoted(path)):
         raise UnenforceableError("it is nested in an array or a map")
     return column_named(*parts_of(path))
 

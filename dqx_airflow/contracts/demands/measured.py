@@ -71,6 +71,10 @@ class Condition:
         return ((bottom, (bound, -1)), ((high, 1), top))
 
 
+NONE = Condition("==", 0)
+"""Nothing is counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class MetricRule(DemandBase):
     """A condition on a metric of DQL. `arguments` are columns; `metric` is one of `metrics`.

@@ -14,7 +14,7 @@ _MOST_VALUES = 12
 _UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 
 
-def literal_text(value: Literal) -> str:
+def literal_text(value: object) -> str:
     """A value as contracts write it."""
     if isinstance(value, bool):
         return "true" if value else "false"

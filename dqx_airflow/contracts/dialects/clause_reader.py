@@ -82,9 +82,13 @@ class ClauseReader:
 
     # Taking values -------------------------------------------------------------------------------
 
+    def node(self, owner: Mapping | None, key: str) -> Node | None:
+        """What is at a key; None if there is nothing, or no mapping."""
+        return owner.get(key) if owner is not None else None
+
     def mapping(self, node: Mapping | None, key: str) -> Mapping | None:
         """The mapping at a key, with its `$ref` resolved; None if there is none."""
-        child = node.get(key) if node is not None else None
+        child = self.node(node, key)
         return self.resolved(child) if isinstance(child, Mapping) else None
 
     def resolved(self, node: Mapping) -> Mapping:
@@ -102,30 +106,38 @@ class ClauseReader:
                 yield self.resolved(item)
 
     def items(self, node: Mapping | None, key: str) -> tuple[Node, ...]:
-        child = node.get(key) if node is not None else None
+        child = self.node(node, key)
         return child.items if isinstance(child, Sequence) else ()
+
+    def scalars(self, node: Mapping | None, key: str) -> tuple[Scalar, ...]:
+        """The scalars in the list at a key."""
+        return tuple(item for item in self.items(node, key) if isinstance(item, Scalar))
+
+    def values(self, node: Mapping | None, key: str) -> tuple[Literal, ...]:
+        """The values of the scalars in the list at a key."""
+        return tuple(item.value for item in self.scalars(node, key))
 
     def text(self, node: Mapping | None, key: str) -> str | None:
         """The text at a key, with numbers and versions as they are spelled."""
-        child = node.get(key) if node is not None else None
+        child = self.node(node, key)
         if isinstance(child, Scalar) and child.value is not None:
             return child.text
         return None
 
     def texts(self, node: Mapping | None, key: str) -> tuple[str, ...]:
         """The texts in a list at a key; a single text is a list of one."""
-        child = node.get(key) if node is not None else None
+        child = self.node(node, key)
         if isinstance(child, Scalar) and child.value is not None:
             return (child.text,)
-        return tuple(item.text for item in self.items(node, key) if isinstance(item, Scalar))
+        return tuple(item.text for item in self.scalars(node, key))
 
     def truth(self, node: Mapping | None, key: str) -> bool | None:
-        child = node.get(key) if node is not None else None
+        child = self.node(node, key)
         return child.value if isinstance(child, Scalar) and isinstance(child.value, bool) else None
 
     def number(self, node: Mapping | None, key: str) -> int | float | None:
         """The finite number at a key, which may be written as a string."""
-        child = node.get(key) if node is not None else None
+        child = self.node(node, key)
         if not isinstance(child, Scalar) or isinstance(child.value, bool):
             return None
         value = child.value
@@ -137,7 +149,7 @@ class ClauseReader:
         return value if value is not None and isfinite(value) else None
 
     def literal(self, node: Mapping | None, key: str) -> Literal:
-        child = node.get(key) if node is not None else None
+        child = self.node(node, key)
         return child.value if isinstance(child, Scalar) else None
 
     # Accounting for leaves -----------------------------------------------------------------------
@@ -208,7 +220,7 @@ class ClauseReader:
 
         :param is_open: other values are allowed, and only likely typos are reported.
         """
-        written, node = self.text(owner, key), owner.get(key) if owner is not None else None
+        written, node = self.text(owner, key), self.node(owner, key)
         if written is None or written.lower() in {choice.lower() for choice in choices}:
             return
         if is_open and written == written.strip() and slip_of(written, choices) is None:
@@ -219,7 +231,7 @@ class ClauseReader:
     def documented_keys(self, node: Mapping | None, *keys: str, reason: str = "") -> None:
         """Marks the values of these keys of a mapping as documented."""
         for key in keys:
-            self.documented(node.get(key) if node is not None else None, reason)
+            self.documented(self.node(node, key), reason)
 
     def notes(self, unknown: Collection[UnknownKey] = ()) -> tuple[Note, ...]:
         """All leaves without a rule, in the order of the document.

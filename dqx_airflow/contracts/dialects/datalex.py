@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.datalex.manifest import doubts_about
 from dqx_airflow.contracts.demands import Bound, Demand, OfType, Presence, Required, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.field_types import spark_type_of
-from dqx_airflow.contracts.dialects.naming import column_path, slug, with_unique_names
+from dqx_airflow.contracts.dialects.naming import slug, unique_name, with_unique_names
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.yaml_document import Mapping
@@ -84,15 +85,10 @@ def _read(reading: ClauseReader) -> Contract:
 
 
 def _with_unique_names(models: Iterable[Model]) -> Iterator[Model]:
-    """The rules, with a number after repeated names."""
+    """The models, with a number after repeated names."""
     taken: set[str] = set()
     for model in models:
-        name, number = model.name, 1
-        while name in taken:
-            number += 1
-            name = f"{model.name}_{number}"
-        taken.add(name)
-        yield replace(model, name=name)
+        yield replace(model, name=unique_name(model.name, taken))
 
 
 def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
@@ -129,8 +125,7 @@ def _name_of(reading: ClauseReader, contract: Mapping) -> str:
 def _promise(reading: ClauseReader, contract: Mapping) -> Model:
     reading.documented_keys(contract, "id", "name", "description", "version", "owner", "tags")
     signature = reading.mapping(contract, "signature")
-    inputs = signature.get("inputs") if signature is not None else None
-    reading.documented(inputs, "an input of the query")
+    reading.documented_keys(signature, "inputs", reason="an input of the query")
     outputs = tuple(_output(reading, item) for item in reading.mappings(signature, "outputs"))
     return Model(
         _name_of(reading, contract),

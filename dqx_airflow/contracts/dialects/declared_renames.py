@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from dqx_airflow.contracts.column_paths import dotted_path
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.extensions import at_the_top
-from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.model import Model, Renamed
 from dqx_airflow.contracts.source.yaml_document import Mapping, Sequence
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -44,7 +44,7 @@ def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Ren
         elif path is None:
             yield Renamed(model, None, old)
         else:
-            column, before = (".".join(map(column_path, it.split("."))) for it in (path, old))
+            column, before = dotted_path(path), dotted_path(old)
             if known[model].field_at(column) is None:
                 hint = did_you_mean(path, [it.path for it in known[model].walk()])
                 message = f"'{model}' has no field '{path}'"

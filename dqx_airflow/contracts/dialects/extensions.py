@@ -13,5 +13,4 @@ def at_the_top(reading: ClauseReader, key: str) -> Node | None:
     for item in reading.mappings(reading.root, "customProperties"):
         if reading.text(item, "property") == key:
             return item.get("value")
-    top = reading.mapping(reading.root, "contract")
-    return top.get(key) if top is not None else None
+    return reading.node(reading.mapping(reading.root, "contract"), key)

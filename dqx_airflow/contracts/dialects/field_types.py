@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import Bound, Literal
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.model import Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
 from dqx_airflow.diagnostics.diagnostic import Diagnostic

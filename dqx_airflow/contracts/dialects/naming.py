@@ -1,4 +1,4 @@
-"""Names of rules and columns, spelled alike by the readers of all dialects."""
+"""Names of rules, spelled alike by the readers of all dialects."""
 
 from __future__ import annotations
 
@@ -27,18 +27,16 @@ def with_unique_names(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     taken: set[str] = set()
     apart = []
     for rule, same in said.items():
-        name, number = rule.name, 1
-        while name in taken:
-            number += 1
-            name = f"{rule.name}_{number}"
-        taken.add(name)
         clauses = tuple(clause for one in same for clause in one.clauses)
-        apart.append(replace(rule, name=name, clauses=clauses))
+        apart.append(replace(rule, name=unique_name(rule.name, taken), clauses=clauses))
     return tuple(apart)
 
 
-def column_path(name: str) -> str:
-    """A column as DQL writes it: in backticks unless it is a plain word."""
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        return name
-    return "`" + name.replace("`", "``") + "`"
+def unique_name(wanted: str, taken: set[str]) -> str:
+    """The name, with a number if it is taken already; it is added to those."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    taken.add(name)
+    return name

@@ -6,10 +6,11 @@ from the first character on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import (
     VALUE_DEMANDS,
     AllComplete,
@@ -39,7 +40,12 @@ from dqx_airflow.contracts.dialects.field_types import (
     with_type,
 )
 from dqx_airflow.contracts.dialects.frequencies import interval_s
-from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
+from dqx_airflow.contracts.dialects.naming import with_unique_names
+from dqx_airflow.contracts.dialects.placed_rules import (
+    PlacedRule,
+    rules_of_no_field,
+    with_rules,
+)
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -141,7 +147,7 @@ def _model(reading: ClauseReader, name: str) -> Model:
     fields = [_field(reading, column) for column in columns]
     promises = (*_completeness(reading, quality), *_uniqueness(reading, quality, key_paths))
     fields = [_valid(reading, quality, item) for item in fields]
-    rules = [rule for path, rule in promises if all(item.path != path for item in fields)]
+    rules = [*rules_of_no_field(fields, promises)]
     if keys:
         marks = (key.get("business_key") for key in keys)
         rules.insert(0, reading.rule("business_key", Unique(key_paths), *marks))
@@ -152,23 +158,16 @@ def _model(reading: ClauseReader, name: str) -> Model:
     return Model(
         name,
         reading.root.span_of("schema"),
-        tuple(
-            replace(item, rules=with_unique_names((*item.rules, *_about(item.path, promises))))
-            for item in fields
-        ),
+        with_rules(fields, promises),
         with_unique_names((*rules, *_freshness(reading, quality), *_retention(reading, freshness))),
         description=reading.text(reading.mapping(reading.root, "contract"), "description"),
         is_closed=True,
     )
 
 
-def _about(path: str, promises: Iterable[tuple[str | None, Rule]]) -> Iterator[Rule]:
-    return (rule for column, rule in promises if column == path)
-
-
 def _field(reading: ClauseReader, column: Mapping) -> Field:
     name = reading.text(column, "name") or ""
-    examples = reading.items(column, "examples")
+    examples = reading.scalars(column, "examples")
     item = Field(
         name,
         column_path(name),
@@ -181,8 +180,8 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
         is_key=reading.truth(column, "business_key") is True,
         is_sensitive=reading.truth(column, "pii") is True,
         classification="pii" if reading.truth(column, "pii") else None,
-        examples=tuple(value.value for value in examples if isinstance(value, Scalar)),
-        example_spans=tuple(value.span for value in examples if isinstance(value, Scalar)),
+        examples=tuple(example.value for example in examples),
+        example_spans=tuple(example.span for example in examples),
     )
     reading.documented_keys(column, "description", "examples")
     reading.documented_keys(column, "default", reason="filled by the producer")
@@ -244,8 +243,7 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
         is_anchored = pattern.startswith("^") and "|" not in pattern
         expression = pattern if is_anchored else f"^(?:{pattern})"
         yield reading.rule("pattern", Pattern(expression), get("pattern"))
-    values = reading.items(column, "valid_values")
-    if accepted := tuple(value.value for value in values if isinstance(value, Scalar)):
+    if accepted := reading.values(column, "valid_values"):
         yield reading.rule("enum", OneOf(accepted), get("valid_values"))
     for key, name, op in (("min_length", "min_length", ">="), ("max_length", "max_length", "<=")):
         if (count := reading.number(column, key)) is not None:
@@ -264,7 +262,7 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
 def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field:
     """The field, with the share of `validity` in the rules about single values."""
     share = reading.number(quality, "validity")
-    node = quality.get("validity") if quality is not None else None
+    node = reading.node(quality, "validity")
     if share is None or node is None:
         return item
     rules = tuple(
@@ -276,13 +274,11 @@ def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field
     return replace(item, rules=rules)
 
 
-def _completeness(
-    reading: ClauseReader, quality: Mapping | None
-) -> Iterator[tuple[str | None, Rule]]:
+def _completeness(reading: ClauseReader, quality: Mapping | None) -> Iterator[PlacedRule]:
     """Completeness of the named fields; a single share is that of all their values."""
     for column, share, node in _shares(reading, quality, "completeness"):
         yield column, reading.rule("completeness", Complete(column, share), node)
-    of_all, whole = reading.number(quality, "completeness"), _at(quality, "completeness")
+    of_all, whole = reading.number(quality, "completeness"), reading.node(quality, "completeness")
     if of_all is not None:
         yield None, reading.rule("completeness", AllComplete(float(of_all)), whole)
     elif isinstance(whole, Scalar):
@@ -291,7 +287,7 @@ def _completeness(
 
 def _uniqueness(
     reading: ClauseReader, quality: Mapping | None, keys: tuple[str, ...]
-) -> Iterator[tuple[str | None, Rule]]:
+) -> Iterator[PlacedRule]:
     """Uniqueness for the named fields; a single share is that of the business key."""
     for column, share, node in _shares(reading, quality, "uniqueness"):
         demand = Distinct((column,), round(1 - share, 12))
@@ -299,11 +295,11 @@ def _uniqueness(
     of_keys = reading.number(quality, "uniqueness")
     if of_keys is not None and keys:
         demand = Distinct(keys, round(1 - of_keys, 12))
-        rule = reading.rule("uniqueness", demand, _at(quality, "uniqueness"))
+        rule = reading.rule("uniqueness", demand, reading.node(quality, "uniqueness"))
         yield (keys[0] if len(keys) == 1 else None), rule
     elif of_keys is not None:
         reading.unsupported(
-            _at(quality, "uniqueness"), "the fields are unknown: none is a business key"
+            reading.node(quality, "uniqueness"), "the fields are unknown: none is a business key"
         )
 
 
@@ -323,12 +319,12 @@ def _freshness(reading: ClauseReader, quality: Mapping | None) -> Iterator[Rule]
     freshness = reading.mapping(quality, "freshness")
     named = reading.text(freshness, "column")
     column = column_path(named) if named is not None else None
-    column_node = _at(freshness, "column")
+    column_node = reading.node(freshness, "column")
     for node, key in ((freshness, "max_hours"), (quality, "freshness_hours")):
         if (hours := reading.number(node, key)) is not None:
             demand = Fresh(column, hours * HOUR_S)
-            yield reading.rule("freshness", demand, _at(node, key), column_node)
-    frequency = _at(freshness, "update_frequency")
+            yield reading.rule("freshness", demand, reading.node(node, key), column_node)
+    frequency = reading.node(freshness, "update_frequency")
     interval = interval_s(reading.text(freshness, "update_frequency") or "")
     if interval is None:
         reason = "this is not an interval: write hourly, daily, or `6 hours`"
@@ -341,22 +337,21 @@ def _retention(reading: ClauseReader, freshness: Mapping | None) -> Iterator[Rul
     """The days of `usage`; the column is that of freshness."""
     usage = reading.mapping(reading.root, "usage")
     days, named = reading.number(usage, "retention_days"), reading.text(freshness, "column")
-    node = _at(usage, "retention_days")
+    node = reading.node(usage, "retention_days")
     if days is None:
         reading.unsupported(node, "not a number of days")
     else:
         demand = Retained(column_path(named) if named is not None else None, days * DAY_S)
-        yield reading.rule("retention", demand, node, _at(freshness, "column"))
+        yield reading.rule("retention", demand, node, reading.node(freshness, "column"))
 
 
 def _unmeasured(reading: ClauseReader, quality: Mapping | None) -> None:
-    reading.documented(_at(quality, "validity"), "no field has a rule for individual values")
+    reading.documented(
+        reading.node(quality, "validity"), "no field has a rule for individual values"
+    )
     for key in ("accuracy", "accuracy_target"):
-        reading.unsupported(_at(quality, key), "the dataset to compare with is not named")
-
-
-def _at(node: Mapping | None, key: str) -> Node | None:
-    return node.get(key) if node is not None else None
+        node = reading.node(quality, key)
+        reading.unsupported(node, "the dataset to compare with is not named")
 
 
 READER = DialectReader(

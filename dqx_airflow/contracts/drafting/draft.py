@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import floor
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import (
     Bound,
     Complete,
@@ -17,7 +18,6 @@ from dqx_airflow.contracts.demands import (
     Unique,
 )
 from dqx_airflow.contracts.dialects.field_types import with_type
-from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.drafting.observed import ObservedColumn, ObservedTable
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Lifecycle, Model, Rule, Server
 from dqx_airflow.values import Span

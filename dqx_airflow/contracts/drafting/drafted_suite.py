@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dqx_airflow.contracts.dialects.naming import column_path
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.drafting.observed import ObservedTable
 from dqx_airflow.dql.formatting.formatter import format_source
 from dqx_airflow.values import SourceFile

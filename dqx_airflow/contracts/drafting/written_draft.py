@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.demands import Bound, Complete, OneOf, Pattern, Required, Unique
 from dqx_airflow.contracts.drafting.draft import draft
 from dqx_airflow.contracts.drafting.observed import ObservedTable
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.export import odcs
-from dqx_airflow.contracts.export.exported import plain_name
 from dqx_airflow.contracts.export.yaml_text import yaml_text
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Server
 from dqx_airflow.metrics.types import parts_of

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from dqx_airflow.contracts.column_paths import column_path, plain_name
 from dqx_airflow.contracts.demands import Digits, Unique
 from dqx_airflow.contracts.model import Contract, Field, Model, Server
 from dqx_airflow.datasets.databases import DATABASES
 from dqx_airflow.datasets.settings import format_of, settings_of
 from dqx_airflow.datasets.storage_urls import S3A_ENDPOINT, spark_location
 from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, DatasetRef
 
@@ -96,7 +96,7 @@ def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
 
 def spark_schema(model: Model) -> str:
     """The columns of a model as Spark's DDL: `id bigint, price double`."""
-    return ", ".join(f"{_quoted(item.name)} {spark_type(item)}" for item in model.fields)
+    return ", ".join(f"{column_path(item.name)} {spark_type(item)}" for item in model.fields)
 
 
 def spark_type(item: Field) -> str:
@@ -108,7 +108,7 @@ def spark_type(item: Field) -> str:
             key = spark_type(item.keys) if item.keys else "string"
             return f"map<{key},{spark_type(item.values) if item.values else 'string'}>"
         case "struct":
-            inner = ",".join(f"{_quoted(part.name)}:{spark_type(part)}" for part in item.fields)
+            inner = ",".join(f"{column_path(part.name)}:{spark_type(part)}" for part in item.fields)
             return f"struct<{inner}>" if inner else "string"
         case kind:
             return _TYPE_OF_WORD.get(kind) or str(kind)
@@ -148,7 +148,7 @@ def _keys_of(model: Model) -> tuple[str, ...]:
     """The columns that identify a row."""
     for rule in model.rules:
         if rule.name == "primary_key" and isinstance(rule.demand, Unique):
-            return tuple(map(unquoted, rule.demand.columns))
+            return tuple(map(plain_name, rule.demand.columns))
     return tuple(item.name for item in model.fields if item.is_key)
 
 
@@ -235,7 +235,3 @@ def _where_to_say_it(contract: Contract, server: Server | None, name: str) -> st
         names = ", ".join(item.name for item in contract.servers)
         return f"choose one of the servers {names}, or give the dataset {name}"
     return f"the contract has no server: give the dataset {name}"
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() and name.isascii() else "`" + name.replace("`", "``") + "`"

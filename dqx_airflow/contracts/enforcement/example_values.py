@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dqx_airflow.contracts.demands.wording import literal_text
 from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.types import Family, family_of, fields_of, parts_of
 from dqx_airflow.reference.texts import value_of
@@ -34,12 +35,7 @@ def held(value: object, spark_type: str) -> Any:
         case dict() if fields := fields_of(spark_type):
             return {name: held(value.get(name), inner) for name, inner in fields.items()}
     is_nested = family in (Family.ARRAY, Family.MAP) or bool(fields_of(spark_type))
-    converted = None if is_nested else value_of(text_of(value), spark_type)
+    converted = None if is_nested else value_of(literal_text(value), spark_type)
     if converted is None:
-        raise NoValueError(text_of(value))
+        raise NoValueError(literal_text(value))
     return converted
-
-
-def text_of(value: object) -> str:
-    """A value as written in a document."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

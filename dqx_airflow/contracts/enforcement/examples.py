@@ -9,8 +9,9 @@ from typing import Any
 
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.demands import VALUE_DEMANDS, Demand, Required, RowsSatisfy, Unique
+from dqx_airflow.contracts.demands.wording import literal_text
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
-from dqx_airflow.contracts.enforcement.example_values import NoValueError, held, text_of
+from dqx_airflow.contracts.enforcement.example_values import NoValueError, held
 from dqx_airflow.contracts.model import Contract, ExampleRows, Field, Model, Rule
 from dqx_airflow.diagnostics.nearest import slip_of
 from dqx_airflow.dql.check import check_source
@@ -63,7 +64,7 @@ def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenE
     if item.has_default and item.default is not None:
         given.append(("default", item.default, item.span))
     for kind, example, span in given:
-        shown = _shown(text_of(example))
+        shown = _shown(literal_text(example))
         try:
             value = held(example, _type_of(item))
         except NoValueError as error:
@@ -173,7 +174,7 @@ class _Rows:
 
 
 def _cell(value: object) -> str:
-    return "missing" if value is None else _shown(text_of(value))
+    return "missing" if value is None else _shown(literal_text(value))
 
 
 def _broken_rules(

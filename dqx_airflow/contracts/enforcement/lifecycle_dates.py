@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from itertools import combinations
 
-from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.model import Contract, day_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.values import Span
 
@@ -23,11 +23,9 @@ def contradicting_dates(contract: Contract) -> Iterator[Diagnostic]:
     )
     days: dict[str, date] = {}
     for name, text in named:
-        if text is None:
-            continue
-        try:
-            days[name] = date.fromisoformat(text[:10])
-        except ValueError:
+        if (day := day_of(text)) is not None:
+            days[name] = day
+        elif text is not None:
             message = f"the {name} '{text}' is not a date"
             yield Diagnostic(message, _span_of(contract, text), "E427", help=_TO_WRITE)
     for earlier, later in combinations(days, 2):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import date
 
-from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.model import Contract, day_of
 from dqx_airflow.contracts.notice_periods import end_of_period
 
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)*)([-+.][\w.+-]+)?", re.ASCII)
@@ -75,7 +75,7 @@ def standing(contract: Contract, on: date) -> Standing | None:
     A contract past its sunset is refused, and a deprecated one when its notice period has ended.
     """
     cycle = contract.lifecycle
-    sunset, deprecated = _day(cycle.sunset_date), _day(cycle.deprecation_date)
+    sunset, deprecated = day_of(cycle.sunset_date), day_of(cycle.deprecation_date)
     use = f"; its successor is {cycle.successor}" if cycle.successor else ""
     if cycle.status == "sunset" or (sunset is not None and sunset <= on):
         when = f" on {sunset}" if sunset is not None else ""
@@ -97,15 +97,7 @@ def standing(contract: Contract, on: date) -> Standing | None:
             )
         until = f", until {sunset}" if sunset is not None else ""
         return Standing(f"{contract.id} is deprecated{since}{until}{use}", is_refused=False)
-    starts = _day(cycle.effective_date)
+    starts = day_of(cycle.effective_date)
     if starts is not None and starts > on:
         return Standing(f"{contract.id} is not in effect before {starts}", is_refused=False)
     return None
-
-
-def _day(text: str | None) -> date | None:
-    """The date in an ISO string; None for no string, and for an invalid one."""
-    try:
-        return date.fromisoformat(text[:10]) if text else None
-    except ValueError:
-        return None

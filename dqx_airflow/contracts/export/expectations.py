@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.demands import (
     AmongRows,
     Bound,
@@ -31,7 +32,6 @@ from dqx_airflow.contracts.demands import (
     Unique,
 )
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
-from dqx_airflow.contracts.export.exported import plain_name
 from dqx_airflow.contracts.model import Field, Model, Rule
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values import Severity

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
-from dqx_airflow.dql.syntax.grammar import unquoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,3 @@ def unsupported_clauses(contract: Contract) -> Iterator[Loss]:
 def loss_of(contract: Contract, model: Model, item: Field | None, rule: Rule, reason: str) -> Loss:
     """The loss of a rule that a format cannot express, by the name of its assertion."""
     return Loss(contract.assertion_name(model, item, rule), reason)
-
-
-def plain_name(path: str) -> str:
-    """A column as other tools write it: without the backticks of DQL."""
-    return ".".join(unquoted(part) for part in path.split("."))

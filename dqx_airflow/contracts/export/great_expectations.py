@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.demands import (
     Bound,
     Complete,
@@ -35,7 +36,6 @@ from dqx_airflow.contracts.export.exported import (
     Exported,
     Loss,
     loss_of,
-    plain_name,
     unsupported_clauses,
 )
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.demands import (
     Complete,
     Condition,
@@ -19,6 +20,7 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
+from dqx_airflow.contracts.demands.measured import NONE
 from dqx_airflow.contracts.dialects.foreign import great_expectations
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
 from dqx_airflow.contracts.export.expectations import (
@@ -27,7 +29,6 @@ from dqx_airflow.contracts.export.expectations import (
     expectation_of,
     missing_rows,
 )
-from dqx_airflow.contracts.export.exported import plain_name
 from dqx_airflow.contracts.model import Field, Model, Rule
 from dqx_airflow.values import Severity
 
@@ -59,7 +60,6 @@ _METRICS = {
     "num_rows": "rowCount",
 }
 _OF_DUCKDB = ("local", "s3", "azure", "sftp")
-_NONE = Condition("==", 0)
 _NO_COUNTERPART = "the standard has no counterpart"
 
 
@@ -99,9 +99,9 @@ def _library(item: Field | None, rule: Rule) -> dict[str, Any] | None:
     column = item.path if item is not None else None
     match rule.demand:
         case OneOf(values=values) if rule.share >= 1:
-            return _metric("invalidValues", _NONE, {"validValues": list(values)})
+            return _metric("invalidValues", NONE, {"validValues": list(values)})
         case Unique(columns=columns):
-            return _duplicates(columns, column, _NONE, is_percent=False)
+            return _duplicates(columns, column, NONE, is_percent=False)
         case Distinct(columns=columns, duplicates=share):
             return _duplicates(columns, column, _at_most(share), is_percent=True)
         case Complete(column=named, share=share) if named == column:
@@ -205,18 +205,18 @@ def _query(
         case QueryGives():
             return demand.query, demand.condition, demand.sql_dialect
         case RowsSatisfy(share=1):
-            return f"{_COUNT} WHERE NOT ({demand.predicate})", _NONE, demand.sql_dialect
+            return f"{_COUNT} WHERE NOT ({demand.predicate})", NONE, demand.sql_dialect
         case RowsSatisfy():
             wrong = f"count(CASE WHEN NOT ({demand.predicate}) THEN 1 END)"
             query = f"SELECT 100.0 * {wrong} / count(*) FROM {{model}}"  # noqa: S608
             return query, _at_most(1 - demand.share), demand.sql_dialect
         case Refers():
             rows = missing_rows("{model}", demand)
-            return rows.replace("SELECT *", "SELECT count(*)", 1), _NONE, None
+            return rows.replace("SELECT *", "SELECT count(*)", 1), NONE, None
         case Digits() if item is not None and item in model.fields and rule.share >= 1:
             name, most = sql_name(item.path), 10 ** (demand.precision - demand.scale)
             too_long = f"{name} <> round({name}, {demand.scale}) OR abs({name}) >= {most}"
-            return f"{_COUNT} WHERE {too_long}", _NONE, None
+            return f"{_COUNT} WHERE {too_long}", NONE, None
     return None
 
 

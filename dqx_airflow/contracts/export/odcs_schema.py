@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.demands import (
     Bound,
     Demand,
@@ -26,7 +27,7 @@ from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
-from dqx_airflow.contracts.export.exported import Loss, loss_of, plain_name
+from dqx_airflow.contracts.export.exported import Loss, loss_of
 from dqx_airflow.contracts.export.odcs_quality import quality_of
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import OfType, Presence, Required
 from dqx_airflow.contracts.dialects.field_types import NUMBER_WORDS
-from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type, table_type
 from dqx_airflow.contracts.export.exported import Exported, Loss, unsupported_clauses
 from dqx_airflow.contracts.export.table_comments import column_comment

@@ -14,7 +14,7 @@ from itertools import pairwise
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.frequencies import CADENCES
 from dqx_airflow.contracts.diff import Diff, diff
-from dqx_airflow.contracts.model import Contract, Lifecycle
+from dqx_airflow.contracts.model import Contract, Lifecycle, day_of
 from dqx_airflow.contracts.notice_periods import end_of_period
 from dqx_airflow.contracts.versions import Bump, Version, bump_between, next_version, version_of
 
@@ -180,7 +180,7 @@ def _too_soon(
 ) -> list[Objection]:
     """A breaking version takes effect at least this many days after its announcement."""
     days = _notice(base.contract)
-    begin = max(_day(contract.lifecycle.effective_date) or on, on)
+    begin = max(day_of(contract.lifecycle.effective_date) or on, on)
     announced = _announced(base, published)
     if days == 0 or begin >= end_of_period(announced or on, days):
         return []
@@ -205,14 +205,14 @@ def _announced(base: PublishedVersion, published: Sequence[PublishedVersion]) ->
 def _is_ending(contract: Contract) -> bool:
     life = contract.lifecycle
     dates = life.deprecation_date, life.sunset_date
-    return life.status in ("deprecated", "sunset") or any(map(_day, dates))
+    return life.status in ("deprecated", "sunset") or any(map(day_of, dates))
 
 
 def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> list[Objection]:
     """Both versions are written for at least this many days before the old one ends."""
     old, new = base.contract.lifecycle, contract.lifecycle
     days = max(old.dual_write_days or 0, new.dual_write_days or 0)
-    begin = max(_day(new.effective_date) or on, on)
+    begin = max(day_of(new.effective_date) or on, on)
     end = end_of(old)
     earliest = end_of_period(begin, days)
     if days == 0 or end is None or end >= earliest:
@@ -227,7 +227,7 @@ def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> 
 
 def end_of(life: Lifecycle) -> date | None:
     """The date from which a version must not be relied on: its sunset, or the end of its notice."""
-    sunset, deprecated = _day(life.sunset_date), _day(life.deprecation_date)
+    sunset, deprecated = day_of(life.sunset_date), day_of(life.deprecation_date)
     if sunset is not None or deprecated is None or life.notice_days is None:
         return sunset
     return end_of_period(deprecated, life.notice_days)
@@ -236,11 +236,11 @@ def end_of(life: Lifecycle) -> date | None:
 def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Objection]:
     """A sunset is announced this many days in advance."""
     life, before = contract.lifecycle, base.contract.lifecycle
-    sunset = _day(life.sunset_date)
+    sunset = day_of(life.sunset_date)
     ended = life.status == "sunset" and before.status != "sunset"
     if sunset is None and ended:
         sunset = on
-    promised = _day(before.sunset_date)
+    promised = day_of(before.sunset_date)
     days = before.notice_days or 0
     if sunset is None or (promised is not None and promised <= sunset):
         return []
@@ -249,10 +249,3 @@ def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list
         return []
     problem = f"the sunset on {sunset} gives less than the {days} days of notice that are promised"
     return [Objection(problem, f"set it to {earliest} or later")]
-
-
-def _day(text: str | None) -> date | None:
-    try:
-        return date.fromisoformat(text[:10]) if text else None
-    except ValueError:
-        return None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import OnlyColumns, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.addresses import check_address
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.fields import FieldContext, read_field
 from dqx_airflow.contracts.dialects.dcs.older_quality import read_older_quality
-from dqx_airflow.contracts.dialects.dcs.quality import Placed, read_quality
+from dqx_airflow.contracts.dialects.dcs.quality import read_quality
 from dqx_airflow.contracts.dialects.dcs.schema import VERSIONS, load_schema
 from dqx_airflow.contracts.dialects.dcs.servers import read_servers
 from dqx_airflow.contracts.dialects.dcs.service_levels import (
@@ -20,12 +21,12 @@ from dqx_airflow.contracts.dialects.dcs.service_levels import (
     text_duration_s,
 )
 from dqx_airflow.contracts.dialects.durations import DAY_S
-from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
+from dqx_airflow.contracts.dialects.naming import with_unique_names
+from dqx_airflow.contracts.dialects.placed_rules import rules_of_no_field, with_rules
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
     ExampleRows,
-    Field,
     Lifecycle,
     Model,
     Rule,
@@ -98,8 +99,7 @@ def _contacts(reading: ClauseReader, contact: Mapping | None) -> Iterator[str]:
 def _lifecycle(reading: ClauseReader, info: Mapping | None) -> Lifecycle:
     written = reading.text(info, "status")
     terms = reading.mapping(reading.root, "terms")
-    notice = terms.get("noticePeriod") if terms is not None else None
-    seconds = text_duration_s(reading, notice)
+    seconds = text_duration_s(reading, reading.node(terms, "noticePeriod"))
     return Lifecycle(
         status=_STATUS.get(written.lower()) if written is not None else None,
         written_status=written,
@@ -140,12 +140,12 @@ def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Mode
         reading.documented(node.get("fields"), "does not name a field")
     paths = tuple(column.path for column in columns)
     placed = tuple(read_quality(reading, node, None, around.sql_dialect, paths))
-    rules = (*_primary_key(reading, keys), *_closed(reading, node), *_of_the_model(placed, columns))
+    own = (*_primary_key(reading, keys), *_closed(reading, node))
     return Model(
         name,
         entry.span,
-        tuple(_with_rules_about(column, placed) for column in columns),
-        with_unique_names(rules),
+        with_rules(columns, placed),
+        with_unique_names((*own, *rules_of_no_field(columns, placed))),
         description=reading.text(node, "description"),
         title=reading.text(node, "title"),
         is_closed=reading.truth(node, "additionalFields") is False,
@@ -177,9 +177,8 @@ def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, .
     Several key fields form a compound key, as in SQL.
     """
     nodes: dict[str, tuple[Node, ...]] = {}
-    for item in reading.items(model, "primaryKey"):
-        if isinstance(item, Scalar):
-            nodes[item.text] = (item,)
+    for item in reading.scalars(model, "primaryKey"):
+        nodes[item.text] = (item,)
     fields = reading.mapping(model, "fields")
     for name, entry in fields.entries.items() if fields is not None else ():
         node = reading.resolved(entry.node) if isinstance(entry.node, Mapping) else None
@@ -203,17 +202,6 @@ def _closed(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
         reading.documented(said, "demands nothing")
 
 
-def _of_the_model(placed: tuple[Placed, ...], columns: tuple[Field, ...]) -> Iterator[Rule]:
-    """The rules without a column, and those for columns that the contract does not have."""
-    paths = {column.path for column in columns}
-    return (rule for column, rule in placed if column not in paths)
-
-
-def _with_rules_about(column: Field, placed: Iterable[Placed]) -> Field:
-    rules = (rule for path, rule in placed if path == column.path)
-    return replace(column, rules=with_unique_names((*column.rules, *rules)))
-
-
 def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Model, ...]:
     """The models, with the rules about them outside of `models`."""
     levels = reading.mapping(reading.root, "servicelevels")
@@ -224,9 +212,8 @@ def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Mo
     kept = []
     for model in models:
         placed = tuple((column, rule) for name, column, rule in promises if name == model.name)
-        fields = tuple(_with_rules_about(column, placed) for column in model.fields)
-        rules = with_unique_names((*model.rules, *_of_the_model(placed, model.fields)))
-        kept.append(replace(model, fields=fields, rules=rules))
+        rules = with_unique_names((*model.rules, *rules_of_no_field(model.fields, placed)))
+        kept.append(replace(model, fields=with_rules(model.fields, placed), rules=rules))
     return tuple(kept)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from dqx_airflow.contracts.column_paths import column_path, dotted_path
 from dqx_airflow.contracts.demands import (
     Bound,
-    Condition,
     Digits,
     Length,
-    Literal,
     MetricRule,
     OfFormat,
     OfType,
@@ -21,10 +20,11 @@ from dqx_airflow.contracts.demands import (
     Required,
     Unique,
 )
+from dqx_airflow.contracts.demands.measured import NONE
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.quality import read_quality
 from dqx_airflow.contracts.dialects.field_types import spark_type_of, with_type
-from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
+from dqx_airflow.contracts.dialects.naming import with_unique_names
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import Clause, Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, show_path
@@ -69,8 +69,6 @@ _SUBTYPES = (
     *("JOIN", "GROUP_BY", "FILTER", "SORT", "WINDOW", "CONDITIONAL"),
 )
 """How a field derives from another one, in the terms of OpenLineage."""
-
-_NONE = Condition("==", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +236,7 @@ def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[R
         case "":
             return
         case "null":
-            yield reading.rule("type", MetricRule("count", (item.path,), _NONE), said)
+            yield reading.rule("type", MetricRule("count", (item.path,), NONE), said)
         case "object" | "record" | "struct" if item.type == "any":
             reading.documented(
                 said, "an object with arbitrary fields: a struct, a map or JSON can contain it"
@@ -286,8 +284,8 @@ def _references(around: FieldContext, node: Mapping, item: Field) -> Iterator[Ru
     if not dataset or not other:
         around.reading.unsupported(said, "does not name a model and a field: write `model.field`")
         return
-    columns = ".".join(map(column_path, other.split(".")))
-    yield around.reading.rule("references", Refers((item.path,), dataset, (columns,)), said)
+    demand = Refers((item.path,), dataset, (dotted_path(other),))
+    yield around.reading.rule("references", demand, said)
 
 
 # Values ------------------------------------------------------------------------------------------
@@ -308,9 +306,8 @@ def _family(field_type: str | None) -> Family | None:
 
 
 def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
-    said, items = node.get("enum"), reading.items(node, "enum")
-    values: Iterable[Literal] = (item.value for item in items if isinstance(item, Scalar))
-    accepted = tuple(value for value in values if value is not None)
+    said = node.get("enum")
+    accepted = tuple(value for value in reading.values(node, "enum") if value is not None)
     if accepted:
         yield reading.rule("enum", OneOf(accepted), said)
     else:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
 
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.quality import has_place
 from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations, sodacl
 from dqx_airflow.contracts.dialects.naming import slug
-from dqx_airflow.contracts.model import Model, Rule
+from dqx_airflow.contracts.dialects.placed_rules import RuleOfModel
+from dqx_airflow.contracts.model import Model
 from dqx_airflow.contracts.source import yaml_document
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence, leaves
 from dqx_airflow.values import SourceFile
-
-PlacedRule: TypeAlias = "tuple[str, str | None, Rule]"
-"""A rule with its model and column; the column is None for a rule about the model."""
 
 _ABOUT = "checks for "
 _IN_A_FILE = "checks in another file are not read: move them here"
 
 
-def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iterator[PlacedRule]:
+def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iterator[RuleOfModel]:
     """The rules of the checks; the rest is unsupported."""
     quality = reading.root.get("quality")
     if not isinstance(quality, Mapping):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from dqx_airflow.contracts.demands import VALUE_DEMANDS, Presence, QueryGives, Required
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
@@ -20,14 +20,12 @@ from dqx_airflow.contracts.dialects.foreign import (
 from dqx_airflow.contracts.dialects.foreign.severities import severity_of
 from dqx_airflow.contracts.dialects.foreign.thresholds import conditions, is_threshold
 from dqx_airflow.contracts.dialects.naming import slug
-from dqx_airflow.contracts.model import Promise, Rule
+from dqx_airflow.contracts.dialects.placed_rules import PlacedRule
+from dqx_airflow.contracts.model import Promise
 from dqx_airflow.contracts.source import yaml_document
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, leaves, show_path
 from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
 from dqx_airflow.values import SourceFile
-
-Placed: TypeAlias = "tuple[str | None, Rule]"
-"""A rule with its column; None for a rule about the model."""
 
 _REMARKS = ("type", "engine", "name", "id", "description", "dimension", "severity", "tags")
 _ENGINES = {
@@ -73,7 +71,7 @@ def read_quality(
     column: str | None,
     sql_dialect: str | None,
     fields: tuple[str, ...] = (),
-) -> Iterator[Placed]:
+) -> Iterator[PlacedRule]:
     """The rules in the `quality` of a model with these fields, or of the field with this column."""
     quality = owner.get("quality")
     if isinstance(quality, Mapping):
@@ -92,14 +90,14 @@ def read_quality(
             _refused(rule, f"unknown type '{rule.kind}' of quality")
 
 
-def _text(rule: _Rule) -> Iterable[Placed]:
+def _text(rule: _Rule) -> Iterable[PlacedRule]:
     rule.reading.documented(
         rule.node.get("description"), "a description in words: no rule can be derived"
     )
     return ()
 
 
-def _sql(rule: _Rule) -> Iterable[Placed]:
+def _sql(rule: _Rule) -> Iterable[PlacedRule]:
     query, written = rule.text("query"), rule.text("dialect")
     if query is None:
         return _refused(rule, "it has no query: write `query: SELECT ...`", "E425")
@@ -117,12 +115,12 @@ def _sql(rule: _Rule) -> Iterable[Placed]:
     return _rules(rule, Translation("sql", demands, rule.column), "query", "dialect")
 
 
-def _library(rule: _Rule) -> Iterable[Placed]:
+def _library(rule: _Rule) -> Iterable[PlacedRule]:
     translation = library_metrics.translate(yaml_document.plain(rule.node), rule.column)
     return _rules(rule, translation, "metric", "rule", "arguments", "unit")
 
 
-def _custom(rule: _Rule) -> Iterable[Placed]:
+def _custom(rule: _Rule) -> Iterable[PlacedRule]:
     engine = rule.text("engine") or ""
     key = "specification" if "specification" in rule.node.entries else "implementation"
     translate = _ENGINES.get(slug(engine))
@@ -144,7 +142,7 @@ def _check(node: Node | None) -> MappingType[str, Any] | None:
     return yaml_document.plain(node) if isinstance(node, Mapping) else None
 
 
-def _rules(rule: _Rule, translation: Translation | str, *keys: str) -> Iterable[Placed]:
+def _rules(rule: _Rule, translation: Translation | str, *keys: str) -> Iterable[PlacedRule]:
     """The rules for the demands, with the values of the keys and the thresholds as their
     clauses."""
     if isinstance(translation, str):
@@ -196,7 +194,7 @@ def _carrying(reading: ClauseReader, node: Node, remarks: tuple[str, ...]) -> It
 
 def _refused(
     rule: _Rule, reason: str, code: str | None = None, help: str | None = None
-) -> tuple[Placed, ...]:
+) -> tuple[PlacedRule, ...]:
     """No rule: every leaf is unsupported, except for the name of the rule."""
     reading = rule.reading
     called = slug(rule.text("name") or rule.text("id") or "") or rule.kind or "quality"

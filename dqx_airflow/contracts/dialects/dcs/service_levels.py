@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Arrives, Fresh, Prompt, Retained
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.dcs.older_quality import PlacedRule
 from dqx_airflow.contracts.dialects.durations import duration_s
 from dqx_airflow.contracts.dialects.frequencies import cron_interval_s, interval_s, schedule_of
+from dqx_airflow.contracts.dialects.placed_rules import RuleOfModel
 from dqx_airflow.contracts.model import Model, Promise
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, show_path
 
@@ -89,7 +89,7 @@ def text_duration_s(reading: ClauseReader, node: Node | None) -> float | None:
 
 def read_service_levels(
     reading: ClauseReader, node: Mapping | None, models: tuple[Model, ...]
-) -> Iterator[PlacedRule]:
+) -> Iterator[RuleOfModel]:
     """The rules of the service levels."""
     levels = _Levels(reading, models)
     for name, entry in node.entries.items() if node is not None else ():
@@ -103,15 +103,15 @@ def read_service_levels(
         yield from _READERS.get(name, _nothing)(levels, level)
 
 
-def _nothing(_levels: _Levels, _level: Mapping) -> Iterable[PlacedRule]:
+def _nothing(_levels: _Levels, _level: Mapping) -> Iterable[RuleOfModel]:
     return ()
 
 
-def _freshness(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
+def _freshness(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     yield from _age(levels, level, ("threshold", "timestampField"), "freshness", Fresh)
 
 
-def _retention(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
+def _retention(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     keys = ("period", "timestampField")
     if levels.reading.truth(level, "unlimited"):
         levels.reading.documented_keys(
@@ -128,7 +128,7 @@ def _age(
     keys: tuple[str, str],
     name: str,
     demand_of: Callable[[str | None, float], Fresh | Retained],
-) -> Iterator[PlacedRule]:
+) -> Iterator[RuleOfModel]:
     """A limit on the age of a column: the keys of the duration and of the column."""
     seconds, place = levels.seconds(level, keys[0]), levels.timed(level)
     if isinstance(place, str):
@@ -140,7 +140,7 @@ def _age(
         yield place[0].name, None, levels.reading.rule(name, demand, *map(level.get, keys))
 
 
-def _latency(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
+def _latency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     keys = ("threshold", "sourceTimestampField", "processedTimestampField")
     seconds = levels.seconds(level, keys[0])
     source, processed = (levels.place(level, key) for key in keys[1:])
@@ -157,7 +157,7 @@ def _latency(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
         yield source[0].name, None, levels.reading.rule("latency", demand, *map(level.get, keys))
 
 
-def _frequency(levels: _Levels, level: Mapping) -> Iterator[PlacedRule]:
+def _frequency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     """New rows in every model at the interval of `interval` and `cron`, which must agree."""
     reading = levels.reading
     reading.documented_keys(level, "type", reason="how the data is processed")

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Refers, Required
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.fabric.promises import PlacedRule, promised_rules
+from dqx_airflow.contracts.dialects.fabric.promises import promised_rules
 from dqx_airflow.contracts.dialects.field_types import (
     bound_rule,
     most_digits,
@@ -19,7 +20,8 @@ from dqx_airflow.contracts.dialects.field_types import (
     with_type,
 )
 from dqx_airflow.contracts.dialects.frequencies import CADENCES
-from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
+from dqx_airflow.contracts.dialects.naming import with_unique_names
+from dqx_airflow.contracts.dialects.placed_rules import rules_of_no_field, with_rules
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import (
     Consumer,
@@ -33,7 +35,7 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.unknown_keys import has_misspelled
-from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
+from dqx_airflow.contracts.source.yaml_document import Mapping
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.values import FORMATS
 
@@ -164,18 +166,12 @@ def _model(reading: ClauseReader, top: Mapping) -> Model:
         _check_layout(reading, layout, fields)
         promises = tuple(promised_rules(reading, top))
     masks_all = _masks_all(reading, top, fields)
+    masked = (replace(item, is_sensitive=item.is_sensitive or masks_all) for item in fields)
     return Model(
         name,
         top.span_of("schema"),
-        tuple(
-            replace(
-                item,
-                is_sensitive=item.is_sensitive or masks_all,
-                rules=with_unique_names((*item.rules, *_about(item.path, promises))),
-            )
-            for item in fields
-        ),
-        with_unique_names(_about_none_of(fields, promises)),
+        with_rules(masked, promises),
+        with_unique_names(rules_of_no_field(fields, promises)),
         description=reading.text(top, "description"),
         location=location,
         partition_by=reading.texts(layout, "partition_by"),
@@ -208,16 +204,6 @@ def _check_layout(reading: ClauseReader, layout: Mapping | None, fields: list[Fi
             reason,
             "rename the columns, or change the convention",
         )
-
-
-def _about(path: str, promises: tuple[PlacedRule, ...]) -> Iterator[Rule]:
-    return (rule for column, rule in promises if column == path)
-
-
-def _about_none_of(fields: list[Field], promises: tuple[PlacedRule, ...]) -> Iterator[Rule]:
-    """The rules about the table, and those for columns that the contract does not have."""
-    paths = {item.path for item in fields}
-    return (rule for column, rule in promises if column not in paths)
 
 
 def _field(reading: ClauseReader, column: Mapping) -> Field:
@@ -273,8 +259,7 @@ def _pattern(reading: ClauseReader, column: Mapping, _item: Field) -> Rule | Non
 
 
 def _enum(reading: ClauseReader, column: Mapping, _item: Field) -> Rule | None:
-    values = reading.items(column, "enum")
-    accepted = tuple(value.value for value in values if isinstance(value, Scalar))
+    accepted = reading.values(column, "enum")
     return reading.rule("enum", OneOf(accepted), column.get("enum")) if accepted else None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TypeAlias
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import (
     Complete,
     Distinct,
@@ -20,13 +20,8 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
-from dqx_airflow.contracts.dialects.naming import column_path
-from dqx_airflow.contracts.model import Rule
+from dqx_airflow.contracts.dialects.placed_rules import PlacedRule
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence
-
-PlacedRule: TypeAlias = "tuple[str | None, Rule]"
-"""A rule with its column; None for a rule about the table."""
-
 
 _SAY_CLOCK = "name the column: `measured_as: max(column) vs now()`"
 
@@ -165,7 +160,7 @@ def _retention(
     reading: ClauseReader, life: Mapping | None, clock: str | None
 ) -> Iterator[PlacedRule]:
     days = reading.number(life, "retention_days")
-    node = life.get("retention_days") if life is not None else None
+    node = reading.node(life, "retention_days")
     if days is None:
         reading.documented(node)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import Condition, Demand, MetricRule, OneOf, Pattern
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.thresholds import conditions
@@ -14,7 +15,7 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     repeated_rows,
     values_in,
 )
-from dqx_airflow.contracts.dialects.naming import column_path, slug
+from dqx_airflow.contracts.dialects.naming import slug
 
 _OLDER_NAMES = {
     "duplicateCount": "duplicateValues",

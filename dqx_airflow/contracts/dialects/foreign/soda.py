@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import (
     AmongRows,
     Bound,
@@ -22,6 +23,7 @@ from dqx_airflow.contracts.demands import (
     Required,
     RowsSatisfy,
 )
+from dqx_airflow.contracts.demands.measured import NONE
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.soda_formats import SODA_PATTERNS
@@ -42,7 +44,6 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     sql_name,
     values_in,
 )
-from dqx_airflow.contracts.dialects.naming import column_path
 
 _REMARKS = ("name", "attributes")
 _FORMATS = {
@@ -329,19 +330,18 @@ class _Kind:
     takes_filter: bool = True
 
 
-_NONE = (Condition("==", 0),)
 _MISSING_KEYS = ("missing_values", *_MISSING_REGEX_KEYS)
 _INVALID_KEYS = (*_VALIDITY, "invalid_values", "invalid_regex", "valid_values_reference_data")
 _KINDS = {
     "row_count": _Kind(_row_count, needs_column=False),
     "rows_exist": _Kind(_row_count, needs_column=False, implied=(Condition(">", 0),)),
-    "no_duplicate_values": _Kind(_duplicates, ("columns",), needs_column=False, implied=_NONE),
+    "no_duplicate_values": _Kind(_duplicates, ("columns",), needs_column=False, implied=(NONE,)),
     "duplicate_count": _Kind(_duplicates, ("columns",), needs_column=False),
     "duplicate_percent": _Kind(_duplicates, ("columns",), needs_column=False),
-    "no_missing_values": _Kind(_missing, _MISSING_KEYS, implied=_NONE),
+    "no_missing_values": _Kind(_missing, _MISSING_KEYS, implied=(NONE,)),
     "missing_count": _Kind(_missing, _MISSING_KEYS),
     "missing_percent": _Kind(_missing, _MISSING_KEYS),
-    "no_invalid_values": _Kind(_invalid, _INVALID_KEYS, implied=_NONE),
+    "no_invalid_values": _Kind(_invalid, _INVALID_KEYS, implied=(NONE,)),
     "invalid_count": _Kind(_invalid, _INVALID_KEYS),
     "invalid_percent": _Kind(_invalid, _INVALID_KEYS),
     **dict.fromkeys(_AGGREGATES, _Kind(_aggregate)),

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from dqx_airflow.contracts.column_paths import dotted_path
 from dqx_airflow.contracts.demands import Fresh, QueryGives, Refers
 from dqx_airflow.contracts.dialects.durations import seconds_of
 from dqx_airflow.contracts.dialects.foreign import Translation, soda
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
-from dqx_airflow.contracts.dialects.naming import column_path
 
 _CHECK = re.compile(
     r"\s*(?P<metric>\w+)\s*(\((?P<arguments>[^()]*)\))?\s*(?P<comparison>.*?)\s*", re.DOTALL
@@ -61,15 +61,11 @@ def translate(check: object) -> Translation | str:
     expected = 0 if parts["metric"] in _OF_ROWS else 1
     if len(arguments) != expected:
         return f"SodaCL's check '{text}' has no counterpart"
-    return soda.translate(rule, _path(arguments[0]) if arguments else None)
+    return soda.translate(rule, dotted_path(arguments[0]) if arguments else None)
 
 
 def _names(text: str) -> list[str]:
     return [name.strip().strip('"`') for name in text.split(",") if name.strip()]
-
-
-def _path(name: str) -> str:
-    return ".".join(map(column_path, name.split(".")))
 
 
 def _number(text: str) -> int | float | None:
@@ -105,7 +101,7 @@ def _reference(match: re.Match[str]) -> Translation | str:
     columns, others = _names(match["columns"]), _names(match["others"])
     if len(columns) != len(others):
         return "a reference needs the same number of columns on both sides"
-    paths, other_paths = tuple(map(_path, columns)), tuple(map(_path, others))
+    paths, other_paths = tuple(map(dotted_path, columns)), tuple(map(dotted_path, others))
     demand = Refers(paths, match["dataset"], other_paths)
     return Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
 
@@ -115,7 +111,7 @@ def _freshness(arguments: list[str], comparison: str) -> Translation | str:
     seconds = seconds_of(match["bound"]) if match and match["op"] in ("<", "<=") else None
     if seconds is None or len(arguments) != 1 or "::" in arguments[0]:
         return "freshness needs `<` and a duration: write `freshness(at) < 24h`"
-    path = _path(arguments[0])
+    path = dotted_path(arguments[0])
     return Translation("freshness", (Fresh(path, seconds),), path)
 
 
@@ -124,7 +120,7 @@ def _percentile(arguments: list[str], threshold: dict[str, Any]) -> Translation 
     compared = soda.comparisons(threshold)
     if share is None or not 0 <= share <= 1 or isinstance(compared, str):
         return "a percentile needs a column and a number between 0 and 1"
-    path = _path(arguments[0])
+    path = dotted_path(arguments[0])
     query = aggregate_query(f"percentile({sql_name(path)}, {share})")
     demands = tuple(QueryGives(query, condition) for condition in compared)
     return Translation("percentile", demands, path)

@@ -5,10 +5,10 @@ Columns are written as in DQL: `address.city`, with backticks around anything bu
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from typing import TypeAlias
 
+from dqx_airflow.contracts.column_paths import parts_of
 from dqx_airflow.contracts.demands import (
     Bound,
     Condition,
@@ -48,8 +48,7 @@ def is_value(item: object) -> bool:
 
 def sql_name(column: str) -> str:
     """A DQL column as Spark SQL: each part of its path in backticks."""
-    parts = re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", column)
-    return quote_name(*(quoted.replace("``", "`") or plain for quoted, plain in parts))
+    return quote_name(*parts_of(column))
 
 
 def rlike(name: str, expression: str) -> str:

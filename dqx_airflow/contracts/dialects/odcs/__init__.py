@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.addresses import check_address
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
+from dqx_airflow.contracts.dialects.naming import with_unique_names
 from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
 from dqx_airflow.contracts.dialects.odcs.custom import read_consumers, with_policy
 from dqx_airflow.contracts.dialects.odcs.elements import Element, elements_of, physical_name
@@ -21,7 +22,8 @@ from dqx_airflow.contracts.dialects.odcs.properties import (
 from dqx_airflow.contracts.dialects.odcs.quality import read_rules
 from dqx_airflow.contracts.dialects.odcs.schema import VERSIONS, load_schema
 from dqx_airflow.contracts.dialects.odcs.servers import FILES, SPARK, read_servers
-from dqx_airflow.contracts.dialects.odcs.service import PlacedRule, kind_of, read_service
+from dqx_airflow.contracts.dialects.odcs.service import kind_of, read_service
+from dqx_airflow.contracts.dialects.placed_rules import PlacedRule, RuleOfModel
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Lifecycle, Model, Rule, Server
 from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
 
@@ -128,7 +130,7 @@ def _lifecycle(context: OdcsContext) -> Lifecycle:
 # Objects -----------------------------------------------------------------------------------------
 
 
-def _models(context: OdcsContext, service: tuple[PlacedRule, ...]) -> Iterator[Model]:
+def _models(context: OdcsContext, service: tuple[RuleOfModel, ...]) -> Iterator[Model]:
     reading = context.reading
     for node in reading.mappings(reading.root, "schema"):
         with reading.of_model(reading.text(node, "name") or ""):
@@ -136,7 +138,7 @@ def _models(context: OdcsContext, service: tuple[PlacedRule, ...]) -> Iterator[M
         yield model
 
 
-def _model(context: OdcsContext, node: Mapping, service: tuple[PlacedRule, ...]) -> Model:
+def _model(context: OdcsContext, node: Mapping, service: tuple[RuleOfModel, ...]) -> Model:
     reading = context.reading
     name = reading.text(node, "name") or ""
     context = replace(context, model=name)
@@ -150,9 +152,7 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[PlacedRule, ...])
             mark_computed(context, other)
     fields = tuple(read_property(context, column) for column in columns)
     paths = tuple(item.path for item in fields)
-    placed: list[tuple[str | None, Rule]] = [
-        (path, rule) for model, path, rule in service if model == name
-    ]
+    placed: list[PlacedRule] = [(path, rule) for model, path, rule in service if model == name]
     placed += read_rules(context, node, columns=paths)
     own = (rule for path, rule in placed if path is None)
     return Model(
@@ -169,7 +169,7 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[PlacedRule, ...])
     )
 
 
-def _with_rules(item: Field, placed: Iterable[tuple[str | None, Rule]]) -> Field:
+def _with_rules(item: Field, placed: Iterable[PlacedRule]) -> Field:
     """The field and its nested fields, with the rules about them."""
     rules = with_unique_names((*item.rules, *(rule for path, rule in placed if path == item.path)))
     fields = tuple(_with_rules(inner, placed) for inner in item.fields)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from dqx_airflow.contracts.column_paths import column_path, dotted_path
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.naming import column_path
 from dqx_airflow.contracts.source.yaml_document import Mapping
 from dqx_airflow.diagnostics.nearest import nearest
 
@@ -66,7 +66,7 @@ class Elements:
             return "it does not name an object and a property: write `object.property`"
         if outside is None and model in self.objects:
             return self.named(inside)
-        return Element(model, ".".join(map(column_path, path.split("."))), path)
+        return Element(model, dotted_path(path), path)
 
     def name_in_data(self, model: str, name: str) -> str:
         """The name of the column of a property in the data."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import (
     Length,
     OfFormat,
@@ -15,7 +16,7 @@ from dqx_airflow.contracts.demands import (
     Unique,
 )
 from dqx_airflow.contracts.dialects.field_types import with_type
-from dqx_airflow.contracts.dialects.naming import column_path, with_unique_names
+from dqx_airflow.contracts.dialects.naming import with_unique_names
 from dqx_airflow.contracts.dialects.odcs import spark_types
 from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
 from dqx_airflow.contracts.dialects.odcs.elements import Element, physical_name
@@ -23,7 +24,7 @@ from dqx_airflow.contracts.dialects.odcs.options import option_rules
 from dqx_airflow.contracts.dialects.odcs.quality import read_rules
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.model import Field, Rule
-from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence, plain
+from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Sequence, plain
 
 _STORED = "a storage setting: it does not affect values"
 _IN_TEXT = {
@@ -79,7 +80,7 @@ def mark_computed(context: OdcsContext, node: Mapping) -> None:
 def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
     reading = context.reading
     classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
-    examples = reading.items(node, "examples")
+    examples = reading.scalars(node, "examples")
     item = Field(
         name,
         path,
@@ -92,8 +93,8 @@ def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
         is_sensitive=is_sensitive(classification, tags),
         classification=classification,
         tags=tags,
-        examples=tuple(value.value for value in examples if isinstance(value, Scalar)),
-        example_spans=tuple(value.span for value in examples if isinstance(value, Scalar)),
+        examples=tuple(example.value for example in examples),
+        example_spans=tuple(example.span for example in examples),
         id=reading.text(node, "id"),
     )
     context.document_element(
@@ -245,9 +246,7 @@ def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> t
     """The fields of an object; those that its options require are never NULL."""
     reading = context.reading
     options = reading.mapping(node, "logicalTypeOptions")
-    marks = {
-        item.text: item for item in reading.items(options, "required") if isinstance(item, Scalar)
-    }
+    marks = {item.text: item for item in reading.scalars(options, "required")}
     demanded = []
     for item in fields:
         mark = marks.pop(item.name, None)
@@ -261,7 +260,7 @@ def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> t
 def _vector(context: OdcsContext, node: Mapping, item: Field) -> Field:
     options = context.reading.mapping(node, "logicalTypeOptions")
     written = context.reading.text(options, "elementType") or "float32"
-    element = options.get("elementType") if options is not None else None
+    element = context.reading.node(options, "elementType")
     part = Field("[]", f"{item.path}[]", _VECTOR_ITEMS.get(written), node.span, written)
     if part.type is None:
         context.reading.unsupported(element, "Spark has no type for it")

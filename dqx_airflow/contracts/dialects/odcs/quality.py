@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dqx_airflow.contracts.dialects.dcs.quality import Placed, read_quality
+from dqx_airflow.contracts.dialects.dcs.quality import read_quality
 from dqx_airflow.contracts.dialects.foreign.thresholds import is_threshold
 from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
+from dqx_airflow.contracts.dialects.placed_rules import PlacedRule
 from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, Sequence
 
 _OF_PEOPLE = ("businessImpact", "method", "schedule", "scheduler")
@@ -18,7 +19,7 @@ def read_rules(
     owner: Mapping,
     column: str | None = None,
     columns: tuple[str, ...] = (),
-) -> Iterator[Placed]:
+) -> Iterator[PlacedRule]:
     """The rules of an object with these columns, or of the property with this column."""
     rules = tuple(context.reading.mappings(owner, "quality"))
     metrics = [_as_metric(context, rule) for rule in rules]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
 from dqx_airflow.contracts.dialects.durations import seconds_of
 from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
 from dqx_airflow.contracts.dialects.odcs.elements import Element
-from dqx_airflow.contracts.model import Promise, Rule
+from dqx_airflow.contracts.dialects.placed_rules import RuleOfModel
+from dqx_airflow.contracts.model import Promise
 from dqx_airflow.contracts.source.yaml_document import Mapping, show_path
 from dqx_airflow.diagnostics.nearest import slip_of
 
@@ -42,11 +42,7 @@ _SAYING = ("value", "valueExt", "unit", "element")
 _REMARKS = ("property", "driver", "description", "scheduler", "schedule")
 
 
-PlacedRule: TypeAlias = "tuple[str, str | None, Rule]"
-"""A rule with its object and column; the column is None for a rule about the object."""
-
-
-def read_service(context: OdcsContext) -> Iterator[PlacedRule]:
+def read_service(context: OdcsContext) -> Iterator[RuleOfModel]:
     """The rules of the service levels."""
     reading = context.reading
     reading.documented_keys(
@@ -97,7 +93,7 @@ def _refuse(context: OdcsContext, level: Mapping, reason: str, code: str | None 
         context.reading.unsupported(level.get(key), reason, code, promise=promise)
 
 
-def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[PlacedRule]:
+def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[RuleOfModel]:
     reading, objects = context.reading, context.elements.objects
     seconds = _seconds(context, level, kind)
     written = reading.text(level, "element") or reading.text(reading.root, "slaDefaultElement")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts.column_paths import dotted_path
 from dqx_airflow.contracts.demands import Condition, Demand, Literal, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.dialects.foreign.values import ValueDemand, all_hold, is_value, values_in
-from dqx_airflow.contracts.dialects.naming import column_path
 
 Demands: TypeAlias = tuple[Demand, ...]
 
@@ -56,10 +56,10 @@ class ExpectationArguments:
 
     def path(self, key: str) -> str:
         """A column as DQL writes it; a dot leads into a struct, as in Spark."""
-        return _path(self.text(key))
+        return dotted_path(self.text(key))
 
     def paths(self, key: str) -> tuple[str, ...]:
-        return tuple(_path(str(name)) for name in self.items(key))
+        return tuple(dotted_path(str(name)) for name in self.items(key))
 
     def own_column(self) -> str:
         """The column of the expectation; by default that of its field."""
@@ -75,10 +75,6 @@ class ExpectationArguments:
 
 
 Expectations: TypeAlias = "dict[str, Callable[[ExpectationArguments], Demands]]"
-
-
-def _path(name: str) -> str:
-    return ".".join(column_path(part) for part in name.split("."))
 
 
 def each_value(arguments: ExpectationArguments, demands: tuple[ValueDemand, ...]) -> Demands:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dqx_airflow.contracts.demands import Condition, Demand, MetricRule, OneOf, Presence, QueryGives
+from dqx_airflow.contracts.demands.measured import NONE
 from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
     Demands,
     ExpectationArguments,
@@ -15,8 +16,6 @@ from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
 )
 from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, literals, sql_name
-
-_NONE = Condition("==", 0)
 
 
 def _exists(arguments: ExpectationArguments) -> Demands:
@@ -103,7 +102,7 @@ def _distinct_equal_set(arguments: ExpectationArguments) -> Demands:
 def _most_common(arguments: ExpectationArguments) -> Demands:
     column, values = arguments.own_column(), arguments.values("value_set")
     arguments.take("ties_okay")
-    return (MetricRule("most_common", (column,), _NONE, values=values),)
+    return (MetricRule("most_common", (column,), NONE, values=values),)
 
 
 def _z_scores(arguments: ExpectationArguments) -> Demands:

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 from dqx_airflow.contracts.demands import Condition, MetricRule, QueryGives, RowsSatisfy, Unique
+from dqx_airflow.contracts.demands.measured import NONE
 from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
     Demands,
     ExpectationArguments,
@@ -24,7 +25,6 @@ from dqx_airflow.contracts.dialects.foreign.values import (
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import TypeTextError, canonical_type
 
-_NONE = Condition("==", 0)
 _TYPES = {
     **dict.fromkeys(("integer", "int32"), "int"),
     **dict.fromkeys(("long", "int64"), "bigint"),
@@ -48,7 +48,7 @@ def _compound_unique(arguments: ExpectationArguments) -> Demands:
     query = aggregate_query(f"count(*) - count(DISTINCT struct({', '.join(names)}))")
     if ignored == "all_values_are_missing":
         query += " WHERE " + " OR ".join(f"{name} IS NOT NULL" for name in names)
-    return (QueryGives(query, _NONE),)
+    return (QueryGives(query, NONE),)
 
 
 def _unique_within_record(arguments: ExpectationArguments) -> Demands:
@@ -177,7 +177,7 @@ def _column_count_equal(arguments: ExpectationArguments) -> Demands:
 def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
     rows = arguments.text("unexpected_rows_query").strip().rstrip(";")
     query = " ".join(("SELECT count(*) FROM (", rows.replace("{batch}", "{model}"), ") AS rows"))
-    return (QueryGives(query, _NONE, arguments.sql_dialect),)
+    return (QueryGives(query, NONE, arguments.sql_dialect),)
 
 
 OF_TABLES: Expectations = {

@@ -18,6 +18,7 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
+from dqx_airflow.contracts.demands.measured import NONE
 from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
     Demands,
     ExpectationArguments,
@@ -29,8 +30,6 @@ from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
 from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_name
 from dqx_airflow.metrics.sql import quote_literal
 
-_NONE = Condition("==", 0)
-
 
 def _not_null(arguments: ExpectationArguments) -> Demands:
     column, share = arguments.own_column(), arguments.mostly()
@@ -40,7 +39,7 @@ def _not_null(arguments: ExpectationArguments) -> Demands:
 def _null(arguments: ExpectationArguments) -> Demands:
     column, share = arguments.own_column(), arguments.mostly()
     if share == 1:
-        return (MetricRule("count", (column,), _NONE),)
+        return (MetricRule("count", (column,), NONE),)
     most = Condition("<=", round(100 * (1 - share), 9))
     return (MetricRule("count", (column,), most, is_percent=True),)
 
