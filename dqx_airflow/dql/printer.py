@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -131,11 +132,15 @@ def _show_rows_match(claim: nodes.RowsMatch) -> str:
 
 def show_for_each(groups: nodes.ForEach) -> str:
     """The groups of an assertion, as written."""
-    columns = ", ".join(map(show, groups.columns))
-    columns = f"({columns})" if len(groups.columns) > 1 else columns
-    share = groups.share
+    columns, share = show_columns(groups.columns), groups.share
     text = f"for {show_number(share)} of groups by {columns}" if share else f"for each {columns}"
     return text if groups.groups is None else f"{text} in {_show_groups(groups.groups)}"
+
+
+def show_columns(columns: Sequence[nodes.Expression]) -> str:
+    """The columns of groups as written: `country`, `(country, channel)`."""
+    shown = ", ".join(map(show, columns))
+    return f"({shown})" if len(columns) > 1 else shown
 
 
 def _show_groups(groups: nodes.Expression) -> str:

@@ -31,8 +31,8 @@ _NO_MOMENT = "not a date or timestamp"
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
-    """A function: the minimum and maximum number of arguments, and Spark SQL for the arguments'
-    SQL.
+    """A function: Spark SQL for the arguments' SQL, and the minimum and maximum number of
+    arguments.
 
     The first argument is of the families in `accepts`, any if there are none, and the others are
     comparable with it; those from `literals` on must be literals. `type_of` returns the type of the
@@ -45,13 +45,13 @@ class RowFunction:
     """
 
     name: str
-    fewest: int
-    most: int
     doc: str
     sql: Callable[..., str]
     accepts: frozenset[Family]
     type_of: Callable[..., str]
     in_python: Callable[..., Any]
+    fewest: int = 1
+    most: int = 1
     literals: int | None = None
     takes_null: bool = False
     of_bigint: Callable[..., str] | None = None
@@ -72,7 +72,7 @@ def _called(function: str) -> Callable[..., str]:
 def _of_text(
     name: str, doc: str, sql: str, gives: str, in_python: Callable[[str], Any]
 ) -> RowFunction:
-    return RowFunction(name, 1, 1, doc, _called(sql), _TEXT, lambda _: gives, in_python)
+    return RowFunction(name, doc, _called(sql), _TEXT, lambda _: gives, in_python)
 
 
 def _of_timestamp(name: str, doc: str, take: Callable[[datetime], int]) -> RowFunction:
@@ -85,9 +85,7 @@ def _of_timestamp(name: str, doc: str, take: Callable[[datetime], int]) -> RowFu
         return None if timestamp is None else take(timestamp)
 
     return RowFunction(
-        *(name, 1, 1, doc, sql, _MOMENT, lambda _: "int", in_python),
-        lost=_NO_MOMENT,
-        loses=_TEXTS,
+        *(name, doc, sql, _MOMENT, lambda _: "int", in_python), lost=_NO_MOMENT, loses=_TEXTS
     )
 
 
@@ -169,8 +167,6 @@ _ENTRIES = (
     ),
     RowFunction(
         "abs",
-        1,
-        1,
         "The absolute value of a number.",
         _called("abs"),
         _NUMBER,
@@ -186,13 +182,12 @@ _ENTRIES = (
     ),
     RowFunction(
         "round",
-        1,
-        2,
         "The number rounded half up to the given number of digits.",
         _called("round"),
         _NUMBER,
         type_of=_rounded,
         in_python=_round,
+        most=2,
         literals=1,
         of_bigint=_round_bigint,
         lost="overflow",
@@ -201,19 +196,16 @@ _ENTRIES = (
     ),
     RowFunction(
         "coalesce",
-        1,
-        99,
         "The first value that is not NULL.",
         _called("coalesce"),
         frozenset(),
         type_of=widest,
         in_python=_coalesce,
+        most=99,
         takes_null=True,
     ),
     RowFunction(
         "size",
-        1,
-        1,
         "The number of items of an array, or of entries of a map.",
         # Without this it is -1 for NULL if ANSI mode is off.
         lambda items: f"CASE WHEN {items} IS NOT NULL THEN size({items}) END",
@@ -223,8 +215,6 @@ _ENTRIES = (
     ),
     RowFunction(
         "distinct",
-        1,
-        1,
         "The distinct items of the array.",
         _called("array_distinct"),
         frozenset({Family.ARRAY}),
@@ -233,8 +223,6 @@ _ENTRIES = (
     ),
     RowFunction(
         "entries",
-        1,
-        1,
         "The entries of a map as an array; each has the fields `key` and `value`.",
         _called("map_entries"),
         frozenset({Family.MAP}),
@@ -252,8 +240,6 @@ _ENTRIES = (
     _weekday("weekday", "The day of the week of a date or timestamp, from 1 for Monday to 7."),
     RowFunction(
         "date",
-        1,
-        1,
         "The day of a timestamp.",
         lambda moment: f"TRY_CAST({moment} AS DATE)",
         _MOMENT,

@@ -32,15 +32,6 @@ from dqx_airflow.plan.model import (
 from dqx_airflow.plan.predicates import settled
 from dqx_airflow.plan.term_compiler import TermCompiler, column_name, one_or_more, parameter_of
 
-_CLAIMS = (
-    nodes.Measure,
-    nodes.Rows,
-    nodes.HasColumn,
-    nodes.RowsMatch,
-    nodes.ColumnsMatch,
-    nodes.Composite,
-)
-
 _HOLDING = {
     nodes.Junctor.ANY: "at least one of {} claims is true",
     nodes.Junctor.ALL: "all {} claims are true",
@@ -271,7 +262,7 @@ class ClaimCompiler:
 
 def claim_text(marked: nodes.Expression | nodes.Claim) -> str:
     """A claim as a verdict displays it, without its condition if that is displayed separately."""
-    return show_claim(marked) if isinstance(marked, _CLAIMS) else show(marked)
+    return show_claim(marked) if isinstance(marked, nodes.Claim) else show(marked)
 
 
 def datasets_measured(

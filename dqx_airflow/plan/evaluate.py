@@ -133,7 +133,7 @@ def _verdict_on(
     if broken:
         return verdict(Status.ERROR, "; ".join(dict.fromkeys(broken)))
     if assertion.groups is not None:
-        return _verdict_for_groups(assertion, measured, scanned, sample_rows)
+        return _verdict_for_groups(assertion, verdict, measured, scanned, sample_rows)
     judged = _evaluate_condition(assertion, measured, scanned)
     if judged.status is Status.SKIPPED:
         return verdict(Status.SKIPPED, judged.reason)
@@ -141,15 +141,18 @@ def _verdict_on(
 
 
 def _verdict_for_groups(
-    assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned, sample_rows: int
+    assertion: PlannedAssertion,
+    verdict: Callable[[Status, str | None], Verdict],
+    measured: KnownValues,
+    scanned: Scanned,
+    sample_rows: int,
 ) -> Verdict:
     """The verdict on an assertion that is judged for each group."""
     view = GroupView(assertion, scanned)
-    origin = _origin(assertion.requests, scanned)
     assert assertion.groups is not None
     seen_groups = seen_in(assertion, scanned)
     if (reason := misfit(assertion.groups, column_types(assertion, scanned))) is not None:
-        return _verdict_without_values(assertion, assertion.requests, origin, Status.ERROR, reason)
+        return verdict(Status.ERROR, reason)
     groups = groups_of(assertion, seen_groups)
     clear = clear_passes(assertion, scanned, groups, measured.plan.date, measured.skip_dates)
     judged: dict[Group, EvaluatedCondition] = {}
@@ -168,13 +171,11 @@ def _verdict_for_groups(
         judged[group] = by_values[values]
     on_groups = verdict_on_groups(assertion, measured.plan, judged, sample_rows)
     filters = _notes_on_filters(assertion.requests, measured.plan, scanned)
-    verdict = _verdict_without_values(
-        assertion, assertion.requests, origin, on_groups.status, on_groups.reason
-    )
-    verdict = _with_values(verdict, assertion, on_groups.worst)
+    without_values = verdict(on_groups.status, on_groups.reason)
+    of_worst = _with_values(without_values, assertion, on_groups.worst)
     return replace(
-        verdict,
-        expected=f"{verdict.expected} {assertion.groups.text}",
+        of_worst,
+        expected=f"{of_worst.expected} {assertion.groups.text}",
         note="; ".join(filter(None, (on_groups.note, *filters))) or None,
         failing_rows=on_groups.rows,
         groups=on_groups.groups,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import exact_text, parse_exact
@@ -29,6 +29,10 @@ from dqx_airflow.plan.model import (
     row_count,
 )
 from dqx_airflow.values import DatasetRef, MetricValue
+
+Old = TypeVar("Old")
+New = TypeVar("New")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +64,12 @@ class Measurements:
 
     def scanned(self, keys: Mapping[MetricRequest, str]) -> Scanned:
         """The stored results of some requests, in the form that a scan returns."""
+        requests = [(key, request) for request, key in keys.items()]
         return Scanned(
-            {request: self.values[key] for request, key in keys.items() if key in self.values},
-            {request: self.failures[key] for request, key in keys.items() if key in self.failures},
-            details={
-                request: self.details[key] for request, key in keys.items() if key in self.details
-            },
-            groups={
-                request: self.groups[key] for request, key in keys.items() if key in self.groups
-            },
+            _renamed(self.values, requests),
+            _renamed(self.failures, requests),
+            details=_renamed(self.details, requests),
+            groups=_renamed(self.groups, requests),
         )
 
 
@@ -108,31 +109,16 @@ def measurements_of(
         if not reveals(request, plan.masked)
     }
     dates = {request.date for request in keys}
+    failures = _renamed(scanned.failures, keys.items())
+    if plan.masked:
+        failures = {key: without_values(reason) for key, reason in failures.items()}
     return Measurements(
-        {
-            key: scanned.values[request]
-            for request, key in keys.items()
-            if request in scanned.values
-        },
-        {
-            key: without_values(scanned.failures[request])
-            if plan.masked
-            else scanned.failures[request]
-            for request, key in keys.items()
-            if request in scanned.failures
-        },
-        {
-            key: scanned.details[request]
-            for request, key in keys.items()
-            if request in scanned.details
-        },
+        _renamed(scanned.values, keys.items()),
+        failures,
+        _renamed(scanned.details, keys.items()),
         frozenset((plan.date - day).days for day in skip_dates if day in dates),
         {name: plan.reads[name] for name in assertion.datasets if name in plan.reads},
-        {
-            key: scanned.groups[request]
-            for request, key in keys.items()
-            if request in scanned.groups
-        },
+        _renamed(scanned.groups, keys.items()),
     )
 
 
@@ -190,6 +176,11 @@ def reading_of(ref: DatasetRef, on: date) -> str:
             text = text.replace(day.strftime(form), "{date}")
     text = re.sub(r"year=\d+/month=\d+/day=\d+", "{date}", text)
     return sha256(text.encode()).hexdigest()[:12]
+
+
+def _renamed(results: Mapping[Old, Result], names: Iterable[tuple[Old, New]]) -> dict[New, Result]:
+    """The results of keys that have a new name, under these names, in their order."""
+    return {name: results[old] for old, name in names if old in results}
 
 
 def _argument(argument: Any) -> Any:

@@ -10,7 +10,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.filters import calls_in
-from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.printer import show, show_columns
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.values import MetricValue, Span
@@ -83,8 +83,7 @@ class GroupChecker:
     def _blind(self, claim: nodes.Claim, for_each: nodes.ForEach) -> None:
         """Reports a claim that only groups without rows violate, which do not exist."""
         if _asks_for_rows_alone(claim, self.arguments.constants):
-            columns = ", ".join(map(show, for_each.columns))
-            columns = f"({columns})" if len(for_each.columns) > 1 else columns
+            columns = show_columns(for_each.columns)
             listed = ", ".join([_example(len(for_each.columns)), "..."])
             self.arguments.error(
                 "W060",

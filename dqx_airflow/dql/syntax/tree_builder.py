@@ -18,14 +18,6 @@ from dqx_airflow.values import Span
 _Setting: TypeAlias = tuple[str, Any, Span]
 """A modifier of an assertion, or a setting of a profile: its kind, its value and its place."""
 
-_CLAIMS = (
-    nodes.Measure,
-    nodes.Rows,
-    nodes.HasColumn,
-    nodes.RowsMatch,
-    nodes.ColumnsMatch,
-    nodes.Composite,
-)
 _ALL = object()
 """Stands for `all` in `comparing all`."""
 
@@ -110,7 +102,7 @@ class _TreeBuilder(ExpressionBuilder):
     def _assertion(self, children: list[Any], span: Span) -> nodes.Assertion:
         modifiers, repeated = _settings_in(children)
         return nodes.Assertion(
-            next(item for item in children if isinstance(item, _CLAIMS)),
+            next(item for item in children if isinstance(item, nodes.Claim)),
             modifiers.get("name"),
             modifiers.get("severity"),
             modifiers.get("tolerance"),

@@ -240,7 +240,7 @@ class Sides:
 
     @property
     def key_names(self) -> list[str]:
-        return [name for names in _numbered("k", self.keys) for name in names]
+        return [name for names in self.key_parts for name in names]
 
     @property
     def key_parts(self) -> list[list[str]]:

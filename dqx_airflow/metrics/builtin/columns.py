@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.metrics.builtin.aggregates import (
@@ -55,47 +56,45 @@ def _number_of_columns(_: Arguments, types: Mapping[str, str]) -> tuple[MetricVa
     return len(types), ""
 
 
+_of_schema = partial(Metric, scan=Scan.SCHEMA)
+
 COLUMNS = (
-    Metric(
+    _of_schema(
         "column_type",
         (ANY,),
         MetricUnit.TEXT,
         "The type of the column; no value if the column does not exist.",
         "assert column price type decimal(18,2)",
         is_internal=True,
-        scan=Scan.SCHEMA,
         no_value="the column does not exist",
         of_schema=_type_of_column,
     ),
-    Metric(
+    _of_schema(
         "column_count",
         (),
         MetricUnit.COLUMNS,
         "The number of columns of the dataset.",
         "assert column_count() == 12",
-        scan=Scan.SCHEMA,
         of_schema=_number_of_columns,
     ),
-    Metric(
+    _of_schema(
         "extra_column_count",
         (Argument("columns", ArgumentKind.NAMES),),
         MetricUnit.COLUMNS,
         "The number of columns of the dataset that are not in the list.",
         "assert extra_column_count([order_id, line, price]) == 0",
-        scan=Scan.SCHEMA,
         of_schema=_extra_columns,
     ),
-    Metric(
+    _of_schema(
         "forbidden_column_count",
         (Argument("names", ArgumentKind.LITERALS),),
         MetricUnit.COLUMNS,
         "The number of columns of the dataset whose name is in the list. In a name, `*` matches "
         "any characters; capital and small letters are the same.",
         'assert forbidden_column_count(["password", "pii_*"]) == 0',
-        scan=Scan.SCHEMA,
         of_schema=_forbidden_columns,
     ),
-    Metric(
+    _of_schema(
         "column_position",
         (ANY,),
         MetricUnit.NUMBER,
@@ -103,7 +102,6 @@ COLUMNS = (
         "not exist.",
         "assert column_position(order_id) == 1",
         least=1,
-        scan=Scan.SCHEMA,
         no_value="the column does not exist",
         of_schema=_position_of_column,
     ),

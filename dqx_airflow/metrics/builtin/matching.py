@@ -7,6 +7,7 @@ takes its value from the counts.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from dqx_airflow.exact import exact
 from dqx_airflow.metrics.derived import apply
@@ -43,8 +44,11 @@ def _differing_share(arguments: Arguments, counts: tuple[MetricValue, ...]) -> M
     return exact(0) if not rows else apply("/", (differing, rows))
 
 
+_comparison = partial(Metric, empty=0, scan=Scan.MATCH)
+"""A metric of two datasets."""
+
 MATCHING = (
-    Metric(
+    _comparison(
         "missing_count",
         (_KEYS,),
         MetricUnit.DIFFERENCES,
@@ -52,11 +56,9 @@ MATCHING = (
         "repeated key counts once for each row that is missing here.",
         "assert missing_count(order_id, dataset raw_orders) == 0",
         value=_count(0),
-        empty=0,
         parameters=(_OTHER,),
-        scan=Scan.MATCH,
     ),
-    Metric(
+    _comparison(
         "extra_count",
         (_KEYS,),
         MetricUnit.DIFFERENCES,
@@ -64,11 +66,9 @@ MATCHING = (
         "key counts once for each row that is missing there.",
         "assert extra_count([order_id, line], dataset raw_orders) == 0",
         value=_count(1),
-        empty=0,
         parameters=(_OTHER,),
-        scan=Scan.MATCH,
     ),
-    Metric(
+    _comparison(
         "changed_count",
         (_KEYS, _COMPARED),
         MetricUnit.DIFFERENCES,
@@ -76,43 +76,35 @@ MATCHING = (
         "columns differ by more than the tolerance.",
         "assert changed_count(order_id, [amount, status], dataset raw_orders, tolerance 0.01) == 0",
         value=_count(2),
-        empty=0,
         parameters=(_OTHER, _TOLERANCE),
-        scan=Scan.MATCH,
     ),
-    Metric(
+    _comparison(
         "mismatch_count",
         (_KEYS, _COMPARED),
         MetricUnit.DIFFERENCES,
         "The number of rows that are missing, extra or changed.",
         "assert rows of orders match raw_orders on (order_id)",
         value=_differing,
-        empty=0,
         parameters=(_OTHER, _TOLERANCE),
-        scan=Scan.MATCH,
         is_internal=True,
     ),
-    Metric(
+    _comparison(
         "mismatch_share",
         (_KEYS, _COMPARED),
         MetricUnit.SHARE,
         "The share of rows that are missing, extra or changed.",
         "assert rows of orders match raw_orders on (order_id) allowing 0.1%",
         value=_differing_share,
-        empty=0,
         parameters=(_OTHER, _TOLERANCE),
-        scan=Scan.MATCH,
         is_internal=True,
     ),
-    Metric(
+    _comparison(
         "column_mismatch_count",
         (),
         MetricUnit.COLUMNS,
         "The number of columns that are missing in one of the datasets or differ in type.",
         "assert columns of orders match raw_orders",
-        empty=0,
         parameters=(_OTHER,),
-        scan=Scan.MATCH,
         is_internal=True,
     ),
 )
