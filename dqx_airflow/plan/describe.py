@@ -76,46 +76,46 @@ def describe_term(term: Term) -> str:
 
 
 def _passes(plan: Plan, dataset: str) -> Iterator[str]:
-    for reading in passes_over(plan, dataset):
-        if reading.reason is QUERY:
-            yield f"one query: {reading.sql[0]}"
+    for scan_pass in passes_over(plan, dataset):
+        if scan_pass.reason is QUERY:
+            yield f"one query: {scan_pass.sql[0]}"
             continue
-        begin = "if needed, one pass" if reading.reason is LATER else "one pass"
-        yield f"{begin} over {dataset}: {_stretches(reading.dates) or 'all rows'}"
-        yield f"    why: {reading.reason}"
-        if reading.reason is ROWS and len(reading.sql) > MOST_COMPILED:
-            parts = math.ceil(len(reading.sql) / MOST_COMPILED)
+        begin = "if needed, one pass" if scan_pass.reason is LATER else "one pass"
+        yield f"{begin} over {dataset}: {_stretches(scan_pass.dates) or 'all rows'}"
+        yield f"    why: {scan_pass.reason}"
+        if scan_pass.reason is ROWS and len(scan_pass.sql) > MOST_COMPILED:
+            parts = math.ceil(len(scan_pass.sql) / MOST_COMPILED)
             yield f"    {parts} passes over many rows: Spark compiles this many aggregates in parts"
-        asking = list(_asking_for_earlier_days(plan, dataset, reading))
+        asking = list(_asking_for_earlier_days(plan, dataset, scan_pass))
         if asking:
             day, names = plan.date.isoformat(), listed(asking)
             yield (
                 f"    days before {day}: for {names}; in a separate pass if they need far "
                 f"fewer rows"
             )
-        yield f"    after an append: {_read_after_an_append(reading)}"
-        named = [*reading.columns, *(["those in the Spark SQL"] if reading.has_sql else [])]
+        yield f"    after an append: {_read_after_an_append(scan_pass)}"
+        named = [*scan_pass.columns, *(["those in the Spark SQL"] if scan_pass.has_sql else [])]
         yield f"    columns: {', '.join(named) or 'none'}"
-        yield from (f"        {sql}" for sql in reading.sql)
-        if reading.reason is ROWS:
+        yield from (f"        {sql}" for sql in scan_pass.sql)
+        if scan_pass.reason is ROWS:
             yield from _lookups(plan, dataset)
     yield ""
 
 
-def _read_after_an_append(reading: Pass) -> str:
+def _read_after_an_append(scan_pass: Pass) -> str:
     """The reads after files were added to those that an earlier run has measured."""
-    everything, unmerged = len(reading.sql), len(reading.unmerged)
+    everything, unmerged = len(scan_pass.sql), len(scan_pass.unmerged)
     if unmerged == everything:
         return "all files"
     return "only the new files" + (f", but all files for {unmerged} of these" if unmerged else "")
 
 
-def _asking_for_earlier_days(plan: Plan, dataset: str, reading: Pass) -> Iterator[str]:
+def _asking_for_earlier_days(plan: Plan, dataset: str, scan_pass: Pass) -> Iterator[str]:
     """The assertions that need values of days before the date of the plan."""
     for assertion in plan.assertions:
         requests = (item for item in assertion.requests if item.dataset == dataset)
         earlier = (item for item in requests if item.date is not None and item.date < plan.date)
-        if any(part.sql in reading.sql for item in earlier for part in aggregates_of(item)):
+        if any(part.sql in scan_pass.sql for item in earlier for part in aggregates_of(item)):
             yield assertion.name
 
 

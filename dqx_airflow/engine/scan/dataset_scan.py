@@ -106,24 +106,24 @@ def scan(
     undecided = {
         request: undecided_rows(request.where, types) for request in possible if request.where
     }
-    needs = _needs_of(parts, undecided, dataset, schema)
+    aggregate_requests = _aggregate_requests_of(parts, undecided, dataset, schema)
     answers = ScanResults()
-    ask_log(dataset, needs, answers)
+    ask_log(dataset, aggregate_requests, answers)
     if cache is not None:
-        cache.recall(dataset, references, needs, answers)
-    missing = [need for need in needs if need not in answers]
+        cache.recall(dataset, references, aggregate_requests, answers)
+    missing = [asked for asked in aggregate_requests if asked not in answers]
     if missing:
         for files, news in added_file_passes(dataset, missing, answers.partial_states):
             added = ScanResults()
             part = dataset.of_files(files)
             _scan_rows(spark, part, news, possible, usable, references, added)
             answers.complete(news, added)
-        rest = [need for need in missing if need not in answers]
-        rest = [need for need in rest if need.aggregate.sql not in answers.broken]
+        rest = [asked for asked in missing if asked not in answers]
+        rest = [asked for asked in rest if asked.aggregate.sql not in answers.broken]
         first, later = scan_in_two_phases(rest, dataset, schema.type_of, answers)
         _scan_rows(spark, dataset, first, possible, usable, references, answers)
         take_shortcuts(later, schema.type_of, answers)
-        late = [need for need in later if need not in answers]
+        late = [asked for asked in later if asked not in answers]
         _scan_rows(spark, dataset, late, possible, usable, references, answers)
         if cache is not None:
             cache.keep(dataset, references, missing, answers)
@@ -184,7 +184,7 @@ def _answer_from_log(
 def _scan_rows(
     spark: SparkSession,
     dataset: OpenDataset,
-    needs: Sequence[AggregateRequest],
+    aggregate_requests: Sequence[AggregateRequest],
     requests: Sequence[MetricRequest],
     lookups: Sequence[Lookup],
     references: ReferenceTables,
@@ -192,23 +192,23 @@ def _scan_rows(
 ) -> None:
     """Adds results from the rows, or the reason if files cannot be read."""
 
-    def frame_for(reading: Sequence[AggregateRequest]) -> DataFrame:
-        frame = rows_of_dates(dataset, {need.date for need in reading})
-        looked_into = {name for need in reading for name in need.looks_into}
+    def frame_for(of_pass: Sequence[AggregateRequest]) -> DataFrame:
+        frame = rows_of_dates(dataset, {asked.date for asked in of_pass})
+        looked_into = {name for asked in of_pass for name in asked.looks_into}
         wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
         return with_named_columns(spark, frame, dataset, requests, wanted, references)
 
-    def read(reading: Sequence[AggregateRequest]) -> PassResult[date | None]:
+    def read(of_pass: Sequence[AggregateRequest]) -> PassResult[date | None]:
         try:
             with spark_failures():
-                frame = frame_for(reading)
+                frame = frame_for(of_pass)
         except PySparkException as error:
-            if len(reading) == 1:
-                return {}, {reading[0].aggregate.sql: explain(error)}
-            half = len(reading) // 2
-            return merged(read(reading[:half]), read(reading[half:]))
-        dates = {need.date for need in reading}
-        aggregates = list(dict.fromkeys(need.aggregate for need in reading))
+            if len(of_pass) == 1:
+                return {}, {of_pass[0].aggregate.sql: explain(error)}
+            half = len(of_pass) // 2
+            return merged(read(of_pass[:half]), read(of_pass[half:]))
+        dates = {asked.date for asked in of_pass}
+        aggregates = list(dict.fromkeys(asked.aggregate for asked in of_pass))
         with jobs_called(spark, f"{dataset.ref.name}: {describe_pass(aggregates)}"):
             if all(item.distinct for item in aggregates):
                 return count_distinct(frame, aggregates, dataset.schema, dates)
@@ -216,16 +216,20 @@ def _scan_rows(
                 return aggregate_reshaped(frame, aggregates, dates)
             return aggregate(frame, [item.sql for item in aggregates], dates)
 
-    parts = list(split_into_passes(dataset, needs, _most_compiled(spark)))
+    parts = list(split_into_passes(dataset, aggregate_requests, _most_compiled(spark)))
     try:
-        for reading, computed in zip(parts, side_by_side(spark, read, parts), strict=True):
-            texts = dict.fromkeys(need.aggregate.sql for need in reading)
-            answers.add_pass({need.date for need in reading}, tuple(texts), *computed)
+        for of_pass, computed in zip(parts, side_by_side(spark, read, parts), strict=True):
+            texts = dict.fromkeys(asked.aggregate.sql for asked in of_pass)
+            answers.add_pass({asked.date for asked in of_pass}, tuple(texts), *computed)
     except DatasetError as error:
         # Lookups may be the cause, and requests without any can still be computed.
-        independent = [need for need in needs if lookups and not need.looks_into]
+        independent = [asked for asked in aggregate_requests if lookups and not asked.looks_into]
         answers.broken.update(
-            {need.aggregate.sql: error.in_one_line for need in needs if need not in independent}
+            {
+                asked.aggregate.sql: error.in_one_line
+                for asked in aggregate_requests
+                if asked not in independent
+            }
         )
         if independent:
             _scan_rows(spark, dataset, independent, requests, (), references, answers)
@@ -237,7 +241,7 @@ def _most_compiled(spark: SparkSession) -> int:
     return max(1, min(MOST_COMPILED, int(fields or 0) // 2))
 
 
-def _needs_of(
+def _aggregate_requests_of(
     parts: Mapping[MetricRequest, Iterable[Aggregate]],
     undecided: Mapping[MetricRequest, Aggregate | None],
     dataset: OpenDataset,
@@ -247,12 +251,12 @@ def _needs_of(
 
     :param undecided: by request, a count of the rows that its filter may be unable to decide.
     """
-    needs: dict[AggregateRequest, None] = {}
+    aggregate_requests: dict[AggregateRequest, None] = {}
     for request, aggregates in parts.items():
         for part in (*aggregates, *filter(None, [undecided.get(request)])):
             item = with_sound_shortcut(part, schema.type_of)
-            needs[AggregateRequest.of(request, item, dataset.ref)] = None
-    return list(needs)
+            aggregate_requests[AggregateRequest.of(request, item, dataset.ref)] = None
+    return list(aggregate_requests)
 
 
 def _answer(

@@ -78,10 +78,10 @@ def scan_groups(
         for grouping, own in by_grouping.items()
     ]
     answers = ScanResults()
-    needs = [need for one in scans for need in one.needs]
+    aggregate_requests = [asked for one in scans for asked in one.aggregate_requests]
     if cache is not None:
-        cache.recall(dataset, references, needs, answers)
-    missing = [need for need in needs if need not in answers]
+        cache.recall(dataset, references, aggregate_requests, answers)
+    missing = [asked for asked in aggregate_requests if asked not in answers]
     stored = frozenset(answers.values)
     known = {key: _from_json(str(text)) for key, text in answers.values.items()}
     for results in side_by_side(spark, lambda one: one.read(missing, answers.broken), scans):
@@ -133,46 +133,46 @@ class _GroupedScan:
         }
 
     @cached_property
-    def needs(self) -> tuple[AggregateRequest, ...]:
+    def aggregate_requests(self) -> tuple[AggregateRequest, ...]:
         """The aggregates to compute, each once, by the key of its state."""
-        needs: dict[AggregateRequest, None] = {}
+        aggregate_requests: dict[AggregateRequest, None] = {}
         for request, aggregates in self.parts.items():
             for part in (*aggregates, *self.filters.get(request, ())):
                 item = replace(part, sql=self._key(part.sql), merge=None, shortcut=None)
-                needs[AggregateRequest.of(request, item, self.dataset.ref)] = None
-        return tuple(needs)
+                aggregate_requests[AggregateRequest.of(request, item, self.dataset.ref)] = None
+        return tuple(aggregate_requests)
 
     def read(
         self, missing: Collection[AggregateRequest], broken: dict[str, str]
     ) -> dict[tuple[date | None, str], Known]:
         """The results from the rows, by date and key; the reasons for failures go to `broken`."""
         wanted = set(missing)
-        own = [need for need in self.needs if need in wanted]
+        own = [asked for asked in self.aggregate_requests if asked in wanted]
         values: dict[tuple[date | None, str], Known] = {}
-        for reading in split_into_passes(self.dataset, own):
-            keys = list(dict.fromkeys(need.aggregate.sql for need in reading))
+        for of_pass in split_into_passes(self.dataset, own):
+            keys = list(dict.fromkeys(asked.aggregate.sql for asked in of_pass))
             try:
-                by_date, failed = self._pass(reading, keys)
+                by_date, failed = self._pass(of_pass, keys)
             except DatasetError as error:
                 by_date, failed = {}, dict.fromkeys(keys, error.in_one_line)
             broken.update(failed)
-            for need in reading:
-                place = need.date, need.aggregate.sql
-                if need.aggregate.sql not in failed:
+            for asked in of_pass:
+                place = asked.date, asked.aggregate.sql
+                if asked.aggregate.sql not in failed:
                     values[place] = by_date.get(place, {})
         return values
 
     def _pass(
-        self, reading: Sequence[AggregateRequest], keys: Sequence[str]
+        self, of_pass: Sequence[AggregateRequest], keys: Sequence[str]
     ) -> tuple[dict[tuple[date | None, str], Known], dict[str, str]]:
-        dates = {need.date for need in reading}
-        name, aggregates = self.dataset.ref.name, [need.aggregate for need in reading]
+        dates = {asked.date for asked in of_pass}
+        name, aggregates = self.dataset.ref.name, [asked.aggregate for asked in of_pass]
         sql = {key: key.removeprefix(self._prefix) for key in keys}
         columns = show_columns(self.grouping.columns)
         with jobs_called(self.spark, f"{name}: {describe_pass(aggregates)} for each {columns}"):
             try:
                 with spark_failures():
-                    frame = self._frame(reading, dates)
+                    frame = self._frame(of_pass, dates)
             except PySparkException as error:
                 return {}, dict.fromkeys(keys, explain(error))
             items = {sql[item.sql]: replace(item, sql=sql[item.sql]) for item in aggregates}
@@ -188,10 +188,10 @@ class _GroupedScan:
                 by_place[on, key][group] = values[text]
         return by_place, reasons
 
-    def _frame(self, reading: Sequence[AggregateRequest], dates: set[date | None]) -> DataFrame:
+    def _frame(self, of_pass: Sequence[AggregateRequest], dates: set[date | None]) -> DataFrame:
         dataset = self.dataset
         frame = rows_of_dates(dataset, dates)
-        looked_into = {name for need in reading for name in need.looks_into}
+        looked_into = {name for asked in of_pass for name in asked.looks_into}
         wanted = [lookup for lookup in self.lookups if lookup.reference in looked_into]
         frame = with_named_columns(
             self.spark, frame, dataset, self.requests, wanted, self.references

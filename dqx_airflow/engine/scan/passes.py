@@ -37,27 +37,33 @@ _LEAST_WASTE = 0.5
 
 
 def split_into_passes(
-    dataset: OpenDataset, needs: Sequence[AggregateRequest], most_compiled: int = MOST_COMPILED
+    dataset: OpenDataset, requests: Sequence[AggregateRequest], most_compiled: int = MOST_COMPILED
 ) -> Iterator[list[AggregateRequest]]:
     """The aggregates of each pass, bounded in number.
 
     :param most_compiled: the bound for many rows.
     """
     apart: dict[object, list[AggregateRequest]] = {}
-    for need in needs:
-        apart.setdefault(pass_key(need.aggregate), []).append(need)
-    needs = apart.pop(None, [])
+    for request in requests:
+        apart.setdefault(pass_key(request.aggregate), []).append(request)
+    requests = apart.pop(None, [])
     yield from apart.values()
-    keys = [need for need in needs if need.aggregate.distinct and need.aggregate.is_key]
-    values = [need for need in needs if need.aggregate.distinct and not need.aggregate.is_key]
-    rest = [need for need in needs if not need.aggregate.distinct]
-    distinct = {need.aggregate for need in (*keys, *values)}
+    keys = [
+        request for request in requests if request.aggregate.distinct and request.aggregate.is_key
+    ]
+    values = [
+        request
+        for request in requests
+        if request.aggregate.distinct and not request.aggregate.is_key
+    ]
+    rest = [request for request in requests if not request.aggregate.distinct]
+    distinct = {request.aggregate for request in (*keys, *values)}
     is_one = len(distinct) <= MOST_DISTINCT
-    if rest and is_one and has_few_rows(dataset, {need.date for need in needs}):
-        yield from _by_width(needs, MOST_FUSED)
+    if rest and is_one and has_few_rows(dataset, {request.date for request in requests}):
+        yield from _by_width(requests, MOST_FUSED)
         return
     for part in _by_day(rest):
-        few = has_few_rows(dataset, {need.date for need in part})
+        few = has_few_rows(dataset, {request.date for request in part})
         yield from _by_width(part, MOST_FUSED if few else most_compiled)
     yield from _by_width(keys, MOST_DISTINCT)
     yield from _by_width(values, MOST_DISTINCT)
@@ -83,25 +89,25 @@ def has_few_rows(dataset: OpenDataset, dates: Iterable[date | None]) -> bool:
     return None not in rows and sum(filter(None, rows)) <= MOST_ROWS_FUSED
 
 
-def _by_day(needs: list[AggregateRequest]) -> Iterator[list[AggregateRequest]]:
+def _by_day(requests: list[AggregateRequest]) -> Iterator[list[AggregateRequest]]:
     """All aggregates at once, or those of the day with the most of them apart from the others."""
     by_date: dict[date | None, list[AggregateRequest]] = {}
-    for need in needs:
-        by_date.setdefault(need.date, []).append(need)
-    computed = len(by_date) * len({need.aggregate for need in needs})
-    if computed - len(needs) <= _LEAST_WASTE * len(needs):
-        if needs:
-            yield needs
+    for request in requests:
+        by_date.setdefault(request.date, []).append(request)
+    computed = len(by_date) * len({request.aggregate for request in requests})
+    if computed - len(requests) <= _LEAST_WASTE * len(requests):
+        if requests:
+            yield requests
         return
     busiest = max(by_date, key=lambda on: len(by_date[on]))
     yield by_date[busiest]
-    yield [need for need in needs if need.date != busiest]
+    yield [request for request in requests if request.date != busiest]
 
 
-def _by_width(needs: Sequence[AggregateRequest], most: int) -> Iterator[list[AggregateRequest]]:
+def _by_width(requests: Sequence[AggregateRequest], most: int) -> Iterator[list[AggregateRequest]]:
     """The aggregates in as few parts of equal size as can be compiled."""
-    aggregates = list(dict.fromkeys(need.aggregate for need in needs))
+    aggregates = list(dict.fromkeys(request.aggregate for request in requests))
     parts = math.ceil(len(aggregates) / most)
     for number in range(parts):
         chosen = frozenset(aggregates[number::parts])
-        yield [need for need in needs if need.aggregate in chosen]
+        yield [request for request in requests if request.aggregate in chosen]

@@ -70,8 +70,8 @@ class ScanResults:
     partial_states: dict[AggregateRequest, PartialState] = field(default_factory=dict)
     _origins: dict[tuple[date | None, str], Origin] = field(default_factory=dict)
 
-    def __contains__(self, need: AggregateRequest) -> bool:
-        return need.date in self.absent or (need.date, need.aggregate.sql) in self.values
+    def __contains__(self, request: AggregateRequest) -> bool:
+        return request.date in self.absent or (request.date, request.aggregate.sql) in self.values
 
     def add(self, on: date | None, results: Mapping[str, MetricValue], origin: Origin) -> None:
         for sql, value in results.items():
@@ -98,20 +98,20 @@ class ScanResults:
             elif len(broken) < len(texts):
                 self.absent[on] = Origin.SCAN
 
-    def complete(self, needs: Iterable[AggregateRequest], added: ScanResults) -> None:
+    def complete(self, requests: Iterable[AggregateRequest], added: ScanResults) -> None:
         """Merges partial results with those of the added files. What cannot be merged exactly
         remains open."""
-        for need in needs:
-            partial, sql = self.partial_states[need], need.aggregate.sql
+        for request in requests:
+            partial, sql = self.partial_states[request], request.aggregate.sql
             if sql in added.broken:
                 self.broken[sql] = added.broken[sql]
                 continue
-            is_absent = need.date in added.absent
+            is_absent = request.date in added.absent
             merged = (
-                (partial.result,) if is_absent else partial.merged(added.values[need.date, sql])
+                (partial.result,) if is_absent else partial.merged(added.values[request.date, sql])
             )
             if merged is not None:
-                self.add(need.date, {sql: merged[0]}, Origin.MERGED)
+                self.add(request.date, {sql: merged[0]}, Origin.MERGED)
 
     def origin(self, on: date | None, texts: Iterable[str]) -> Origin:
         """The origin of a value computed from several aggregates: the most expensive of theirs."""

@@ -62,17 +62,17 @@ class StateCache:
         self,
         dataset: OpenDataset,
         references: ReferenceTables,
-        needs: Iterable[AggregateRequest],
+        requests: Iterable[AggregateRequest],
         answers: ScanResults,
     ) -> None:
         """Adds results stored for exactly the current files, and partial results for some."""
         if self._settings is None:
             return
         wanted = {
-            (need.date, need.aggregate.sql): (need, input_files)
-            for need in needs
-            if need not in answers
-            and (input_files := self._before.inputs_of(need, dataset, references))
+            (request.date, request.aggregate.sql): (request, input_files)
+            for request in requests
+            if request not in answers
+            and (input_files := self._before.inputs_of(request, dataset, references))
         }
         if not wanted:
             return
@@ -86,11 +86,11 @@ class StateCache:
             asked = [sql for sql in state.fingerprints if (state.date, sql) in wanted]
             valid = []
             for sql in asked:
-                need, input_files = wanted[state.date, sql]
+                request, input_files = wanted[state.date, sql]
                 if input_files.fingerprint == state.fingerprints[sql]:
                     valid.append(sql)
-                elif (partial := _partial_state(dataset, need, input_files, state)) is not None:
-                    answers.partial_states[need] = partial
+                elif (partial := _partial_state(dataset, request, input_files, state)) is not None:
+                    answers.partial_states[request] = partial
             if state.results is not None:
                 results = {sql: state.results[sql] for sql in valid}
                 answers.add(state.date, results, Origin.STATE)
@@ -101,7 +101,7 @@ class StateCache:
         self,
         dataset: OpenDataset,
         references: ReferenceTables,
-        needs: Iterable[AggregateRequest],
+        requests: Iterable[AggregateRequest],
         answers: ScanResults,
     ) -> None:
         """Stores results, unless files have changed meanwhile, or may have changed undetected."""
@@ -110,12 +110,12 @@ class StateCache:
         now = FileSnapshot(files_now, self._scope_of)
         begun_ns = int(self.at.timestamp() * 1_000_000_000) - _SKEW_NS
         by_date: dict[date | None, dict[str, str]] = {}
-        for need in needs:
-            before = self._before.inputs_of(need, dataset, references)
-            after = now.inputs_of(need, dataset, references)
+        for request in requests:
+            before = self._before.inputs_of(request, dataset, references)
+            after = now.inputs_of(request, dataset, references)
             is_same = before and after and before.fingerprint == after.fingerprint
-            if need in answers and before and is_same and before.is_older_than(begun_ns):
-                by_date.setdefault(need.date, {})[need.aggregate.sql] = before.fingerprint
+            if request in answers and before and is_same and before.is_older_than(begun_ns):
+                by_date.setdefault(request.date, {})[request.aggregate.sql] = before.fingerprint
         states = [_state(on, fingerprints, answers) for on, fingerprints in by_date.items()]
         try:
             self.store.keep(self._scope_of(dataset), self.run_id, self.at, states)
@@ -124,16 +124,16 @@ class StateCache:
 
 
 def _partial_state(
-    dataset: OpenDataset, need: AggregateRequest, input_files: InputFiles, state: State
+    dataset: OpenDataset, request: AggregateRequest, input_files: InputFiles, state: State
 ) -> PartialState | None:
     """The partial result in an older state, or None if it is of no use."""
-    merge, column = need.aggregate.merge, need.aggregate.column
+    merge, column = request.aggregate.merge, request.aggregate.column
     if merge is None or dataset.read_files is None or state.results is None:
         return None
-    added = input_files.added_since(state.fingerprints[need.aggregate.sql])
+    added = input_files.added_since(state.fingerprints[request.aggregate.sql])
     if added is None:
         return None
-    result = state.results[need.aggregate.sql]
+    result = state.results[request.aggregate.sql]
     spark_type = "bigint" if column is None else dataset.schema.type_of(column)
     is_exact = merge.is_exact(spark_type, result)
     return (

@@ -14,7 +14,7 @@ from dqx_airflow.engine.sources.listing import DataFile
 
 def added_file_passes(
     dataset: OpenDataset,
-    needs: Sequence[AggregateRequest],
+    requests: Sequence[AggregateRequest],
     partial_states: Mapping[AggregateRequest, PartialState],
 ) -> Iterator[tuple[Sequence[DataFile], list[AggregateRequest]]]:
     """The files of each pass over added files, and the aggregates that it completes.
@@ -23,11 +23,13 @@ def added_file_passes(
     reading these files again.
     """
     groups: dict[tuple[date | None, int], list[AggregateRequest]] = {}
-    for need in needs:
-        if need in partial_states:
-            groups.setdefault((need.date, len(partial_states[need].added)), []).append(need)
-    are_all = sum(map(len, groups.values())) == len(needs)
-    if not are_all and has_few_rows(dataset, {need.date for need in needs}):
+    for request in requests:
+        if request in partial_states:
+            groups.setdefault((request.date, len(partial_states[request].added)), []).append(
+                request
+            )
+    are_all = sum(map(len, groups.values())) == len(requests)
+    if not are_all and has_few_rows(dataset, {request.date for request in requests}):
         return
     growths: list[_Growth] = []
     for group in groups.values():
@@ -37,7 +39,7 @@ def added_file_passes(
             growths.append(growth := _Growth())
         growth.take(part, group)
     for growth in growths:
-        yield list(growth.files), growth.needs
+        yield list(growth.files), growth.requests
 
 
 @dataclass(slots=True)
@@ -45,14 +47,14 @@ class _Growth:
     """Files that are read together: all of the aggregates lack all of them."""
 
     files: dict[DataFile, None] = field(default_factory=dict)
-    needs: list[AggregateRequest] = field(default_factory=list)
+    requests: list[AggregateRequest] = field(default_factory=list)
     parts: list[PartialState] = field(default_factory=list)
 
     def suits(self, part: PartialState) -> bool:
         together = self.files.keys() | set(part.added)
         return all(together.intersection(it.files) == set(it.added) for it in (*self.parts, part))
 
-    def take(self, part: PartialState, needs: Sequence[AggregateRequest]) -> None:
+    def take(self, part: PartialState, requests: Sequence[AggregateRequest]) -> None:
         self.files |= dict.fromkeys(part.added)
-        self.needs += needs
+        self.requests += requests
         self.parts.append(part)

@@ -65,16 +65,16 @@ class FileSnapshot:
     _chains: dict[tuple[str, date | None], Chain | None] = field(default_factory=dict)
 
     def inputs_of(
-        self, need: AggregateRequest, dataset: OpenDataset, references: ReferenceTables
+        self, request: AggregateRequest, dataset: OpenDataset, references: ReferenceTables
     ) -> InputFiles | None:
         """All files that an aggregate depends on; None if they are unknown."""
-        if not need.is_storable:
+        if not request.is_storable:
             return None
-        own = self._chain(dataset, need.date)
+        own = self._chain(dataset, request.date)
         if own is None:
             return None
         looked_into = []
-        for name in need.looks_into:
+        for name in request.looks_into:
             reference = references.opened[name]
             on = references.date if reference.ref.date_column else None
             chain = self._chain(reference, on)
