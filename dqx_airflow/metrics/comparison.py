@@ -29,6 +29,9 @@ COMPARATORS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
 )
 """The comparators of the language."""
 
+MIRRORED = MappingProxyType({"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="})
+"""The comparators with their sides exchanged: `a < b` is `b > a`."""
+
 FLOATING = ("float", "double")
 """The types that may hold NaN."""
 

@@ -11,6 +11,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.exact import Exact, Number
 from dqx_airflow.limits import DEFAULT_MOST_GROUPS
 from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.builtin.aggregates import columns_of
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Metric, Scan
 from dqx_airflow.values import MetricValue, Origin, PartialRun, Severity, Span
 
@@ -78,6 +79,13 @@ class MetricRequest:
         """The arguments of the metric, by parameter, parameters with names last."""
         metric = self.definition
         return zip((*metric.arguments, *metric.parameters), self.arguments, strict=True)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that its arguments name, as written."""
+        kinds = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS)
+        given = (given for argument, given in self.given if given and argument.kind in kinds)
+        return tuple(name for one in given for name in columns_of(one))
 
     @property
     def predicates(self) -> tuple[RowPredicate, ...]:

@@ -166,9 +166,7 @@ def _reason(aggregate: Aggregate, deferral: Deferral) -> str:
 def _columns_of(request: MetricRequest) -> Iterator[str]:
     for predicate in request.predicates:
         yield from _columns_in(predicate.node)
-    for argument, given in request.given:
-        if argument.kind in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS) and given is not None:
-            yield from (given,) if isinstance(given, str) else given
+    yield from request.columns
 
 
 def _columns_in(node: nodes.Expression) -> list[str]:

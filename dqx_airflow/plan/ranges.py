@@ -5,10 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.comparison import MIRRORED
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.shortcuts import Limit, ValueBound, WithinRanges
-
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 _MOST_RANGES = 16
 """The maximum number of ranges: beyond it, the extremes of a column seldom lie within one."""
@@ -27,8 +26,8 @@ def range_of(node: nodes.Expression) -> WithinRanges | None:
             return WithinRanges(column, ranges) if ranges else None
         case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
             return _within(column, (op, right))
-        case nodes.Compare(op=op, left=left, right=nodes.Name(text=column)) if op in _FLIPPED:
-            return _within(column, (_FLIPPED[op], left))
+        case nodes.Compare(op=op, left=left, right=nodes.Name(text=column)) if op != "!=":
+            return _within(column, (MIRRORED[op], left))
         case nodes.Within(operand=nodes.Name(text=column), low=low, high=high):
             return _within(column, (">=", low), ("<=", high))
         case _:

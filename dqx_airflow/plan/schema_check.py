@@ -212,9 +212,7 @@ def _check_family(metric: str, argument: Argument, column: str, schema: Schema) 
 
 
 def _check_variants(request: MetricRequest, schema: Schema) -> None:
-    given = [names for argument, names in request.given if names and argument.kind in _COLUMNS]
-    names = [name for one in given for name in ((one,) if isinstance(one, str) else one)]
-    variants = [name for name in names if has_variant(schema.type_of(name))]
+    variants = [name for name in request.columns if has_variant(schema.type_of(name))]
     if variants and any(
         aggregate.distinct or aggregate.over is not None
         for aggregate in request.definition.aggregates(request.arguments)
@@ -257,9 +255,7 @@ def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> 
 
 def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:
     """The columns that a valid request names, as it spells them; those of its filter last."""
-    for argument, given in request.given:
-        if argument.kind in _COLUMNS and given is not None:
-            yield from (given,) if isinstance(given, str) else given
+    yield from request.columns
     for predicate in request.predicates:
         yield from _columns_in(predicate, schema)
     if request.grouping is not None:

@@ -6,7 +6,7 @@ common size before comparing them, which may be too small.
 
 from __future__ import annotations
 
-from dqx_airflow.metrics.comparison import FLOATING
+from dqx_airflow.metrics.comparison import FLOATING, MIRRORED
 from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
@@ -19,7 +19,6 @@ from dqx_airflow.metrics.types import (
 from dqx_airflow.plan.row_values import RowValue
 
 _OPERATORS = {"==": "=", "!=": "<>"}
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _LAST_FRACTION, _LAST_BIGINT = "9007199254740992D", "9223372036854775808D"
 """From the first on, every double is an integer; from the second on, none is a bigint."""
@@ -105,7 +104,7 @@ def _exactly(op: str, left: RowValue, right: RowValue) -> str | None:
     if right.is_floating and not left.is_floating:
         return _beside_double(op, left, right)
     if left.is_floating and not right.is_floating:
-        return _beside_double(_FLIPPED.get(op, op), right, left)
+        return _beside_double(MIRRORED[op], right, left)
     if left.is_floating or (left.is_whole and right.is_whole):
         return None
     return _decimals(op, left, right)

@@ -20,7 +20,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.satisfiability.metric_ranges import Range
 from dqx_airflow.dql.walk import expressions_in
 from dqx_airflow.exact import Number, magnitude
-from dqx_airflow.metrics.comparison import COMPARATORS
+from dqx_airflow.metrics.comparison import COMPARATORS, MIRRORED
 
 Literal: TypeAlias = Number | date
 
@@ -165,7 +165,7 @@ class _PredicateReader:
                 if (value := self.literal(right)) is not None:
                     return left, op, [value]
                 value = self.literal(left)
-                return None if value is None else (right, _MIRRORED.get(op, op), [value])
+                return None if value is None else (right, MIRRORED[op], [value])
             case nodes.Within(operand=operand, low=low, high=high):
                 op, parts = "between", (low, high)
             case nodes.Member(operand=operand, choices=nodes.Listing(items=parts)):
@@ -177,8 +177,6 @@ class _PredicateReader:
         values = [self.literal(part) for part in parts]
         return None if None in values else (operand, op, values)  # type: ignore[return-value]
 
-
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 _Truths: TypeAlias = frozenset[bool | None]
 _ANY: _Truths = frozenset({True, False, None})
