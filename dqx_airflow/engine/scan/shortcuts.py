@@ -40,7 +40,7 @@ def scan_in_two_phases(
     Adds at once what shortcuts answer from stored results. With few rows no other shortcut is used:
     one pass is cheaper than two.
 
-    :param needs: with valid shortcuts.
+    :param requests: with valid shortcuts.
     """
     asks = dict.fromkeys(
         AggregateRequest(request.date, ask, is_storable=False)
