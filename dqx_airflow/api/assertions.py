@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeVar
 
-from dqx_airflow.api.call_site import CallSite, caller_place
+from dqx_airflow.api.call_site import CallSite, caller_site
 from dqx_airflow.api.expressions import (
     Bound,
     MetricExpression,
@@ -97,7 +97,7 @@ class AssertionDraft(Claim):
         :param rows: selects its rows by a predicate of DQL: `'status == "paid"'`.
         :raises RequestError: `rows` is not a valid predicate.
         """
-        place = caller_place()
+        site = caller_site()
         marks: dict[str, Mapping[str, float]] = {}
         if experimental:
             marks["experimental"] = {}
@@ -108,14 +108,14 @@ class AssertionDraft(Claim):
         before = self._assertion
         assertion = replace(
             before,
-            name=before.name if name is None else nodes.Text(name, place.of(name)),
-            severity=before.severity if severity is None else _severity(severity, place),
-            tags=(*before.tags, *(_tag(tag, place) for tag in _listed(tags))),
+            name=before.name if name is None else nodes.Text(name, site.of(name)),
+            severity=before.severity if severity is None else _severity(severity, site),
+            tags=(*before.tags, *(_tag(tag, site) for tag in _listed(tags))),
             annotations=(
                 *before.annotations,
-                *(_annotation(mark, given, place) for mark, given in marks.items()),
+                *(_annotation(mark, given, site) for mark, given in marks.items()),
             ),
-            where=joined(before.where, filter_of(rows, place) if rows is not None else None),
+            where=joined(before.where, filter_of(rows, site) if rows is not None else None),
         )
         self._entry.settle(before)
         return type(self)(assertion, self._entry)
@@ -135,15 +135,15 @@ class AssertionDraft(Claim):
         :param share: the share of groups that must pass, such as 0.95; by default all of them.
         :raises RequestError: there is no column.
         """
-        place = caller_place()
+        site = caller_site()
         if not columns:
             message = "for_each needs a column"
             raise RequestError(message, 'write .for_each("country")')
         for_each = nodes.ForEach(
-            tuple(name_of(column, place) for column in columns),
-            None if groups is None else _group_list(groups, place),
-            None if share is None else number(share, nodes.Unit.PERCENT, place.of(str(share))),
-            place.span,
+            tuple(name_of(column, site) for column in columns),
+            None if groups is None else _group_list(groups, site),
+            None if share is None else number(share, nodes.Unit.PERCENT, site.of(str(share))),
+            site.span,
         )
         before = self._assertion
         self._entry.settle(before)
@@ -183,9 +183,9 @@ class MetricDraft(AssertionDraft):
 
     def is_between(self, low: Bound, high: Bound) -> Claim:
         """`between low and high`, both ends included."""
-        place = caller_place()
-        bounds = expression_of(low, place), expression_of(high, place)
-        return self._finish(nodes.Between(*bounds, place.span), place)
+        site = caller_site()
+        bounds = expression_of(low, site), expression_of(high, site)
+        return self._finish(nodes.Between(*bounds, site.span), site)
 
     def is_positive(self) -> Claim:
         """`is positive`: above 0."""
@@ -209,28 +209,26 @@ class MetricDraft(AssertionDraft):
         :param count: the maximum distance, in sample standard deviations of these days.
         :param days: the number of days before the date, without the date itself.
         """
-        place = caller_place()
+        site = caller_site()
         window = None
         if days is not None:
-            window = number(days * 86_400, nodes.Unit.DURATION, place.of(str(days)))
-        return self._finish(
-            nodes.WithinStddev(expression_of(count, place), window, place.span), place
-        )
+            window = number(days * 86_400, nodes.Unit.DURATION, site.of(str(days)))
+        return self._finish(nodes.WithinStddev(expression_of(count, site), window, site.span), site)
 
     def is_in_values(self, column: str, *, dataset: str) -> Claim:
         """`in values(column, dataset other)`, for `mp.values(column)`."""
-        place = caller_place()
-        key = nodes.Name("dataset", place.span)
-        other = nodes.Parameter(key, name_of(dataset, place), place.span)
-        columns = (name_of(column, place),)
-        choices = nodes.Call(nodes.Name("values", place.span), columns, (other,), place.span)
-        return self._finish(nodes.InValues(choices, place.span), place)
+        site = caller_site()
+        key = nodes.Name("dataset", site.span)
+        other = nodes.Parameter(key, name_of(dataset, site), site.span)
+        columns = (name_of(column, site),)
+        choices = nodes.Call(nodes.Name("values", site.span), columns, (other,), site.span)
+        return self._finish(nodes.InValues(choices, site.span), site)
 
     def is_in(self, values: Sequence[object]) -> Claim:
         """`in ["A", "B"]`, for `mp.most_common(column, n)`."""
-        place = caller_place()
-        items = tuple(expression_of(value, place) for value in values)
-        return self._finish(nodes.InValues(nodes.Listing(items, place.span), place.span), place)
+        site = caller_site()
+        items = tuple(expression_of(value, site) for value in values)
+        return self._finish(nodes.InValues(nodes.Listing(items, site.span), site.span), site)
 
     def is_by(self, time: str, *, zone: str | None = None) -> Claim:
         """`by 06:00 UTC`, for `mp.timeliness(column)`.
@@ -238,11 +236,9 @@ class MetricDraft(AssertionDraft):
         :param time: the time of day, `HH:MM`.
         :param zone: the time zone, UTC by default.
         """
-        place = caller_place()
-        where = None if zone is None else nodes.Text(zone, place.of(zone))
-        return self._finish(
-            nodes.ByTime(nodes.Text(time, place.of(time)), where, place.span), place
-        )
+        site = caller_site()
+        where = None if zone is None else nodes.Text(zone, site.of(zone))
+        return self._finish(nodes.ByTime(nodes.Text(time, site.of(time)), where, site.span), site)
 
     def matches_shares(
         self, shares: Mapping[str | float | bool, float], *, tolerance: float | None = None
@@ -253,34 +249,34 @@ class MetricDraft(AssertionDraft):
         :param tolerance: the maximum deviation of a share, from 0 to 1.
         :raises RequestError: a value is neither a string, a number nor a boolean.
         """
-        place = caller_place()
+        site = caller_site()
         due = []
         for value, share in shares.items():
-            node = expression_of(value, place)
+            node = expression_of(value, site)
             if not isinstance(node, nodes.Text | nodes.Number | nodes.Truth):
                 raise RequestError(
                     f"no row has the value {value!r}", "give strings, numbers or booleans"
                 )
-            due.append((node, number(share, nodes.Unit.PERCENT, place.of(str(share)))))
-        return self._finish(nodes.MatchesShares(tuple(due), place.span), place, tolerance)
+            due.append((node, number(share, nodes.Unit.PERCENT, site.of(str(share)))))
+        return self._finish(nodes.MatchesShares(tuple(due), site.span), site, tolerance)
 
     def _compare(self, op: str, bound: Bound, tolerance: float | None = None) -> Claim:
-        place = caller_place()
-        comparison = nodes.Comparison(op, expression_of(bound, place), place.span)
-        return self._finish(comparison, place, tolerance)
+        site = caller_site()
+        comparison = nodes.Comparison(op, expression_of(bound, site), site.span)
+        return self._finish(comparison, site, tolerance)
 
     def _is(self, keyword: nodes.Keyword) -> Claim:
-        place = caller_place()
-        return self._finish(nodes.Is(keyword, place.span), place)
+        site = caller_site()
+        return self._finish(nodes.Is(keyword, site.span), site)
 
     def _finish(
-        self, condition: nodes.Condition, place: CallSite, tolerance: float | None = None
+        self, condition: nodes.Condition, site: CallSite, tolerance: float | None = None
     ) -> Claim:
         claim = self._assertion.claim
         assert isinstance(claim, nodes.Measure)
         margin = None
         if tolerance is not None:
-            margin = number(tolerance, nodes.Unit.PLAIN, place.of(str(tolerance)))
+            margin = number(tolerance, nodes.Unit.PLAIN, site.of(str(tolerance)))
         claim = replace(claim, condition=condition)
         self._entry.settle(self._assertion)
         finished = replace(self._assertion, claim=claim, tolerance=margin)
@@ -310,15 +306,15 @@ class Context:
         Shortcuts such as `mp.unique("id")` and `mp.not_empty()` are complete without one. An
         assertion without a condition is reported as an error when the suite is run.
         """
-        place = caller_place()
-        claim = nodes.Measure(expression_of(expression, place), None, place.span)
-        return MetricDraft(*self._begin(claim, place))
+        site = caller_site()
+        claim = nodes.Measure(expression_of(expression, site), None, site.span)
+        return MetricDraft(*self._begin(claim, site))
 
     def assert_each_row(self, predicate: str) -> AssertionDraft:
         """`each row: predicate`; the predicate is DQL: `'price > 0 and status in ["new",
         "paid"]'`.
         """
-        return self._rows(predicate, None, caller_place())
+        return self._rows(predicate, None, caller_site())
 
     def assert_share_of_rows(self, share: float | Decimal, predicate: str) -> AssertionDraft:
         """`95% of rows: predicate`.
@@ -326,9 +322,9 @@ class Context:
         :param share: the minimum share of rows, above 0 and at most 1: 0.95 for 95%.
         :param predicate: a predicate of DQL.
         """
-        place = caller_place()
-        least = number(share, nodes.Unit.PERCENT, place.of(str(share)))
-        return self._rows(predicate, least, place)
+        site = caller_site()
+        least = number(share, nodes.Unit.PERCENT, site.of(str(share)))
+        return self._rows(predicate, least, site)
 
     def assert_column(
         self, column: str, *, type: str | None = None, fits: str | None = None
@@ -341,11 +337,11 @@ class Context:
         """
         if type is not None and fits is not None:
             raise RequestError("give either `type` or `fits`", "remove one of them")
-        place = caller_place()
+        site = caller_site()
         text = type if fits is None else fits
-        kind = None if text is None else nodes.Text(text, place.of(text))
-        claim = nodes.HasColumn(name_of(column, place), kind, place.span, is_exact=fits is None)
-        return AssertionDraft(*self._begin(claim, place))
+        kind = None if text is None else nodes.Text(text, site.of(text))
+        claim = nodes.HasColumn(name_of(column, site), kind, site.span, is_exact=fits is None)
+        return AssertionDraft(*self._begin(claim, site))
 
     def assert_any(self, *claims: Claim) -> AssertionDraft:
         """`any { assert ... assert ... }`: one verdict, which passes if one of the claims is true.
@@ -359,7 +355,7 @@ class Context:
 
         :raises RequestError: there is no claim, or one that cannot be a part.
         """
-        return self._composite(nodes.Junctor.ANY, claims, caller_place())
+        return self._composite(nodes.Junctor.ANY, claims, caller_site())
 
     def assert_all(self, *claims: Claim) -> AssertionDraft:
         """`all { assert ... assert ... }`: one verdict, which passes if all claims are true.
@@ -367,7 +363,7 @@ class Context:
         :param claims: claims as for `assert_any`.
         :raises RequestError: there is no claim, or one that cannot be a part.
         """
-        return self._composite(nodes.Junctor.ALL, claims, caller_place())
+        return self._composite(nodes.Junctor.ALL, claims, caller_site())
 
     def assert_if(self, claim: Claim, then: Claim) -> AssertionDraft:
         """`if claim then claim`: passes if the first claim is false or the second one is true.
@@ -376,10 +372,10 @@ class Context:
         :param then: the claim that must be true if the first one is.
         :raises RequestError: one of them cannot be a part.
         """
-        return self._composite(nodes.Junctor.IF, (claim, then), caller_place())
+        return self._composite(nodes.Junctor.IF, (claim, then), caller_site())
 
     def _composite(
-        self, junctor: nodes.Junctor, claims: tuple[Claim, ...], place: CallSite
+        self, junctor: nodes.Junctor, claims: tuple[Claim, ...], site: CallSite
     ) -> AssertionDraft:
         if not claims:
             raise RequestError(
@@ -389,19 +385,19 @@ class Context:
         parts = tuple(_part(claim, junctor) for claim in claims)
         if junctor is nodes.Junctor.IF:
             parts = tuple(_without_modifiers(part) for part in parts)
-        composite = nodes.Composite(junctor, parts, place.span)
+        composite = nodes.Composite(junctor, parts, site.span)
         is_kept = all(claim._entry.is_kept for claim in claims)
-        return AssertionDraft(*self._begin(composite, place, is_kept=is_kept))
+        return AssertionDraft(*self._begin(composite, site, is_kept=is_kept))
 
-    def _rows(self, text: str, share: nodes.Number | None, place: CallSite) -> AssertionDraft:
-        predicate = parse_predicate(text, place, self.diagnostics.append)
-        claim = nodes.Rows(predicate or nodes.Null(place.span), share, place.span)
-        return AssertionDraft(*self._begin(claim, place, is_kept=predicate is not None))
+    def _rows(self, text: str, share: nodes.Number | None, site: CallSite) -> AssertionDraft:
+        predicate = parse_predicate(text, site, self.diagnostics.append)
+        claim = nodes.Rows(predicate or nodes.Null(site.span), share, site.span)
+        return AssertionDraft(*self._begin(claim, site, is_kept=predicate is not None))
 
     def _begin(
-        self, claim: nodes.Claim, place: CallSite, *, is_kept: bool = True
+        self, claim: nodes.Claim, site: CallSite, *, is_kept: bool = True
     ) -> tuple[nodes.Assertion, _Entry]:
-        assertion = nodes.Assertion(claim, None, None, None, (), (), (), place.span)
+        assertion = nodes.Assertion(claim, None, None, None, (), (), (), site.span)
         entry = _Entry(is_kept=is_kept)
         if is_kept:
             self._entries.append(entry)
@@ -450,9 +446,9 @@ def _without_modifiers(part: nodes.Assertion) -> nodes.Assertion:
     return nodes.Assertion(claim, None, None, None, (), (), (), part.span)
 
 
-def _severity(given: Severity | str, place: CallSite) -> nodes.Name:
+def _severity(given: Severity | str, site: CallSite) -> nodes.Name:
     text = str(given)
-    return nodes.Name(text, place.of(text))
+    return nodes.Name(text, site.of(text))
 
 
 def _listed(tags: Iterable[str]) -> tuple[str, ...]:
@@ -460,27 +456,27 @@ def _listed(tags: Iterable[str]) -> tuple[str, ...]:
     return (tags,) if isinstance(tags, str) else tuple(tags)
 
 
-def _group_list(groups: Sequence[object], place: CallSite) -> nodes.Listing:
+def _group_list(groups: Sequence[object], site: CallSite) -> nodes.Listing:
     items = tuple(
-        _group_list(group, place)
+        _group_list(group, site)
         if isinstance(group, Sequence) and not isinstance(group, str)
-        else expression_of(group, place)
+        else expression_of(group, site)
         for group in groups
     )
-    return nodes.Listing(items, place.span)
+    return nodes.Listing(items, site.span)
 
 
-def _tag(tag: str, place: CallSite) -> nodes.Name:
+def _tag(tag: str, site: CallSite) -> nodes.Name:
     if not _TAG.match(tag):
         raise RequestError(
             f"{tag!r} is not a valid tag", "a tag consists of letters, digits, `_` and `-`"
         )
-    return nodes.Name(tag, place.of(tag))
+    return nodes.Name(tag, site.of(tag))
 
 
-def _annotation(mark: str, given: Mapping[str, float], place: CallSite) -> nodes.Annotation:
+def _annotation(mark: str, given: Mapping[str, float], site: CallSite) -> nodes.Annotation:
     arguments = tuple(
-        (nodes.Name(_COSTS.get(key, key), place.of(key)), expression_of(value, place))
+        (nodes.Name(_COSTS.get(key, key), site.of(key)), expression_of(value, site))
         for key, value in given.items()
     )
-    return nodes.Annotation(nodes.Name(mark, place.of(mark)), arguments, place.span)
+    return nodes.Annotation(nodes.Name(mark, site.of(mark)), arguments, site.span)

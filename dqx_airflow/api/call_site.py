@@ -45,7 +45,7 @@ class CallSite:
         return self.span.line + breaks, column if breaks else self.span.column + index
 
 
-def caller_place() -> CallSite:
+def caller_site() -> CallSite:
     """The location of the user's call into this package.
 
     From Python 3.11 on it is the exact call, before that the line on which it begins.

@@ -101,16 +101,16 @@ class Contract:
         :raises SourceError: the file does not exist, or the contract has errors.
         :raises RequestError: the contract has another version, or has ended.
         """
-        place = Path(path).expanduser()
-        source = read_source(place, place.name)
+        file = Path(path).expanduser()
+        source = read_source(file, file.name)
         if isinstance(source, Unreadable):
             diagnostics = (source.diagnostic,)
-            drawn = draw(diagnostics, {place.name: source.text} if source.text else {})
-            raise SourceError(f"{place}: {drawn}", diagnostics=diagnostics)
+            drawn = draw(diagnostics, {file.name: source.text} if source.text else {})
+            raise SourceError(f"{file}: {drawn}", diagnostics=diagnostics)
         return cls(
             enforce(
                 source,
-                FolderReader(place.parent),
+                FolderReader(file.parent),
                 on=on or date.today(),
                 expect_version=version,
                 models=models,

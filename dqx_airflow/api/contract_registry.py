@@ -104,11 +104,11 @@ class ContractRegistry:
     def _publication(
         self, path: str | os.PathLike[str], on: date | None, *, is_dry: bool
     ) -> Publication:
-        place = Path(path)
-        source = read_source(place, place.name)
+        file = Path(path)
+        source = read_source(file, file.name)
         if isinstance(source, Unreadable):
-            raise SourceError(f"{place}: {source.reason}", diagnostics=(source.diagnostic,))
-        read = read_contract(source, FolderReader(place.parent))
+            raise SourceError(f"{file}: {source.reason}", diagnostics=(source.diagnostic,))
+        read = read_contract(source, FolderReader(file.parent))
         if read.contract is None or read.errors:
             raise SourceError(draw(read.errors, read.sources), diagnostics=read.errors)
         day = on or datetime.now(timezone.utc).date()

@@ -10,7 +10,7 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
-from dqx_airflow.api.call_site import CallSite, caller_place
+from dqx_airflow.api.call_site import CallSite, caller_site
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.errors import RequestError
@@ -61,10 +61,10 @@ class MetricExpression:
         return _arithmetic("/", other, self)
 
     def __neg__(self) -> MetricExpression:
-        return MetricExpression(nodes.Negative(self.node, caller_place().span))
+        return MetricExpression(nodes.Negative(self.node, caller_site().span))
 
     def __abs__(self) -> MetricExpression:
-        span = caller_place().span
+        span = caller_site().span
         return MetricExpression(nodes.Call(nodes.Name("abs", span), (self.node,), (), span))
 
     def __bool__(self) -> bool:
@@ -77,7 +77,7 @@ class MetricExpression:
         return show(self.node)
 
 
-def expression_of(value: object, place: CallSite) -> nodes.Expression:
+def expression_of(value: object, site: CallSite) -> nodes.Expression:
     """The node for a Python value: a literal, a tunable's name, an expression.
 
     :raises RequestError: the language has no equivalent.
@@ -86,22 +86,22 @@ def expression_of(value: object, place: CallSite) -> nodes.Expression:
         case MetricExpression(node=node):
             return node
         case Tunable():
-            return nodes.Name(value.name, place.of(value.name))
+            return nodes.Name(value.name, site.of(value.name))
         case str():
-            return nodes.Text(value, place.of(value))
+            return nodes.Text(value, site.of(value))
         case bool():
-            return nodes.Truth(value, place.of(str(value)))
+            return nodes.Truth(value, site.of(str(value)))
         case datetime():
-            return nodes.Text(value.isoformat(sep=" "), place.span)
+            return nodes.Text(value.isoformat(sep=" "), site.span)
         case date():
-            return nodes.Day(value, place.span)
+            return nodes.Day(value, site.span)
         case timedelta():
             seconds = exact(Fraction(value // timedelta(microseconds=1), 1_000_000))
-            return nodes.Number(seconds, nodes.Unit.DURATION, place.span)
+            return nodes.Number(seconds, nodes.Unit.DURATION, site.span)
         case Decimal() | Real():
-            return number(value, nodes.Unit.PLAIN, place.of(str(value)))
+            return number(value, nodes.Unit.PLAIN, site.of(str(value)))
         case None:
-            return nodes.Null(place.span)
+            return nodes.Null(site.span)
         case _:
             raise RequestError(
                 f"{value!r} is not a valid operand",
@@ -109,7 +109,7 @@ def expression_of(value: object, place: CallSite) -> nodes.Expression:
             )
 
 
-def name_of(text: str, place: CallSite) -> nodes.Name:
+def name_of(text: str, site: CallSite) -> nodes.Name:
     """The name of a column or dataset.
 
     :raises RequestError: the name is impossible, even in backticks.
@@ -119,7 +119,7 @@ def name_of(text: str, place: CallSite) -> nodes.Name:
             f"{text!r} is not a valid name of a column or a dataset",
             "a name cannot contain a backtick or a line break",
         )
-    return nodes.Name(text, place.of(text))
+    return nodes.Name(text, site.of(text))
 
 
 def number(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes.Number:
@@ -147,6 +147,6 @@ def _arithmetic(op: str, left: object, right: object) -> MetricExpression:
     other = right if isinstance(left, MetricExpression) else left
     if isinstance(other, bool) or not isinstance(other, _OPERANDS):
         return NotImplemented  # type: ignore[no-any-return]
-    place = caller_place()
-    sides = expression_of(left, place), expression_of(right, place)
-    return MetricExpression(nodes.Arithmetic(op, *sides, place.span))
+    site = caller_site()
+    sides = expression_of(left, site), expression_of(right, site)
+    return MetricExpression(nodes.Arithmetic(op, *sides, site.span))

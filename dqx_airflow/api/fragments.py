@@ -17,39 +17,39 @@ from dqx_airflow.values import SourceFile, Span
 Report = Callable[[Diagnostic], None]
 
 
-def parse_predicate(text: str, place: CallSite, report: Report) -> nodes.Expression | None:
+def parse_predicate(text: str, site: CallSite, report: Report) -> nodes.Expression | None:
     """The row predicate in a text, with its position in the user's code."""
-    file = _file_around('check "c" on d { assert each row:', text, "}", place, report)
+    file = _file_around('check "c" on d { assert each row:', text, "}", site, report)
     if file is None:
         return None
     claim = next((part for part in parts_of(file) if isinstance(part, nodes.Rows)), None)
     if claim is None or file != _file_of_rows(claim):
-        report(Diagnostic("expected a single predicate", place.span, code="E106"))
+        report(Diagnostic("expected a single predicate", site.span, code="E106"))
         return None
     return claim.predicate
 
 
-def filter_of(text: str, place: CallSite) -> nodes.Expression:
+def filter_of(text: str, site: CallSite) -> nodes.Expression:
     """The predicate of a filter.
 
     :raises RequestError: it is invalid.
     """
     wrong: list[Diagnostic] = []
-    predicate = parse_predicate(text, place, wrong.append)
+    predicate = parse_predicate(text, site, wrong.append)
     if predicate is None:
         hint = wrong[0].help or 'write a predicate over rows, such as status == "paid"'
         raise RequestError(f"{text!r} is not a filter: {wrong[0].message}", hint)
     return predicate
 
 
-def parse_profiles(text: str, place: CallSite, report: Report) -> tuple[nodes.Profile, ...]:
+def parse_profiles(text: str, site: CallSite, report: Report) -> tuple[nodes.Profile, ...]:
     """The profiles in a text, with their positions in the user's code."""
-    file = _file_around("", text, "", place, report)
+    file = _file_around("", text, "", site, report)
     if file is None or file.suite is None:
         return ()
     profiles = file.suite.profiles
     if file != _file_of(replace(_EMPTY, profiles=profiles)):
-        report(Diagnostic("expected profiles only", place.span, code="E007"))
+        report(Diagnostic("expected profiles only", site.span, code="E007"))
     return profiles
 
 
@@ -69,11 +69,11 @@ def _file_of_rows(claim: nodes.Rows) -> nodes.File:
 
 
 def _file_around(
-    before: str, text: str, after: str, place: CallSite, report: Report
+    before: str, text: str, after: str, site: CallSite, report: Report
 ) -> nodes.File | None:
     """The file around a fragment; None if that has errors, which are reported."""
-    parsed = parse(SourceFile(place.span.file, f'suite "s" {{ {before}\n{text}\n{after} }}'))
-    move, last = _mover(text, place), 2 + text.count("\n")
+    parsed = parse(SourceFile(site.span.file, f'suite "s" {{ {before}\n{text}\n{after} }}'))
+    move, last = _mover(text, site), 2 + text.count("\n")
     for item in parsed.diagnostics:
         moved: Diagnostic = _moved(item, move)
         if item.span.line > last:
@@ -85,15 +85,15 @@ def _file_around(
     return file
 
 
-def _mover(text: str, place: CallSite) -> Callable[[Span], Span]:
+def _mover(text: str, site: CallSite) -> Callable[[Span], Span]:
     """Maps spans of the text, which begins in line 2, to those of the user's code.
 
     A text that is not a plain literal there, such as one with escapes, is located at the whole
     call.
     """
-    start = place.start_of(text)
+    start = site.start_of(text)
     if start is None:
-        return lambda _: place.span
+        return lambda _: site.span
     lines = text.split("\n")
 
     def position(line: int, column: int) -> tuple[int, int]:
@@ -104,7 +104,7 @@ def _mover(text: str, place: CallSite) -> Callable[[Span], Span]:
 
     def move(span: Span) -> Span:
         first, last = position(span.line, span.column), position(span.end_line, span.end_column)
-        return Span(place.span.file, *first, *last)
+        return Span(site.span.file, *first, *last)
 
     return move
 

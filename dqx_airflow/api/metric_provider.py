@@ -8,7 +8,7 @@ from functools import partial
 from inspect import Parameter, Signature
 from typing import Any
 
-from dqx_airflow.api.call_site import CallSite, caller_place
+from dqx_airflow.api.call_site import CallSite, caller_site
 from dqx_airflow.api.expressions import MetricExpression, expression_of, name_of
 from dqx_airflow.api.fragments import filter_of
 from dqx_airflow.dql import nodes
@@ -134,37 +134,37 @@ _UNKNOWN = _Form((("column", ArgumentKind.COLUMN),), "")
 
 def _called(name: str, *arguments: object, **parameters: object) -> MetricExpression:
     """The call of the language for a call in Python."""
-    place = caller_place()
+    site = caller_site()
     form = _FORMS.get(name, _UNKNOWN)
     return MetricExpression(
         nodes.Call(
-            nodes.Name(name, place.of(name)),
-            tuple(_argument(given, form.kind(i), place) for i, given in enumerate(arguments)),
+            nodes.Name(name, site.of(name)),
+            tuple(_argument(given, form.kind(i), site) for i, given in enumerate(arguments)),
             tuple(
-                _parameter(key, given, place)
+                _parameter(key, given, site)
                 for key, given in parameters.items()
                 if given is not None
             ),
-            place.span,
+            site.span,
         )
     )
 
 
-def _argument(given: object, kind: ArgumentKind | None, place: CallSite) -> nodes.Expression:
+def _argument(given: object, kind: ArgumentKind | None, site: CallSite) -> nodes.Expression:
     if isinstance(given, Sequence) and not isinstance(given, str):
-        items = tuple(_argument(item, kind, place) for item in given)
-        return nodes.Listing(items, place.span)
+        items = tuple(_argument(item, kind, site) for item in given)
+        return nodes.Listing(items, site.span)
     if isinstance(given, str) and kind not in (ArgumentKind.LITERALS, ArgumentKind.SQL):
-        return name_of(given, place)
-    return expression_of(given, place)
+        return name_of(given, site)
+    return expression_of(given, site)
 
 
-def _parameter(name: str, given: object, place: CallSite) -> nodes.Parameter:
+def _parameter(name: str, given: object, site: CallSite) -> nodes.Parameter:
     if name == "where" and isinstance(given, str):
-        value = filter_of(given, place)
+        value = filter_of(given, site)
     else:
-        value = _argument(given, ArgumentKind.COLUMN, place)
-    return nodes.Parameter(nodes.Name(name, place.of(name)), value, place.span)
+        value = _argument(given, ArgumentKind.COLUMN, site)
+    return nodes.Parameter(nodes.Name(name, site.of(name)), value, site.span)
 
 
 def _method(name: str, form: _Form) -> Callable[..., MetricExpression]:

@@ -8,7 +8,7 @@ from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dqx_airflow.api.assertions import Context
-from dqx_airflow.api.call_site import CallSite, caller_place, source_of
+from dqx_airflow.api.call_site import CallSite, caller_site, source_of
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.dated_results import DatedResults
 from dqx_airflow.api.expressions import name_of, number
@@ -46,7 +46,7 @@ class PythonCheck:
     name: str
     datasets: tuple[str, ...]
     function: CheckFunction
-    place: CallSite
+    site: CallSite
     where: nodes.Expression | None = None
 
     def __call__(self, mp: MetricProvider, ctx: Context) -> None:
@@ -67,10 +67,10 @@ def check(
     :param where: selects its rows by a predicate of DQL: `'status == "paid"'`.
     :raises RequestError: `where` is not a valid predicate.
     """
-    place = caller_place()
+    site = caller_site()
     names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
-    rows = None if where is None else filter_of(where, place)
-    return lambda function: PythonCheck(name, names, function, place, rows)
+    rows = None if where is None else filter_of(where, site)
+    return lambda function: PythonCheck(name, names, function, site, rows)
 
 
 class VerificationSuite:
@@ -109,7 +109,7 @@ class VerificationSuite:
         self._tunables = Tunables(tunables)
         self._threshold = availability_threshold
         self._profiles = profiles
-        self._place = caller_place()
+        self._site = caller_site()
         self._of_people = {tunable.name: tunable.value for tunable in self._tunables}
         self._changes: list[TunableChange] = []
 
@@ -252,16 +252,16 @@ class VerificationSuite:
         return checked
 
     def _suite(self, diagnostics: list[Diagnostic]) -> nodes.Suite:
-        span, threshold = self._place.span, None
+        span, threshold = self._site.span, None
         if self._threshold is not None:
-            place = self._place.of(str(self._threshold))
-            threshold = number(self._threshold, nodes.Unit.PERCENT, place)
+            site = self._site.of(str(self._threshold))
+            threshold = number(self._threshold, nodes.Unit.PERCENT, site)
         return nodes.Suite(
-            nodes.Text(self.name, self._place.of(self.name)),
+            nodes.Text(self.name, self._site.of(self.name)),
             threshold,
             tuple(tunable.constant(span) for tunable in self._tunables),
             tuple(self._check(item, diagnostics) for item in self.checks),
-            parse_profiles(self._profiles, self._place, diagnostics.append)
+            parse_profiles(self._profiles, self._site, diagnostics.append)
             if self._profiles
             else (),
             (),
@@ -271,16 +271,16 @@ class VerificationSuite:
         )
 
     def _check(self, item: PythonCheck, diagnostics: list[Diagnostic]) -> nodes.Check:
-        place, context = item.place, Context()
+        site, context = item.site, Context()
         item(MetricProvider(), context)
         diagnostics += context.diagnostics
         datasets = item.datasets or tuple(ref.name for ref in self.db.datasets)
         if not datasets:
             hint = f'write @check(name="{item.name}", datasets=["orders"])'
             raise RequestError(f"check '{item.name}' has no dataset", hint)
-        names = tuple(name_of(dataset, place) for dataset in datasets)
-        name = nodes.Text(item.name, place.of(item.name))
-        return nodes.Check(name, names, context.assertions, place.span, item.where)
+        names = tuple(name_of(dataset, site) for dataset in datasets)
+        name = nodes.Text(item.name, site.of(item.name))
+        return nodes.Check(name, names, context.assertions, site.span, item.where)
 
 
 def _spans(suite: nodes.Suite, diagnostics: Iterable[Diagnostic]) -> Iterator[Span]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from dqx_airflow.contracts.datalex.check import (
@@ -39,26 +40,25 @@ def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | No
     manifests: dict[Path | None, Manifest | None] = {None: None}
     checked: dict[Path | None, list[CheckedBlocks]] = {}
     for file, source in files:
-        place = given or find_manifest(file.absolute().parent)
-        if place not in manifests and place is not None:
-            read = read_source(place, _shown(place))
+        manifest_path = given or find_manifest(file.absolute().parent)
+        if manifest_path not in manifests and manifest_path is not None:
+            read = read_source(manifest_path, _shown(manifest_path))
             if isinstance(read, Unreadable):
                 diagnostics.append(read.diagnostic)
-                manifests[place] = None
+                manifests[manifest_path] = None
             else:
-                manifests[place] = read_manifest(read)
+                manifests[manifest_path] = read_manifest(read)
                 sources[read.name] = read.text
-        blocks = check_blocks(source, manifests[place])
-        checked.setdefault(place, []).append(blocks)
+        blocks = check_blocks(source, manifests[manifest_path])
+        checked.setdefault(manifest_path, []).append(blocks)
         diagnostics += blocks.diagnostics
-    for place, blocks_of in checked.items():
-        manifest = manifests[place]
+    for manifest_path, blocks_of in checked.items():
+        manifest = manifests[manifest_path]
         if manifest is not None:
             diagnostics += manifest_findings(manifest, blocks_of)
-    bindings = (it for blocks_of in checked.values() for it in blocks_of)
-    return CheckedFiles(
-        tuple(diagnostics), sources, tuple(binding for it in bindings for binding in it.bindings)
-    )
+    every = chain.from_iterable(checked.values())
+    bindings = chain.from_iterable(blocks.bindings for blocks in every)
+    return CheckedFiles(tuple(diagnostics), sources, tuple(bindings))
 
 
 def _shown(path: Path) -> str:

@@ -67,12 +67,12 @@ def init(
         sample = folder / f"{_SAMPLE}.csv"
         _require_none(folder, [sample.name, *_names(_SAMPLE)])
         write_text(sample, _sample(today))
-    place = str(folder / f"{_SAMPLE}.csv") if table is None else table
-    observed = observe(place, format.value if format is not None else None)
+    location = str(folder / f"{_SAMPLE}.csv") if table is None else table
+    observed = observe(location, format.value if format is not None else None)
     name = observed.name
     suite, dag, settings = _names(name)
     _require_none(folder, [suite, dag, settings])
-    path = f"{_SAMPLE}.csv" if table is None else _absolute(place)
+    path = f"{_SAMPLE}.csv" if table is None else _absolute(location)
     write_text(folder / suite, draft_suite(observed))
     write_text(folder / dag, _dag(observed, path, today))
     write_text(folder / settings, _toml(observed, path))
@@ -97,9 +97,9 @@ def _require_none(folder: Path, names: list[str]) -> None:
             raise RequestError(f"{folder / name} already exists", "choose another folder")
 
 
-def _absolute(place: str) -> str:
+def _absolute(location: str) -> str:
     """A worker has another working directory."""
-    return place if "://" in place else str(Path(place).expanduser().resolve())
+    return location if "://" in location else str(Path(location).expanduser().resolve())
 
 
 def _sample(today: date) -> str:

@@ -236,8 +236,8 @@ def _facts(report: GateReport) -> str:
         version = "" if dataset.version is None else f", version {dataset.version}"
         rows = "" if dataset.rows is None else f", {dataset.rows} rows"
         if dataset.quarantined:
-            place = f" at {dataset.quarantine}" if dataset.quarantine else ""
-            rows += f", {dataset.quarantined} in quarantine{place}"
+            location = f" at {dataset.quarantine}" if dataset.quarantine else ""
+            rows += f", {dataset.quarantined} in quarantine{location}"
         if (done := dataset.promotion) is not None:
             rows += f", promoted to {done.location}, version {done.version}"
         lines.append(("dataset", f"{dataset.name}: {dataset.location}{version}{rows}"))

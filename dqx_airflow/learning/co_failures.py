@@ -34,7 +34,7 @@ def co_failures(
     failures = {name: list(_failures(one, dates)) for name, one in backtests.items()}
     for one, other in combinations(backtests, 2):
         for row, mine in enumerate(failures[one]):
-            for place, theirs in enumerate(failures[other]):
+            for their_row, theirs in enumerate(failures[other]):
                 both = sorted(mine.keys() & theirs.keys())
                 if len(both) < _FEWEST_DAYS:
                     continue
@@ -43,7 +43,7 @@ def co_failures(
                 except StatisticsError:  # one of them is constant
                     continue
                 if strength >= _WEAKEST:
-                    pairs.append(CoFailure((one, row), (other, place), strength))
+                    pairs.append(CoFailure((one, row), (other, their_row), strength))
     return tuple(pairs)
 
 

@@ -92,7 +92,7 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         self.backtests = dict(backtests)
         self._rewards = rewards or Rewards()
         every = sorted({day.date for one in self.backtests.values() for day in one.days})
-        self.dates = tuple(every if dates is None else (every[place] for place in dates))
+        self.dates = tuple(every if dates is None else (every[index] for index in dates))
         self._dials = tuple(
             _dial(name, one, tunable)
             for name, one in self.backtests.items()

@@ -121,15 +121,15 @@ def _without_comment(found: re.Match[str]) -> str:
 def _end_of_call(text: str, opening: int) -> int:
     """The position after the parenthesis that closes the one at `opening`; the end if there is
     none."""
-    depth, place = 0, opening
-    while place < len(text):
-        if (string := _STRINGS.match(text, place)) is not None:
-            place = string.end()
+    depth, offset = 0, opening
+    while offset < len(text):
+        if (string := _STRINGS.match(text, offset)) is not None:
+            offset = string.end()
             continue
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
-        place += 1
+        depth += {"(": 1, ")": -1}.get(text[offset], 0)
+        offset += 1
         if depth == 0:
-            return place
+            return offset
     return len(text)
 
 

@@ -164,8 +164,8 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
                 listed = list(arguments.get("column_list") or ())
                 return Claims("columns", columns_in_order(listed))
             case "expect_column_to_exist" if arguments.get("column_index") is not None:
-                place = number(arguments["column_index"]) + 1
-                text = f"column_position({column_text(arguments.get('column'))}) == {place}"
+                position = number(arguments["column_index"]) + 1
+                text = f"column_position({column_text(arguments.get('column'))}) == {position}"
                 return Claims("column_position", (text,))
             case "expect_table_row_count_to_equal_other_table":
                 other = column_text(arguments.get("other_table_name"))

@@ -95,9 +95,9 @@ def read_rules(
 
 def _beside(file: Path) -> Callable[[str], Any]:
     def read(path: str) -> Any:
-        place = file.parent / path
-        if not place.is_file():
+        target = file.parent / path
+        if not target.is_file():
             return None
-        return document_of(SourceFile(str(place), place.read_text(encoding="utf-8")))
+        return document_of(SourceFile(str(target), target.read_text(encoding="utf-8")))
 
     return read

@@ -6,11 +6,11 @@ For the callbacks of tasks: `on_failure_callback`, `on_retry_callback`, `on_skip
 
 from __future__ import annotations
 
-import html
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
@@ -63,6 +63,42 @@ class _Fault:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """What a notice says, in any markup. `title` is the part after the outcome and the gate."""
+
+    outcome: str
+    gate: str
+    title: str
+    faults: Sequence[_Fault]
+    more: int
+    to_do: Sequence[tuple[str, str]]
+    url: str
+    incident: str
+
+    def markdown(self) -> str:
+        lines = [f"Gate {_code(self.gate)} {self.outcome}: {_plain(self.title)}"]
+        lines += [f"- {one.severity} {_code(one.name)} {_code(one.detail)}" for one in self.faults]
+        lines += [f"- and {self.more} more"] if self.more else []
+        lines += [f"{_plain(name)}: {_code(text)}" for name, text in self.to_do]
+        lines += [self.url] if self.url else []
+        lines += [f"Incident: {self.incident}"] if self.incident else []
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        items = [
+            f"<li>{escape(one.severity)} <b>{escape(one.name)}</b> {escape(one.detail)}</li>"
+            for one in self.faults
+        ]
+        items += [f"<li>and {self.more} more</li>"] if self.more else []
+        listed = f"<ul>{''.join(items)}</ul>" if items else ""
+        listed += "".join(f"<p>{escape(name)}: {escape(text)}</p>" for name, text in self.to_do)
+        link = f'<p><a href="{escape(self.url)}">Report</a></p>' if self.url else ""
+        link += f'<p><a href="{escape(self.incident)}">Incident</a></p>' if self.incident else ""
+        title = escape(self.title)
+        return f"<p>Gate <b>{escape(self.gate)}</b> {self.outcome}: {title}</p>{listed}{link}"
+
+
 def gate_notice(
     context: Any, *, is_recovery: bool = False, has_incident: bool = True
 ) -> GateNotice:
@@ -89,8 +125,8 @@ def gate_notice(
     if is_recovery:
         text = _cut(f"recovered, {text}", _LONGEST_TEXT)
     state = f"recovered, {outcome}" if is_recovery else outcome
-    faults, more = _faults(report)
-    to_do = _to_do(report)
+    title = _title(report, error)
+    message = _Message(state, gate, title, *_faults(report), _to_do(report), url, incident)
     payload = {
         "outcome": outcome,
         "recovered": is_recovery,
@@ -107,13 +143,7 @@ def gate_notice(
         "error": _cut(error, _LONGEST_TEXT) if error and not report else None,
         "report": report or None,
     }
-    title = _title(report, error)
-    return GateNotice(
-        text,
-        _markdown(state, gate, title, faults, more, to_do, url, incident),
-        _html(state, gate, title, faults, more, to_do, url, incident),
-        payload,
-    )
+    return GateNotice(text, message.markdown(), message.html(), payload)
 
 
 def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
@@ -220,48 +250,6 @@ def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     if report.get("outcome") == "passed" or not isinstance(known, Mapping):
         return []
     return [(_text(name), _cut(_text(text), _LONGEST_TEXT)) for name, text in known.items()]
-
-
-def _markdown(
-    outcome: str,
-    gate: str,
-    title: str,
-    faults: Sequence[_Fault],
-    more: int,
-    to_do: Sequence[tuple[str, str]],
-    url: str,
-    incident: str,
-) -> str:
-    lines = [f"Gate {_code(gate)} {outcome}: {_plain(title)}"]
-    lines += [f"- {one.severity} {_code(one.name)} {_code(one.detail)}" for one in faults]
-    lines += [f"- and {more} more"] if more else []
-    lines += [f"{_plain(name)}: {_code(text)}" for name, text in to_do]
-    lines += [url] if url else []
-    lines += [f"Incident: {incident}"] if incident else []
-    return "\n".join(lines)
-
-
-def _html(
-    outcome: str,
-    gate: str,
-    title: str,
-    faults: Sequence[_Fault],
-    more: int,
-    to_do: Sequence[tuple[str, str]],
-    url: str,
-    incident: str,
-) -> str:
-    escape = html.escape
-    items = [
-        f"<li>{escape(one.severity)} <b>{escape(one.name)}</b> {escape(one.detail)}</li>"
-        for one in faults
-    ]
-    items += [f"<li>and {more} more</li>"] if more else []
-    listed = f"<ul>{''.join(items)}</ul>" if items else ""
-    listed += "".join(f"<p>{escape(name)}: {escape(text)}</p>" for name, text in to_do)
-    link = f'<p><a href="{escape(url)}">Report</a></p>' if url else ""
-    link += f'<p><a href="{escape(incident)}">Incident</a></p>' if incident else ""
-    return f"<p>Gate <b>{escape(gate)}</b> {outcome}: {escape(title)}</p>{listed}{link}"
 
 
 def _code(text: str) -> str:

@@ -222,7 +222,7 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         cells=tuple(reversed(cells)),
         datasets=tuple(dict.fromkeys(one for report in last for one in datasets_in(report))),
         promotions=tuple(
-            dict.fromkeys(place for report in last for place in promotions_in(report))
+            dict.fromkeys(promotion for report in last for promotion in promotions_in(report))
         ),
         contracts=tuple(contracts.values()),
         worst=report.worst if report else None,
@@ -236,7 +236,7 @@ def _decided(cells: Sequence[Cell]) -> list[Cell]:
     """The runs that determine the status of the gate, newest first. A partial run that passed does
     not revise an earlier run, unless that had the same selection."""
     come = [cell for cell in cells if cell.state not in _UNDECIDED]
-    return [cell for place, cell in enumerate(come) if not _leaves_open(cell, come[place + 1 :])]
+    return [cell for index, cell in enumerate(come) if not _leaves_open(cell, come[index + 1 :])]
 
 
 def _leaves_open(cell: Cell, earlier: Sequence[Cell]) -> bool:
@@ -286,7 +286,7 @@ def _streak(cells: Sequence[Cell]) -> str:
         return ""
     is_bad = decided[0] in _BAD
     length = next(
-        (place for place, state in enumerate(decided) if (state in _BAD) != is_bad), len(decided)
+        (index for index, state in enumerate(decided) if (state in _BAD) != is_bad), len(decided)
     )
     what = "failing" if is_bad else "passing"
     if length == 1 and len(decided) > 1:

@@ -224,11 +224,11 @@ def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:
 def _steps(limits: Sequence[tuple[float, ...]], x: _Scale, y: _Scale) -> tuple[str, ...]:
     """A limit as a line with a step where it changes; each value has it on both of its sides."""
     points: list[_Point | None] = []
-    for place, limit in enumerate(limits):
+    for index, limit in enumerate(limits):
         if not limit:
             points.append(None)
             continue
-        left, right = max(place - 0.5, 0), min(place + 0.5, len(limits) - 1)
+        left, right = max(index - 0.5, 0), min(index + 0.5, len(limits) - 1)
         points += [(x(left), y(limit[0])), (x(right), y(limit[0]))]
     return _polylines(points)
 
@@ -237,13 +237,13 @@ def _bands(history: Sequence[PastValue], x: _Scale) -> tuple[Band, ...]:
     """The periods in which profiles were active; each value covers half of the distance to the
     next."""
     bands = []
-    place = 0
+    index = 0
     for profiles, group in groupby(history, lambda past: past.profiles):
-        end = place + len(list(group))
+        end = index + len(list(group))
         if profiles:
-            left, right = x(max(place - 0.5, 0)), x(min(end - 0.5, len(history) - 1))
+            left, right = x(max(index - 0.5, 0)), x(min(end - 0.5, len(history) - 1))
             bands.append(Band(left, round(right - left, 1), ", ".join(profiles)))
-        place = end
+        index = end
     return tuple(bands)
 
 

@@ -31,5 +31,5 @@ def back_to(address: str) -> Response:
 
 def store_client() -> StoreClient:
     """The client of the results store configured for this server."""
-    place = known_results()
-    return client_of(place.root, place.storage_options) if place else client_of(None)
+    results = known_results()
+    return client_of(results.root, results.storage_options) if results else client_of(None)

@@ -41,7 +41,7 @@ def levels_of(
         step = max(step, 1.0)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     digits = max(-math.floor(math.log10(step)), 0)
-    return tuple(round(place * step, digits) for place in range(first, last + 1))
+    return tuple(round(multiple * step, digits) for multiple in range(first, last + 1))
 
 
 def _step(span: float) -> float:
@@ -60,4 +60,4 @@ def days_of(first: date, last: date) -> tuple[date, ...]:
     parts = min(days, _INTERVALS)
     if parts < 1:
         return (first,)
-    return tuple(first + timedelta(days=round(days * place / parts)) for place in range(parts + 1))
+    return tuple(first + timedelta(days=round(days * part / parts)) for part in range(parts + 1))

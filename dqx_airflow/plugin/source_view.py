@@ -152,11 +152,11 @@ def _stretches(lines: Sequence[SourceLine], *, is_bad: bool) -> Iterator[Stretch
 def _within(stretches: Sequence[Stretch], most: int) -> tuple[Stretch, ...]:
     """The stretches with as many lines as fit, the folded ones last."""
     kept: dict[int, Stretch] = {}
-    for place, stretch in sorted(enumerate(stretches), key=lambda one: one[1].is_folded):
+    for index, stretch in sorted(enumerate(stretches), key=lambda one: one[1].is_folded):
         lines = stretch.lines[: max(most, 0)]
         most -= len(lines)
-        kept[place] = replace(stretch, lines=lines, left_out=len(stretch.lines) - len(lines))
-    return tuple(kept[place] for place in range(len(stretches)))
+        kept[index] = replace(stretch, lines=lines, left_out=len(stretch.lines) - len(lines))
+    return tuple(kept[index] for index in range(len(stretches)))
 
 
 def _excerpt(file: str, marks: Sequence[_Mark]) -> SourceView | None:

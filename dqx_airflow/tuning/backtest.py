@@ -346,9 +346,9 @@ class Backtest:
         """The days on which an assertion fails, by the values of its tunables; None where more than
         one tunable moves a limit, or something else than a factor of it."""
         if row not in self._failing:
-            found = [self._failing_days(row, number) for number in range(len(self._groups))]
-            known = [one for one in found if one is not None]
-            self._failing[row] = FailingDays.over(known) if len(known) == len(found) else None
+            of_groups = [self._failing_days(row, number) for number in range(len(self._groups))]
+            known = [one for one in of_groups if one is not None]
+            self._failing[row] = FailingDays.over(known) if len(known) == len(of_groups) else None
         return self._failing[row]
 
     def _failing_days(self, row: int, number: int) -> FailingDays | None:
@@ -359,22 +359,22 @@ class Backtest:
         days, subjects = self._groups[number].days, self._subjects_of(row, number)
         always = {n for n, one in zip(days, subjects, strict=True) if one is Status.FAILED}
         limits = []
-        for place, bound in enumerate(planned.condition.bounds if moving else ()):
-            op = _ops(planned)[place]
+        for position, bound in enumerate(planned.condition.bounds if moving else ()):
+            op = _ops(planned)[position]
             compared = []
             of_days = self._limits_of(number, planned, bound)
             usual: Sequence[MetricValue] = [None] * len(days)
-            if place in moving:
-                usual = self._series_of(number, moving[place][1], planned)
+            if position in moving:
+                usual = self._series_of(number, moving[position][1], planned)
             for index, subject, limit, factor in zip(days, subjects, of_days, usual, strict=True):
                 if not isinstance(subject, ComparedNumber):
                     continue
                 if isinstance(factor, NUMBERS):
                     compared.append(ComparedDay(index, subject, factor))
-                elif place in moving or limit is None or not subject.holds(op, limit):
+                elif position in moving or limit is None or not subject.holds(op, limit):
                     always.add(index)
-            if place in moving:
-                limits.append(MovingLimit(moving[place][0], op, bound, compared))
+            if position in moving:
+                limits.append(MovingLimit(moving[position][0], op, bound, compared))
         if not moving:
             always = {n for n in days if self._base[row][n] is Status.FAILED}
         return FailingDays(bits_of(always), tuple(limits))
@@ -382,7 +382,7 @@ class Backtest:
     def _moving(self, row: int, number: int) -> dict[int, tuple[str, Term]] | None:
         """By the place of a limit the tunable that moves it on a group of days, and what it is a
         multiple of; None where a tunable does something else."""
-        group, found = self._groups[number], dict[int, tuple[str, Term]]()
+        group, moving = self._groups[number], dict[int, tuple[str, Term]]()
         planned = group.plan.assertions[row]
         for name in sorted(self.assertions[row].tunables):
             values = next(one for one in self.tunables if one.name == name).bounds
@@ -398,14 +398,14 @@ class Backtest:
             if not all(only_limits_differ(planned, end) for end in ends):
                 return None
             pairs = zip(ends[0].condition.bounds, ends[1].condition.bounds, strict=True)
-            for place, bounds in enumerate(pairs):
+            for position, bounds in enumerate(pairs):
                 if bounds[0] == bounds[1]:
                     continue
                 usual = usual_behind(bounds, values)
-                if usual is None or place in found or _ops(planned)[place][0] not in "<>":
+                if usual is None or position in moving or _ops(planned)[position][0] not in "<>":
                     return None
-                found[place] = name, usual
-        return found
+                moving[position] = name, usual
+        return moving
 
     def turning_points(self, row: int, name: str) -> list[float]:
         """The values of a tunable at which an assertion changes sides, on each day on which that is

@@ -30,10 +30,10 @@ def form_edits(text: str, suite: nodes.Suite, form: ProposedForm) -> list[tuple[
     constants = {one.name.text: one for one in suite.constants if one.span.file == suite.span.file}
     gone = [constants[name] for name in form.replaces if name in constants]
     if form.constants:
-        place = gone[0].span if gone else _before(suite, constants)
-        pad = re.match(r"\s*", lines[place.line - 1])[0]  # type: ignore[index]
+        span = gone[0].span if gone else _before(suite, constants)
+        pad = re.match(r"\s*", lines[span.line - 1])[0]  # type: ignore[index]
         added = f"{end_of_line}{pad}".join(form.constants)
-        edits.append((place, added if gone else f"{added}{end_of_line}{pad}"))
+        edits.append((span, added if gone else f"{added}{end_of_line}{pad}"))
     edits += [(_whole_lines(one.span, lines), "") for one in gone[bool(form.constants) :]]
     edits += [
         (_whole_lines(one.span, lines, with_comment=True), "")

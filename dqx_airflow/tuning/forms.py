@@ -265,7 +265,8 @@ def _proposed(
             if was[n] is not becomes[n]
         ],
         "curves": [
-            curve_of(best.search, best.values, place, best.days) for place in range(len(tunables))
+            curve_of(best.search, best.values, position, best.days)
+            for position in range(len(tunables))
         ],
     }
     reason = f"'{one.name}' follows {candidate.reference}; {reason_of(evidence)}"

@@ -109,9 +109,9 @@ class History:
             if entry is not None:
                 entries.append((number, entry))
                 continue
-            place = Span(str(self.path), number, 1, number, 2)
+            span = Span(str(self.path), number, 1, number, 2)
             message = "invalid entry: incomplete, or edited by hand"
-            damaged.append(Diagnostic(message, place, code="W050"))
+            damaged.append(Diagnostic(message, span, code="W050"))
         return tuple(entries), tuple(damaged)
 
     def changes(self, param: str | None = None) -> tuple[TunableChange, ...]:

@@ -178,10 +178,10 @@ def _planned(suite: nodes.Suite) -> Iterator[tuple[_Key, _Planned]]:
         unnamed = 0
         for node in check.assertions:
             unnamed += node.name is None
-            place = node.name.value if node.name else unnamed
+            name = node.name.value if node.name else unnamed
             effects = (adjust((one,), check, node, constants) for one in suite.profiles)
             kept = tuple(effect for effect in effects if effect.profiles)
-            yield (check.name.value, place), (node, next(planned), kept)
+            yield (check.name.value, name), (node, next(planned), kept)
 
 
 def _is(pair: _Pair, annotation: str) -> bool:
@@ -285,8 +285,8 @@ def _beyond_tunables(before: nodes.Suite, after: nodes.Suite, agent: str) -> Ite
         if was == becomes:
             continue
         changed = [one for one, other in zip_longest(was, becomes) if one != other and one]
-        place = changed[0] if changed else before.name
-        yield _beyond(agent, place.span)
+        node = changed[0] if changed else before.name
+        yield _beyond(agent, node.span)
         return
     yield _beyond(agent, before.name.span)
 
@@ -317,16 +317,16 @@ def _without_form(
         for node in check.assertions
         if node.name is not None
     }
-    place = form.check, form.assertion
+    wanted = form.check, form.assertion
     checks = tuple(
         replace(
             check,
             body=tuple(
-                replace(node, claim=claims[place])
+                replace(node, claim=claims[wanted])
                 if isinstance(node, nodes.Assertion)
                 and node.name is not None
-                and (check.name.value, node.name.value) == place
-                and place in claims
+                and (check.name.value, node.name.value) == wanted
+                and wanted in claims
                 else node
                 for node in check.body
             ),
@@ -349,10 +349,10 @@ def _without_form(
     )
 
 
-def _beyond(agent: str, place: Span) -> Diagnostic:
+def _beyond(agent: str, span: Span) -> Diagnostic:
     return Diagnostic(
         f"'{agent}' cannot change this: algorithms may only change tunables within their bounds",
-        place,
+        span,
         code="E603",
         help="a person can change it: edit the suite",
     )
@@ -363,9 +363,9 @@ def _not_tunable(suite: nodes.Suite, name: str) -> Diagnostic:
     known = next((one for one in suite.constants if one.name.text == name), None)
     if known is None:
         hint = did_you_mean(name, [one.name for one in tunables_of(suite)])
-        place = suite.name.span
+        span = suite.name.span
         help_line = hint or "mark a constant with tunable [low, high]"
-        return Diagnostic(f"the suite has no tunable '{name}'", place, code="E603", help=help_line)
+        return Diagnostic(f"the suite has no tunable '{name}'", span, code="E603", help=help_line)
     if known.bounds is not None:
         message = f"the suite has no tunable '{name}': it is imported from another file"
         return Diagnostic(message, known.name.span, code="E603", help="change it there")

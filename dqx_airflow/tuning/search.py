@@ -11,6 +11,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from statistics import median
 
@@ -103,13 +104,13 @@ class Search:
         self.candidates = tuple(
             tuple(_candidates(one, max_move, self._limits(one))) for one in tunables
         )
-        self._signs = tuple(self._sign(place) for place in range(len(self.tunables)))
+        self._signs = tuple(self._sign(position) for position in range(len(self.tunables)))
 
     def best(self, days: Sequence[int]) -> tuple[float, ...]:
         """The values with the lowest cost on these days, at a distance from both fine days and
         issues."""
         among = bits_of(days)
-        tails = [self._tail(place, days) for place in range(len(self.tunables))]
+        tails = [self._tail(position, days) for position in range(len(self.tunables))]
         as_usual = bits_of(index for tail in tails if tail for index in tail.days)
         priced = [one.without_weak_issues(as_usual) for one in self._priced]
         costs: dict[tuple[float, ...], float] = {}
@@ -128,13 +129,13 @@ class Search:
         start = min(self._starts(), key=rank)
         for _ in range(_MOST_SWEEPS):
             before = start
-            for place, options in enumerate(self.candidates):
-                tried = [(*start[:place], value, *start[place + 1 :]) for value in options]
+            for position, options in enumerate(self.candidates):
+                tried = [with_value(start, position, value) for value in options]
                 start = min([start, *tried], key=rank)
             if start == before or len(self.tunables) == 1:
                 break
-        for place, tail in enumerate(tails):
-            start = self._placed(start, place, tail, price)
+        for position, tail in enumerate(tails):
+            start = self._placed(start, position, tail, price)
         return start
 
     def counts(self, values: tuple[float, ...], days: Sequence[int]) -> Counts:
@@ -144,18 +145,18 @@ class Search:
         )
         return sum(counted, Counts())
 
-    def fine_days(self, place: int, days: Sequence[int]) -> dict[str, float] | None:
+    def fine_days(self, position: int, days: Sequence[int]) -> dict[str, float] | None:
         """The fine days in values of a tunable: the usual one, the one that occurs once in
         `return_days`, and the maximum share of the way to a known issue that a limit goes. None if
         too few days are known."""
-        tail, sign = self._tail(place, days), self._signs[place]
+        tail, sign = self._tail(position, days), self._signs[position]
         if tail is None:
             return None
         return {
             "usual": float(f"{-sign * tail.usual:.6g}"),
             "return_days": tail.return_days,
             "reach": float(f"{-sign * tail.furthest:.6g}"),
-            "share_of_way_to_issue": round(self._share_of_way(place), 6),
+            "share_of_way_to_issue": round(self._share_of_way(position), 6),
         }
 
     def statuses(self, values: tuple[float, ...]) -> tuple[tuple[Status | None, ...], ...]:
@@ -235,10 +236,12 @@ class Search:
     ) -> float:
         """The mean cost of some values and of those a few margins away, by their weights."""
         total = weights = 0.0
-        for place, tail in enumerate(tails):
+        for position, tail in enumerate(tails):
             for steps, weight in _STEPS_OF_MARGIN.items():
-                near = self._nearest(place, values[place] + steps * (tail.scale if tail else 0.0))
-                cost = price((*values[:place], near, *values[place + 1 :]))
+                near = self._nearest(
+                    position, values[position] + steps * (tail.scale if tail else 0.0)
+                )
+                cost = price(with_value(values, position, near))
                 if cost < math.inf:
                     total, weights = total + weight * cost, weights + weight
         return total / weights
@@ -246,21 +249,19 @@ class Search:
     def _placed(
         self,
         values: tuple[float, ...],
-        place: int,
+        position: int,
         tail: _Tail | None,
         price: Callable[[tuple[float, ...]], float],
     ) -> tuple[float, ...]:
         """The values with one of them moved, at equal cost, away from the worst fine day: as far as
         fine days may reach, and at most a share of the way to an issue."""
-        options, sign = self.candidates[place], self._signs[place]
+        options, sign = self.candidates[position], self._signs[position]
         if tail is None or not sign:
             return values
 
-        def moved(value: float) -> tuple[float, ...]:
-            return (*values[:place], value, *values[place + 1 :])
-
+        moved = partial(with_value, values, position)
         loosest_last = options[::-sign]
-        at, cost = loosest_last.index(values[place]), price(values)
+        at, cost = loosest_last.index(values[position]), price(values)
         first = last = at
         while first > 0 and abs(price(moved(loosest_last[first - 1])) - cost) < _NO_COST:
             first -= 1
@@ -272,21 +273,23 @@ class Search:
         goal = tail.reach(-sign * worst)
         if last + 1 < len(options) and cost < price(moved(loosest_last[last + 1])) < math.inf:
             goal = max(goal, -sign * worst + (-sign * worst - tail.usual) / 2)
-            goal = min(goal, -sign * _between(worst, furthest, self._share_of_way(place)))
+            goal = min(goal, -sign * _between(worst, furthest, self._share_of_way(position)))
         nearest = min(loosest_last[first : last + 1], key=lambda one: abs(-sign * one - goal))
         return moved(nearest)
 
-    def _nearest(self, place: int, value: float) -> float:
-        options = self.candidates[place]
+    def _nearest(self, position: int, value: float) -> float:
+        options = self.candidates[position]
         at = bisect_left(options, value)
         return min(options[max(0, at - 1) : at + 1], key=lambda one: abs(one - value))
 
-    def _tail(self, place: int, days: Sequence[int]) -> _Tail | None:
+    def _tail(self, position: int, days: Sequence[int]) -> _Tail | None:
         """The loose tail of the values of days, without known issues; None if too few days are
         known."""
-        among, sign = frozenset(days), self._signs[place]
+        among, sign = frozenset(days), self._signs[position]
         needed = sorted(
-            (-sign * value, index) for value, index in self._needed_values(place) if index in among
+            (-sign * value, index)
+            for value, index in self._needed_values(position)
+            if index in among
         )
         if len(needed) < _FEWEST_FINE or not sign:
             return None
@@ -295,7 +298,7 @@ class Search:
         start = values[-count - 1]
         scale = (median(values[-count:]) - start) / math.log(2)
         least, most = _RETURN_DAYS
-        miss = self._price_of_a_miss(place)
+        miss = self._price_of_a_miss(position)
         return_days = most if miss == 0 else round(min(max(_DAYS_OF_A_MISS / miss, least), most))
         furthest = start + scale * math.log(return_days / _WORST_SHARE)
         return _Tail(
@@ -306,41 +309,41 @@ class Search:
             tuple(index for value, index in needed if value <= furthest),
         )
 
-    def _needed_values(self, place: int) -> tuple[tuple[float, int], ...]:
+    def _needed_values(self, position: int) -> tuple[tuple[float, int], ...]:
         """The strictest values of a tunable with which assertions pass, and their days; without
         known issues, and days on which no value passes."""
-        if place not in self._needed:
+        if position not in self._needed:
             left = [
                 bits_of(
                     n for n, one in enumerate(self._known[row]) if one and not one.is_known_issue
                 )
                 for row in self.rows
             ]
-            strictest_first = self.candidates[place][:: -self._signs[place] or 1]
+            strictest_first = self.candidates[position][:: -self._signs[position] or 1]
             needed = []
             for value in strictest_first:
-                failing = self._failing_days((*self.now[:place], value, *self.now[place + 1 :]))
+                failing = self._failing_days(with_value(self.now, position, value))
                 if failing is None:
                     continue
                 for row, bits in enumerate(failing):
                     passing = left[row] & self._decided[row] & ~bits
                     left[row] &= ~passing
                     needed += [(value, index) for index in _indexes(passing)]
-            self._needed[place] = tuple(needed)
-        return self._needed[place]
+            self._needed[position] = tuple(needed)
+        return self._needed[position]
 
-    def _share_of_way(self, place: int) -> float:
+    def _share_of_way(self, position: int) -> float:
         """The maximum share of the way from the worst fine day to a known issue that a limit
         goes."""
-        return _USUAL_COSTS / (_USUAL_COSTS + self._price_of_a_miss(place))
+        return _USUAL_COSTS / (_USUAL_COSTS + self._price_of_a_miss(position))
 
-    def _price_of_a_miss(self, place: int) -> float:
+    def _price_of_a_miss(self, position: int) -> float:
         """The cost of a missed issue in false alarms: the maximum of the assertions that a tunable
         affects."""
         costs = [
             self._backtest.assertions[row].cost
             for row in self.rows
-            if self.tunables[place].name in self._backtest.assertions[row].tunables
+            if self.tunables[position].name in self._backtest.assertions[row].tunables
         ]
         return max(
             (
@@ -350,16 +353,15 @@ class Search:
             default=_USUAL_COSTS,
         )
 
-    def _sign(self, place: int) -> int:
+    def _sign(self, position: int) -> int:
         """1 if larger values are stricter, -1 if smaller ones are, 0 if it does not matter on
         any of the days."""
         low, high = (
             sum(
                 bits.bit_count()
-                for bits in self._found_failing((*self.now[:place], end, *self.now[place + 1 :]))
-                or ()
+                for bits in self._found_failing(with_value(self.now, position, end)) or ()
             )
-            for end in self.tunables[place].bounds
+            for end in self.tunables[position].bounds
         )
         return (high > low) - (high < low)
 
@@ -387,6 +389,11 @@ def groups_of(backtest: Backtest) -> tuple[tuple[TunableNumber, ...], ...]:
     order = {one.name: number for number, one in enumerate(backtest.tunables)}
     by_first = sorted(groups, key=lambda group: min(order[name] for name in group))
     return tuple(tuple(one for one in backtest.tunables if one.name in group) for group in by_first)
+
+
+def with_value(values: Sequence[float], position: int, value: float) -> tuple[float, ...]:
+    """The values with another one at a position."""
+    return (*values[:position], value, *values[position + 1 :])
 
 
 def _between(one: float, other: float, share: float) -> float:
@@ -426,8 +433,8 @@ def _candidates(
     near = sorted({one for one in limits if first - step <= one <= last + step})
     stride = -(-len(near) // (_MOST_CANDIDATES // 3)) or 1
     for limit in near[::stride]:
-        place = math.floor(limit / step)
-        wanted |= {number * step for number in (place - 1, place, place + 1, place + 2)}
+        multiple = math.floor(limit / step)
+        wanted |= {number * step for number in (multiple - 1, multiple, multiple + 1, multiple + 2)}
     if near:
         wanted |= {near[-1] + step}
     candidates = set()

@@ -119,9 +119,9 @@ def replacing(path: Path, content: bytes) -> Iterator[None]:
 
     :raises RequestError: the file cannot be written; then nothing was done.
     """
-    place = path.resolve()  # a link stays a link
+    target = path.resolve()  # a link stays a link
     try:
-        file, made = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+        file, made = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
         raise RequestError(
             f"cannot write {path}: {error.strerror}",
@@ -130,11 +130,11 @@ def replacing(path: Path, content: bytes) -> Iterator[None]:
     try:
         with os.fdopen(file, "wb") as out:
             out.write(content)
-            os.fchmod(out.fileno(), place.stat().st_mode & 0o7777)
+            os.fchmod(out.fileno(), target.stat().st_mode & 0o7777)
             out.flush()
             os.fsync(out.fileno())
         yield
-        os.replace(made, place)
+        os.replace(made, target)
     except BaseException:
         Path(made).unlink(missing_ok=True)
         raise

@@ -56,8 +56,8 @@ def with_edits(
     if profile is not None:
         end = suite.span
         line, column = end.end_line, end.end_column - 1
-        place = Span(end.file, line, column, line, column)
-        edits.append((place, f"\n{indent(profile.strip(), '    ')}\n"))
+        span = Span(end.file, line, column, line, column)
+        edits.append((span, f"\n{indent(profile.strip(), '    ')}\n"))
     if form is not None:
         edits += form_edits(text, suite, form)
     return replaced(text, edits)

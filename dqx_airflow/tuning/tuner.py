@@ -28,7 +28,7 @@ from dqx_airflow.tuning.folds import (
 from dqx_airflow.tuning.past_suite import alone
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import judge_values
-from dqx_airflow.tuning.search import Search, allowed_range, groups_of
+from dqx_airflow.tuning.search import Search, allowed_range, groups_of, with_value
 from dqx_airflow.tuning.tunables import TunableNumber, units_of
 from dqx_airflow.tuning.wanted_labels import WantedLabel, wanted_labels
 from dqx_airflow.values import Status
@@ -230,7 +230,7 @@ def _tuned(
         "max_move": rules.max_move,
         "profile_days": rules.profile_days.value,
         "changes": _changes(past, search, best, days, trials),
-        "curves": [curve_of(search, best, place, days) for place in range(len(tunables))],
+        "curves": [curve_of(search, best, position, days) for position in range(len(tunables))],
     }
     units = units_of(backtest.suite)
     changes = tuple(
@@ -360,13 +360,13 @@ def _changes(
 
 
 def curve_of(
-    search: Search, values: tuple[float, ...], place: int, days: Sequence[int]
+    search: Search, values: tuple[float, ...], position: int, days: Sequence[int]
 ) -> dict[str, Any]:
     """The cost of each value of a tunable on all days, with the others as proposed."""
-    tunable = search.tunables[place]
+    tunable = search.tunables[position]
     points, among = [], bits_of(days)
-    for value in search.candidates[place]:
-        cost = search.price((*values[:place], value, *values[place + 1 :]), among)
+    for value in search.candidates[position]:
+        cost = search.price(with_value(values, position, value), among)
         if cost < math.inf:
             points.append([value, round(cost, 6)])
     low, high = allowed_range(tunable, 1.0)
@@ -375,7 +375,7 @@ def curve_of(
         "type": tunable.type,
         "bounds": [low, high],
         "today": tunable.value,
-        "proposed": values[place],
-        "fine_days": search.fine_days(place, days),
+        "proposed": values[position],
+        "fine_days": search.fine_days(position, days),
         "points": points,
     }

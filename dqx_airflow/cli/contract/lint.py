@@ -88,8 +88,8 @@ def _findings(file: Path, ignored: frozenset[str]) -> tuple[tuple[Diagnostic, ..
 
     result = read_place(file)
     if isinstance(result, str):
-        place = Span(str(file), 1, 1, 1, 2)
-        return (Diagnostic(result, place, "E010"),), {}
+        span = Span(str(file), 1, 1, 1, 2)
+        return (Diagnostic(result, span, "E010"),), {}
     if result.contract is None or result.errors:
         return result.diagnostics, dict(result.sources)
     more = lint_contract(result.contract, ignored=ignored)

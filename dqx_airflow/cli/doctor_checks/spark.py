@@ -160,11 +160,11 @@ def find_submit(env: Mapping[str, str] = os.environ) -> SparkSubmit | None:
     """The `spark-submit` on PATH, else that of SPARK_HOME, else that of this environment."""
     if on_path := shutil.which("spark-submit", path=env.get("PATH", os.defpath)):
         return SparkSubmit(Path(on_path), True, _started_home(Path(on_path), env))
-    places = [Path(sys.executable).parent]
+    folders = [Path(sys.executable).parent]
     if env.get("SPARK_HOME"):
-        places.insert(0, Path(env["SPARK_HOME"]) / "bin")
-    for place in places:
-        program = place / "spark-submit"
+        folders.insert(0, Path(env["SPARK_HOME"]) / "bin")
+    for folder in folders:
+        program = folder / "spark-submit"
         if program.is_file():
             return SparkSubmit(program, False, _started_home(program, env))
     return None

@@ -93,10 +93,10 @@ def _our_files() -> Iterator[tuple[str, Path]]:
     # Copied from the folder: an editable checkout lists no files.
     home = Path(dqx_airflow.__file__).parent
     for file in home.rglob("*"):
-        place = file.relative_to(home)
-        is_left_out = place.parts[0] in _HOUSES_LEFT_OUT or place.as_posix() in _MODULES_LEFT_OUT
-        if file.is_file() and not is_left_out and _is_wanted(place):
-            yield str(PurePosixPath(home.name, *place.parts)), file
+        inside = file.relative_to(home)
+        is_left_out = inside.parts[0] in _HOUSES_LEFT_OUT or inside.as_posix() in _MODULES_LEFT_OUT
+        if file.is_file() and not is_left_out and _is_wanted(inside):
+            yield str(PurePosixPath(home.name, *inside.parts)), file
 
 
 def _files_of(package: Distribution) -> Iterator[tuple[str, Path]]:

@@ -52,8 +52,10 @@ def with_advice(
             line = sources[span.file].split("\n")[span.line - 1]
             name = line[span.column - 1 : span.end_column - 1]
             near = nearest(name, given)
-            place = f"add --dataset {name}=PATH, or [datasets.{name}] with a path to {FILE_NAME}"
-            advice = f"did you mean '{near}'?" if near else place
+            how_to_add = (
+                f"add --dataset {name}=PATH, or [datasets.{name}] with a path to {FILE_NAME}"
+            )
+            advice = f"did you mean '{near}'?" if near else how_to_add
         case "E111":
             advice = f"add date_column=COLUMN to its --dataset, or to its table in {FILE_NAME}"
         case _:

@@ -167,13 +167,13 @@ class _CallReader:
         """The settings of the `dqx.toml` that applies: as given, or else the nearest one."""
         path = self.options.config
         if path is None:
-            places = {find_settings(suite.parent) or find_settings(Path()) for suite in suites}
-            if len(places) > 1:
-                names = " and ".join(sorted(str(place or "none") for place in places))
+            locations = {find_settings(suite.parent) or find_settings(Path()) for suite in suites}
+            if len(locations) > 1:
+                names = " and ".join(sorted(str(location or "none") for location in locations))
                 message = f"these suites have different {FILE_NAME} files: {names}"
                 hint = "run them one by one, or choose one with --config"
                 self.problems.wrong("PATH", " ".join(map(str, self.options.paths)), message, hint)
-            path = next(iter(places)) if len(places) == 1 else None
+            path = next(iter(locations)) if len(locations) == 1 else None
         if path is None:
             return Settings()
         self.files.add(path)
@@ -469,5 +469,5 @@ def _name_in(argument: str) -> str:
 
 def _shown(path: Path) -> str:
     """A path relative to the working directory, if it is below."""
-    place = path.absolute()
-    return str(place.relative_to(Path.cwd())) if place.is_relative_to(Path.cwd()) else str(path)
+    full = path.absolute()
+    return str(full.relative_to(Path.cwd())) if full.is_relative_to(Path.cwd()) else str(path)

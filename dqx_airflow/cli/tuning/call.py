@@ -132,5 +132,5 @@ def known_results_root(suite: Path) -> str | None:
     """The results root of the nearest `dqx.toml`; None if there is none."""
     from dqx_airflow.config.settings_file import find_settings, read_settings
 
-    place = find_settings(suite.parent) or find_settings(Path())
-    return read_settings(place).results if place else None
+    settings_file = find_settings(suite.parent) or find_settings(Path())
+    return read_settings(settings_file).results if settings_file else None
