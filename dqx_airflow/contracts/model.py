@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 
-from dqx_airflow.contracts.demands import Demand, Literal, Required
+from dqx_airflow.contracts.demands import Demand, Literal, Required, Unique
 from dqx_airflow.contracts.demands.wording import percent_text
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span
 
@@ -238,6 +238,14 @@ class Model:
         """All fields, including nested ones."""
         for item in self.fields:
             yield from item.walk()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The paths of the columns that identify a row: of the primary key, or of key fields."""
+        for rule in self.rules:
+            if rule.name == "primary_key" and isinstance(rule.demand, Unique):
+                return rule.demand.columns
+        return tuple(item.path for item in self.fields if item.is_key)
 
     def field_at(self, path: str) -> Field | None:
         return next((item for item in self.walk() if item.path == path), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from dqx_airflow.contracts.demands import Demand, Literal
@@ -39,29 +39,22 @@ def clause_of(node: Node) -> Clause:
     return Clause(show_path(node.path), " ".join(text.split()), node.span)
 
 
-@dataclass(frozen=True, slots=True)
-class _Treated:
-    """How a leaf was treated, see `Note`."""
-
-    treatment: Treatment
-    reason: str
-    code: str | None = None
-    help: str | None = None
-    promise: Promise | None = None
-
-
-def _of_slip(slip: UnknownKey) -> _Treated:
-    """The treatment of what is written under an unknown key."""
+def _of_slip(slip: UnknownKey, clause: Clause, promise: Promise | None = None) -> Note:
+    """The note about what is written under an unknown key."""
     hint = f": did you mean '{slip.meant}'?" if slip.meant else ""
     reason = f"the key '{slip.key}' is unknown here{hint}"
-    promise = Promise(slip.path, slip.path) if promises_check(slip) else None
-    return _Treated(Treatment.UNSUPPORTED, reason, promise=promise)
+    if promise is None and promises_check(slip):
+        promise = Promise(slip.path, slip.path)
+    return Note(clause, Treatment.UNSUPPORTED, reason, promise=promise)
 
 
-def _slip_above(leaf: Node, slips: MappingType[tuple[str, str], UnknownKey]) -> UnknownKey | None:
-    """The unknown key above a leaf."""
-    ways = (leaf.path[:end] for end in range(len(leaf.path), 0, -1))
-    above = (slips.get((leaf.span.file, show_path(way))) for way in ways)
+def _slip_above(
+    position: tuple[str, Path], slips: MappingType[tuple[str, str], UnknownKey]
+) -> UnknownKey | None:
+    """The unknown key above a leaf, by its file and path."""
+    file, path = position
+    ways = (path[:end] for end in range(len(path), 0, -1))
+    above = (slips.get((file, show_path(way))) for way in ways)
     return next((slip for slip in above if slip is not None), None)
 
 
@@ -76,9 +69,8 @@ class ClauseReader:
     references: References
     report: Callable[[Diagnostic], None]
     model: str | None = None
-    _treated: dict[tuple[str, Path], _Treated] = field(default_factory=dict)
-    _promises: dict[tuple[str, Path], Promise] = field(default_factory=dict)
-    _known: dict[tuple[str, Path], Node] = field(default_factory=dict)
+    _marked: dict[tuple[str, Path], Note] = field(default_factory=dict)
+    """The notes about leaves, by file and path; also about those that a rule checks."""
 
     # Taking values -------------------------------------------------------------------------------
 
@@ -194,11 +186,9 @@ class ClauseReader:
         """
         if node is None:
             return
-        self._mark(node, Treatment.UNSUPPORTED, reason, code, help)
         path = show_path(node.path)
         kept = promise or Promise(path, path, self.model)
-        for leaf in leaves(node):
-            self._promises[(leaf.span.file, leaf.path)] = kept
+        self._mark(node, Treatment.UNSUPPORTED, reason, code, help, kept)
 
     def not_understood(
         self, node: Node | None, reason: str, code: str | None = None, help: str | None = None
@@ -241,34 +231,25 @@ class ClauseReader:
         """
         slips = {(key.span.file, key.path): key for key in unknown}
         unseen = {place: slip for place, slip in slips.items() if promises_check(slip)}
-        everywhere = {(leaf.span.file, leaf.path): leaf for leaf in leaves(self.root)}
+        everywhere = {
+            (leaf.span.file, leaf.path): Note(clause_of(leaf), Treatment.DOCUMENTED, _EXTENSION)
+            for leaf in leaves(self.root)
+        }
         notes = []
-        for place, leaf in (everywhere | self._known).items():
-            slip = _slip_above(leaf, slips) if slips else None
-            treated = self._treated.get(place)
+        for position, marked in (everywhere | self._marked).items():
+            note, slip = marked, _slip_above(position, slips) if slips else None
             if slip is not None:
                 # Also in a definition, which is a remark as a whole.
-                is_remark = treated is not None and treated.treatment is Treatment.DOCUMENTED
-                if treated is None or (is_remark and promises_check(slip)):
-                    treated = _of_slip(slip)
+                is_remark = note.treatment is Treatment.DOCUMENTED and promises_check(slip)
+                if position not in self._marked or is_remark:
+                    note = _of_slip(slip, note.clause, note.promise)
                 unseen.pop((slip.span.file, slip.path), None)
-            treated = treated or _Treated(Treatment.DOCUMENTED, _EXTENSION)
-            if treated.treatment is not Treatment.CHECKED:
-                is_promise = treated.treatment is Treatment.UNSUPPORTED
-                notes.append(
-                    Note(
-                        clause_of(leaf),
-                        treated.treatment,
-                        treated.reason,
-                        treated.code,
-                        treated.help,
-                        self._promises.get(place, treated.promise) if is_promise else None,
-                    )
-                )
+            if note.treatment is Treatment.UNSUPPORTED:
+                notes.append(note)
+            elif note.treatment is not Treatment.CHECKED:
+                notes.append(replace(note, promise=None))
         for slip in unseen.values():  # in referenced files
-            treated = _of_slip(slip)
-            clause = Clause(slip.path, "", slip.span)
-            notes.append(Note(clause, treated.treatment, treated.reason, promise=treated.promise))
+            notes.append(_of_slip(slip, Clause(slip.path, "", slip.span)))
         return tuple(notes)
 
     def _mark(
@@ -278,16 +259,17 @@ class ClauseReader:
         reason: str,
         code: str | None = None,
         help: str | None = None,
+        promise: Promise | None = None,
     ) -> None:
         for leaf in leaves(node):
-            key = (leaf.span.file, leaf.path)
-            self._known[key] = leaf
-            before = self._treated.get(key)
+            position = (leaf.span.file, leaf.path)
+            before = self._marked.get(position)
             # A check at one use of a definition outweighs other uses; and a mistake outweighs any
             # note about the enclosing nodes.
-            is_told = before is not None and before.code is not None
-            if before is None or (
-                before.treatment is not Treatment.CHECKED
-                and not (is_told and treatment is Treatment.DOCUMENTED)
-            ):
-                self._treated[key] = _Treated(treatment, reason, code, help)
+            if before is not None:
+                is_mistake = before.code is not None and treatment is Treatment.DOCUMENTED
+                if before.treatment is Treatment.CHECKED or is_mistake:
+                    continue
+            stated = promise or (before.promise if before is not None else None)
+            note = Note(clause_of(leaf), treatment, reason, code, help, stated)
+            self._marked[position] = note

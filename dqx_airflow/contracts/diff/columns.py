@@ -18,6 +18,11 @@ from dqx_airflow.contracts.model import Field, Renamed
 
 _WHOLE_TYPES = {"tinyint", "smallint", "int", "bigint", "whole_number"}
 _NO_COLUMN_CHANGES = ColumnChanges()
+_CHANGES_OF_TYPES = {
+    Order.LOOSER: ("type_widened", "is widened"),
+    Order.TIGHTER: ("type_changed", "is narrowed"),
+    Order.OTHER: ("type_changed", "changes"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +163,10 @@ def _types(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
         case Order.SAME if before != after and _is_leaf(old) and _is_leaf(new):
             message = f"the type of {new.path} is now written as {after}"
             yield place.change("type_respelled", message, before, after)
-        case Order.LOOSER:
-            message = f"the type of {new.path} is widened: {before} → {after}"
-            yield place.change("type_widened", message, before, after)
-        case Order.TIGHTER:
-            message = f"the type of {new.path} is narrowed: {before} → {after}"
-            yield place.change("type_changed", message, before, after)
-        case Order.OTHER:
-            message = f"the type of {new.path} changes: {before} → {after}"
-            yield place.change("type_changed", message, before, after)
+        case Order.LOOSER | Order.TIGHTER | Order.OTHER:
+            kind, verb = _CHANGES_OF_TYPES[order]
+            message = f"the type of {new.path} {verb}: {before} → {after}"
+            yield place.change(kind, message, before, after)
 
 
 def _is_leaf(item: Field) -> bool:
@@ -235,14 +235,13 @@ def _remarks(old: Field, new: Field, place: ContractLocation) -> Iterator[Change
     if old.title != new.title:
         message = f"the title of {new.path} changes"
         yield place.change("description_changed", message, old.title, new.title)
-    for kind, before, after in (
-        ("example_changed", old.examples, new.examples),
-        ("tags_changed", old.tags, new.tags),
+    for kind, what, before, after in (
+        ("example_changed", "examples", old.examples, new.examples),
+        ("tags_changed", "tags", old.tags, new.tags),
     ):
         if before != after:
-            texts = tuple(", ".join(map(literal_text, values)) for values in (before, after))
-            what = "examples" if kind == "example_changed" else "tags"
-            yield place.change(kind, f"the {what} of {new.path} change", *texts)
+            listed = (", ".join(map(literal_text, values)) for values in (before, after))
+            yield place.change(kind, f"the {what} of {new.path} change", *listed)
     if old.inputs != new.inputs:
         message = f"the source fields of {new.path} change"
         texts = tuple(

@@ -11,7 +11,7 @@ from dqx_airflow.contracts.drafting.draft import draft
 from dqx_airflow.contracts.drafting.observed import ObservedTable
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.export import odcs
-from dqx_airflow.contracts.export.yaml_text import yaml_text
+from dqx_airflow.contracts.export.yaml_text import filled, yaml_text
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Server
 from dqx_airflow.metrics.types import parts_of
 
@@ -42,10 +42,6 @@ def _comments(table: ObservedTable) -> Iterator[str]:
             yield f"Empty: {item.name} is always NULL."
 
 
-def _odcs(contract: Contract) -> str:
-    return odcs.document(contract).text
-
-
 # Fabric ------------------------------------------------------------------------------------------
 
 
@@ -65,11 +61,11 @@ def _fabric(contract: Contract) -> str:
         "version": contract.version,
         "status": "draft",
         "schema": {"columns": [_column(item) for item in model.fields]},
-        "quality": _filled(quality),
-        "format": _filled({"storage": server.format, "table_name": _table_name(model, server)}),
+        "quality": filled(quality),
+        "format": filled({"storage": server.format, "table_name": _table_name(model, server)}),
         "lifecycle": {"status": "draft"},
     }
-    return yaml_text({"contract": _filled(plain)})
+    return yaml_text({"contract": filled(plain)})
 
 
 def _table_name(model: Model, server: Server) -> str | None:
@@ -111,10 +107,6 @@ def _demanded(item: Field, names: dict[str, str]) -> dict[str, Any]:
     return plain
 
 
-def _filled(plain: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in plain.items() if value not in (None, [], {})}
-
-
 # The Data Contract Specification -----------------------------------------------------------------
 
 
@@ -128,7 +120,7 @@ def _dcs(contract: Contract) -> str:
         "info": {"title": contract.name, "version": contract.version, "status": "draft"},
         "servers": {server.name: _dcs_server(server)},
         "models": {
-            model.name: _filled(
+            model.name: filled(
                 {
                     "type": "table",
                     "primaryKey": keys[0] if keys and len(keys[0]) > 1 else None,
@@ -180,7 +172,7 @@ def _dcs_type(item: Field) -> dict[str, Any]:
 
 
 _WRITERS: dict[Dialect, Callable[[Contract], str]] = {
-    Dialect.ODCS: _odcs,
+    Dialect.ODCS: lambda contract: odcs.document(contract).text,
     Dialect.FABRIC: _fabric,
     Dialect.DCS: _dcs,
 }

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dqx_airflow.contracts.column_paths import column_path, plain_name
-from dqx_airflow.contracts.demands import Digits, Unique
+from dqx_airflow.contracts.demands import Digits
 from dqx_airflow.contracts.model import Contract, Field, Model, Server
 from dqx_airflow.datasets.databases import DATABASES
 from dqx_airflow.datasets.settings import format_of, settings_of
@@ -82,8 +82,8 @@ def dataset_settings(
 def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
     """How to read the dataset of a contract: keys, masked columns, the columns of its files."""
     known: dict[str, Any] = {}
-    if keys := _keys_of(model):
-        known["keys"] = list(keys)
+    if model.key:
+        known["keys"] = list(map(plain_name, model.key))
     if masked := [item.name for item in model.fields if _holds_sensitive(item)]:
         known["masked"] = masked
     if file_format in _TEXT_FORMATS and model.fields:
@@ -142,14 +142,6 @@ def _columns(given: Any) -> list[str]:
     if isinstance(given, str):
         return [column for part in given.split(",") if (column := part.strip())]
     return list(given)
-
-
-def _keys_of(model: Model) -> tuple[str, ...]:
-    """The columns that identify a row."""
-    for rule in model.rules:
-        if rule.name == "primary_key" and isinstance(rule.demand, Unique):
-            return tuple(map(plain_name, rule.demand.columns))
-    return tuple(item.name for item in model.fields if item.is_key)
 
 
 def _holds_sensitive(item: Field) -> bool:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from dqx_airflow.contracts.demands import (
     Bound,
-    Demand,
-    Length,
-    MultipleOf,
     OfFormat,
     OfType,
     OneOf,
     OnlyColumns,
-    Pattern,
     Presence,
     Required,
-    UniqueItems,
 )
 from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.export.exported import (
@@ -28,6 +22,7 @@ from dqx_airflow.contracts.export.exported import (
     loss_of,
     unsupported_clauses,
 )
+from dqx_airflow.contracts.export.keywords import keywords_of
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 
@@ -49,12 +44,6 @@ _AS_TEXTS = {
 _FORMATS = {
     **{name: name for name in ("email", "uuid", "uri", "hostname", "ipv4", "ipv6", "date")},
     "url": "uri",
-}
-_BOUNDS = {
-    ">=": "minimum",
-    ">": "exclusiveMinimum",
-    "<=": "maximum",
-    "<": "exclusiveMaximum",
 }
 _STRUCTURE = (Presence, OfType, Required)
 _OF_ROWS = "a JSON Schema sees one row, and each value alone"
@@ -148,16 +137,21 @@ class _SchemaWriter:
         return plain
 
     def _keywords(self, item: Field, rule: Rule) -> dict[str, Any]:
-        tell = _TELLERS.get(type(rule.demand))
         if rule.share < 1:
             self.lose(item, rule, "a JSON Schema permits no share of the values")
-        elif tell is None:
+            return {}
+        match rule.demand:
+            case Bound(value=value) if not is_number(value):
+                self.lose(item, rule, "JSON compares numbers alone")
+                return {}
+            case OneOf() as demand:
+                return _enum(item, demand)
+            case OfFormat() as demand:
+                return _format(demand)
+        keywords = keywords_of(rule.demand, is_array=item.type == "array")
+        if keywords is None:
             self.lose(item, rule, _OF_ROWS)
-        elif (keywords := tell(item, rule.demand)) is None:
-            self.lose(item, rule, "JSON compares numbers alone")
-        else:
-            return keywords
-        return {}
+        return keywords or {}
 
     def lose(self, item: Field | None, rule: Rule, reason: str) -> None:
         self.losses.append(loss_of(self.contract, self.model, item, rule, reason))
@@ -170,32 +164,12 @@ def _meaning(item: Field) -> str | None:
     return words
 
 
-def _bound(_: Field, demand: Bound) -> dict[str, Any] | None:
-    return {_BOUNDS[demand.op]: demand.value} if is_number(demand.value) else None
-
-
 def _enum(item: Field, demand: OneOf) -> dict[str, Any]:
     values = list(demand.values)
     return {"enum": [*values, None] if item.is_nullable and None not in values else values}
 
 
-def _format(_: Field, demand: OfFormat) -> dict[str, Any]:
+def _format(demand: OfFormat) -> dict[str, Any]:
     # Most validators do not check `format`, but they check the pattern.
     named = {"format": _FORMATS[demand.name]} if demand.name in _FORMATS else {}
     return {**named, "pattern": whole(TEXT_FORMATS[demand.name].pattern)}
-
-
-def _length(item: Field, demand: Length) -> dict[str, Any]:
-    end = "min" if demand.op == ">=" else "max"
-    return {end + ("Items" if item.type == "array" else "Length"): demand.count}
-
-
-_TELLERS: dict[type[Demand], Callable[[Field, Any], dict[str, Any] | None]] = {
-    Bound: _bound,
-    OneOf: _enum,
-    OfFormat: _format,
-    Length: _length,
-    Pattern: lambda _, demand: {"pattern": demand.expression},
-    MultipleOf: lambda _, demand: {"multipleOf": demand.divisor},
-    UniqueItems: lambda _, __: {"uniqueItems": True},
-}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dqx_airflow.contracts.column_paths import plain_name
@@ -28,7 +27,9 @@ from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.export.exported import Loss, loss_of
+from dqx_airflow.contracts.export.keywords import keywords_of
 from dqx_airflow.contracts.export.odcs_quality import quality_of
+from dqx_airflow.contracts.export.yaml_text import filled
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 
 _LOGICAL = {
@@ -44,15 +45,8 @@ _LOGICAL = {
 }
 _WORDS = ("text", "number", "whole_number", "any")
 _NESTED = ("array", "map", "struct")
-_BOUNDS = {
-    ">=": "minimum",
-    ">": "exclusiveMinimum",
-    "<=": "maximum",
-    "<": "exclusiveMaximum",
-}
 _UNITS = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "minutes"))
 _MARK = "sensitive"
-_KEY = "primary_key"
 
 
 @dataclass(slots=True)
@@ -68,7 +62,7 @@ class SchemaWriter:
     losses: list[Loss] = field(default_factory=list)
 
     def object(self, model: Model) -> dict[str, Any]:
-        keys = _keys(model)
+        keys = model.key
         for name in model.partition_by:
             if model.field_at(name) is None:
                 reason = f"partitioned by {name}, which is not one of its columns"
@@ -99,7 +93,7 @@ class SchemaWriter:
             else:
                 quality += self._quality(model, None, rule)
         plain |= {"properties": properties, "relationships": relationships, "quality": quality}
-        return _filled(plain)
+        return filled(plain)
 
     def _property(self, model: Model, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
         plain: dict[str, Any] = {"name": item.name}
@@ -147,7 +141,7 @@ class SchemaWriter:
         if not is_whole:
             plain |= self._parts(model, item)
         plain["customProperties"] = self._custom(model, item)
-        return _filled(plain)
+        return filled(plain)
 
     def _parts(self, model: Model, item: Field) -> dict[str, Any]:
         """The parts of a nested value."""
@@ -182,8 +176,7 @@ class SchemaWriter:
                 return "property", {"relationships": [{"type": "foreignKey", "to": to}]}
         if self._is_service(model, rule):
             return "property", {}
-        writer = _OPTIONS.get(type(demand))
-        options = writer(logical, demand) if writer is not None else None
+        options = _options(logical, demand)
         return ("logicalTypeOptions", options) if options is not None else None
 
     def _is_object(self, dataset: str) -> bool:
@@ -232,10 +225,6 @@ class SchemaWriter:
         self.losses.append(loss_of(self.contract, model, item, rule, reason))
 
 
-def _filled(plain: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in plain.items() if value not in (None, "", [], {})}
-
-
 def _says_more(item: Field) -> bool:
     """Whether the parts of a nested type have more information than their types."""
     parts = [part for part in item.walk() if part is not item]
@@ -251,13 +240,6 @@ def _is_known(item: Field) -> bool:
 
 def _is_the_key(rule: Rule, keys: tuple[str, ...]) -> bool:
     return isinstance(rule.demand, Unique) and set(rule.demand.columns) == set(keys)
-
-
-def _keys(model: Model) -> tuple[str, ...]:
-    for rule in model.rules:
-        if rule.name == _KEY and isinstance(rule.demand, Unique):
-            return rule.demand.columns
-    return tuple(item.path for item in model.fields if item.is_key)
 
 
 def _relationship(model: Model, demand: Refers) -> dict[str, Any]:
@@ -279,42 +261,26 @@ def _duration(seconds: float) -> tuple[int | float, str]:
 # Options of a logical type -----------------------------------------------------------------------
 
 
-def _bound(logical: str | None, demand: Bound) -> dict[str, Any] | None:
-    if logical in ("integer", "number") and is_number(demand.value):
-        return {_BOUNDS[demand.op]: demand.value}
-    if logical in ("date", "timestamp"):
-        return {_BOUNDS[demand.op]: str(demand.value)}
-    return None
-
-
-def _length(logical: str | None, demand: Length) -> dict[str, Any] | None:
-    noun = {"string": "Length", "array": "Items"}.get(logical or "")
-    if noun is None:
-        return None
-    return {("min" if demand.op == ">=" else "max") + noun: demand.count}
-
-
-def _pattern(logical: str | None, demand: Pattern) -> dict[str, Any] | None:
-    return {"pattern": demand.expression} if logical == "string" else None
-
-
-def _format(logical: str | None, demand: OfFormat) -> dict[str, Any] | None:
-    return {"format": demand.name} if logical == "string" else None
-
-
-def _multiple_of(logical: str | None, demand: MultipleOf) -> dict[str, Any] | None:
-    return {"multipleOf": demand.divisor} if logical in ("integer", "number") else None
-
-
-def _unique_items(logical: str | None, _: UniqueItems) -> dict[str, Any] | None:
-    return {"uniqueItems": True} if logical == "array" else None
-
-
-_OPTIONS: dict[type[Demand], Callable[[str | None, Any], dict[str, Any] | None]] = {
-    Bound: _bound,
-    Length: _length,
-    Pattern: _pattern,
-    OfFormat: _format,
-    MultipleOf: _multiple_of,
-    UniqueItems: _unique_items,
+_NUMBERS, _TIMES = ("integer", "number"), ("date", "timestamp")
+_TYPES_OF_OPTIONS: dict[type[Demand], tuple[str, ...]] = {
+    Bound: (*_NUMBERS, *_TIMES),
+    Length: ("string", "array"),
+    Pattern: ("string",),
+    OfFormat: ("string",),
+    MultipleOf: _NUMBERS,
+    UniqueItems: ("array",),
 }
+"""The logical types with an option that is equivalent to a demand."""
+
+
+def _options(logical: str | None, demand: Demand) -> dict[str, Any] | None:
+    if logical not in _TYPES_OF_OPTIONS.get(type(demand), ()):
+        return None
+    match demand:
+        case Bound() if logical in _TIMES:
+            demand = replace(demand, value=str(demand.value))
+        case Bound() if not is_number(demand.value):
+            return None
+        case OfFormat():
+            return {"format": demand.name}
+    return keywords_of(demand, is_array=logical == "array")

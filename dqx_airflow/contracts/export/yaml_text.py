@@ -14,6 +14,11 @@ def yaml_text(plain: Any) -> str:
     return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
+def filled(plain: dict[str, Any]) -> dict[str, Any]:
+    """The keys that have a value: no null, no empty string, list or mapping."""
+    return {key: value for key, value in plain.items() if value not in (None, "", [], {})}
+
+
 class _Dumper(yaml.SafeDumper):
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import combinations
 from typing import Any
 
@@ -152,26 +153,23 @@ def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
     return (RowsSatisfy(predicate, "spark", arguments.mostly()),)
 
 
-def _row_count_between(arguments: ExpectationArguments) -> Demands:
-    return tuple(MetricRule("num_rows", (), item) for item in conditions_in(arguments))
+def _count_between(metric: str) -> Callable[[ExpectationArguments], Demands]:
+    """An expectation about a range for the number of rows or columns."""
+    return lambda arguments: tuple(
+        MetricRule(metric, (), condition) for condition in conditions_in(arguments)
+    )
 
 
-def _row_count_equal(arguments: ExpectationArguments) -> Demands:
-    value = arguments.take("value")
-    if not is_number(value):
-        raise NoCounterpartError("its value is not a number")
-    return (MetricRule("num_rows", (), Condition("==", value)),)
+def _count_equal(metric: str) -> Callable[[ExpectationArguments], Demands]:
+    """An expectation about the number of rows or columns."""
 
+    def demands(arguments: ExpectationArguments) -> Demands:
+        value = arguments.take("value")
+        if not is_number(value):
+            raise NoCounterpartError("its value is not a number")
+        return (MetricRule(metric, (), Condition("==", value)),)
 
-def _column_count_between(arguments: ExpectationArguments) -> Demands:
-    return tuple(MetricRule("column_count", (), item) for item in conditions_in(arguments))
-
-
-def _column_count_equal(arguments: ExpectationArguments) -> Demands:
-    value = arguments.take("value")
-    if not is_number(value):
-        raise NoCounterpartError("its value is not a number")
-    return (MetricRule("column_count", (), Condition("==", value)),)
+    return demands
 
 
 def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
@@ -190,9 +188,9 @@ OF_TABLES: Expectations = {
     "expect_multicolumn_sum_to_equal": _multicolumn_sum,
     "expect_multicolumn_values_to_be_unique": _unique_within_record,
     "expect_select_column_values_to_be_unique_within_record": _unique_within_record,
-    "expect_table_column_count_to_be_between": _column_count_between,
-    "expect_table_column_count_to_equal": _column_count_equal,
-    "expect_table_row_count_to_be_between": _row_count_between,
-    "expect_table_row_count_to_equal": _row_count_equal,
+    "expect_table_column_count_to_be_between": _count_between("column_count"),
+    "expect_table_column_count_to_equal": _count_equal("column_count"),
+    "expect_table_row_count_to_be_between": _count_between("num_rows"),
+    "expect_table_row_count_to_equal": _count_equal("num_rows"),
     "unexpected_rows_expectation": _unexpected_rows,
 }
