@@ -104,15 +104,15 @@ class Linker:
 
     def _tell_hidden(self, name: nodes.Name, scope: Scope) -> None:
         """Warns about a definition that hides an imported name."""
+        help_line = 'rename it, or give the import a name: import "..." as library'
         for brought in scope.imports:
             if name.text in brought.names:
-                statement = brought.statement
-                message = f"'{name.text}' hides the definition from '{statement.path.value}'"
-                related = (Related(statement.span, "imported here"),)
-                help_line = 'rename it, or give the import a name: import "..." as library'
-                self.report(
-                    Diagnostic(message, name.span, code="W015", related=related, help=help_line)
-                )
+                self._hides(name.text, name.span, brought, "imported here", help_line)
+
+    def _hides(self, name: str, span: Span, hidden: Brought, label: str, help_line: str) -> None:
+        message = f"'{name}' hides the definition from '{hidden.statement.path.value}'"
+        related = (Related(hidden.statement.span, label),)
+        self.report(Diagnostic(message, span, code="W015", related=related, help=help_line))
 
     def _import(self, statement: nodes.Import, scope: Scope, chain: tuple[str, ...]) -> None:
         path = statement.path
@@ -186,16 +186,10 @@ class Linker:
         self, statement: nodes.Import, name: str, exporter: Scope, scope: Scope
     ) -> None:
         """Warns about a name that an earlier import has brought from another file."""
+        help_line = 'give one of the imports a name: import "..." as library'
         for earlier in scope.imports:
             if name in earlier.names and earlier.file != exporter.file:
-                message = f"'{name}' hides the definition from '{earlier.statement.path.value}'"
-                related = (Related(earlier.statement.span, "imported first here"),)
-                help_line = 'give one of the imports a name: import "..." as library'
-                self.report(
-                    Diagnostic(
-                        message, statement.span, code="W015", related=related, help=help_line
-                    )
-                )
+                self._hides(name, statement.span, earlier, "imported first here", help_line)
 
     def _error(self, code: str, message: str, span: Span, help_line: str) -> None:
         self.report(Diagnostic(message, span, code=code, help=help_line))

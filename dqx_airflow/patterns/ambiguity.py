@@ -206,16 +206,7 @@ def starts_anchored(node: Node) -> bool:
         case Start():
             return True
         case Concatenation(items=items):
-            ahead = (ZeroWidth,)
-            first = next(
-                (
-                    item
-                    for item in items
-                    if not isinstance(item, ahead)
-                    and not (isinstance(item, Group) and item.kind in ("ahead", "behind"))
-                ),
-                None,
-            )
+            first = next((item for item in items if not _looks_around(item)), None)
             return first is not None and starts_anchored(first)
         case Choice(branches=branches):
             return all(map(starts_anchored, branches))
@@ -225,6 +216,13 @@ def starts_anchored(node: Node) -> bool:
             return low > 0 and starts_anchored(body)
         case _:
             return False
+
+
+def _looks_around(node: Node) -> bool:
+    """True for a part that takes no character, whatever it looks at."""
+    return isinstance(node, ZeroWidth) or (
+        isinstance(node, Group) and node.kind in ("ahead", "behind")
+    )
 
 
 class _Graph:

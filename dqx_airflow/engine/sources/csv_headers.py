@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from pyarrow.fs import FileSystem
 
 from dqx_airflow.datasets.reader_options import is_on
-from dqx_airflow.engine.sources.listing import DataFile, paths_of
+from dqx_airflow.engine.sources.listing import DataFile, paths_of, read_each
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
 
@@ -27,7 +26,6 @@ _OTHER_LENGTH = re.compile(
 _ALIKE = "write the same header into all files"
 
 _MOST_BYTES = 1_000_000
-_THREADS = 16
 
 
 def has_header(ref: DatasetRef) -> bool:
@@ -125,9 +123,7 @@ def groups_by_header(location: str, files: Sequence[DataFile]) -> list[list[str]
     if len(paths) < 2:
         return []
     try:
-        system, _ = FileSystem.from_uri(location)
-        with ThreadPoolExecutor(_THREADS) as threads:
-            lines = list(threads.map(lambda file: _first_line(system, file), filled))
+        lines = read_each(location, filled, _first_line)
     except (OSError, ValueError):
         return []
     groups: dict[bytes, list[str]] = {}

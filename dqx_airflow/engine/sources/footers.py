@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import Any
 from urllib.parse import unquote
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 from pyspark.sql.types import StructType
 
-from dqx_airflow.engine.sources.listing import DataFile, partition_names
+from dqx_airflow.engine.sources.listing import DataFile, partition_names, read_each
 from dqx_airflow.engine.sources.schema_drift import columns_in
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.types import decimal_size, spelled_like
@@ -27,7 +26,6 @@ from dqx_airflow.values import DatasetRef
 MOST_FILES = 1_000
 """The maximum number of files whose footers are read, newest first."""
 
-_THREADS = 16
 _WIDER = ("tinyint", "smallint", "int", "bigint")
 _ALIKE = {"timestamp_ntz": "timestamp", "float": "double", "void": "string"}
 _NESTED = re.compile(r"^(struct|array|map)<")
@@ -74,18 +72,17 @@ def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[Data
     if not both:
         return
 
-    def disagrees(file: DataFile) -> bool:
+    def disagrees(system: FileSystem, file: DataFile) -> bool:
         try:
             footer = pq.read_metadata(file.path, filesystem=system)
         except (OSError, ValueError, pa.ArrowException):
             return False
         return not all(_has_value(footer, name, _folder(file.path, name)) for name in both)
 
-    with ThreadPoolExecutor(_THREADS) as threads:
-        newest = _newest(files)
-        for file, wrong in zip(newest, threads.map(disagrees, newest), strict=True):
-            if wrong:
-                raise _in_file_and_folder(ref, both[0], file.path)
+    newest = _newest(files)
+    for file, wrong in zip(newest, read_each(path, newest, disagrees), strict=True):
+        if wrong:
+            raise _in_file_and_folder(ref, both[0], file.path)
 
 
 def _in_file_and_folder(ref: DatasetRef, column: str, file: str) -> DatasetError:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from pyarrow.fs import FileSystem
 
 from dqx_airflow.datasets.reader_options import option_of
-from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.engine.sources.listing import DataFile, read_each
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
 
 _LINE_BREAK = re.compile(r"[\r\n]")
 _MOST_BYTES = 1_000_000
-_THREADS = 16
 
 
 def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> DatasetRef:
@@ -32,9 +30,7 @@ def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) 
         return ref
     filled = [file for file in files if file.size > 0]
     try:
-        system, _ = FileSystem.from_uri(location)
-        with ThreadPoolExecutor(_THREADS) as threads:
-            answers = list(threads.map(lambda file: _is_document(system, file), filled))
+        answers = read_each(location, filled, _is_document)
     except (OSError, ValueError):
         return ref
     documents = [file.path for file, answer in zip(filled, answers, strict=True) if answer]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 from urllib.parse import unquote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
@@ -16,6 +19,11 @@ _HIDDEN = re.compile(r"/(\.|_(?![^/]*=))")
 """Names that Spark does not read, except for partitions such as `_day=2024-03-02`."""
 _PARTITION = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
 _TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{},]+", re.DOTALL)
+
+
+_THREADS = 16
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,19 @@ def data_file(system: FileSystem, info: FileInfo) -> DataFile:
         return DataFile(info.path, info.size, info.mtime_ns)
     its = os.stat(info.path)
     return DataFile(info.path, its.st_size, its.st_mtime_ns, its.st_ctime_ns, its.st_ino)
+
+
+def read_each(
+    location: str, files: Iterable[DataFile], read: Callable[[FileSystem, DataFile], Read]
+) -> list[Read]:
+    """What a function reads of each file below a location, of several files at once.
+
+    :raises OSError: the location, or a file, cannot be read.
+    :raises ValueError: as above.
+    """
+    system, _ = FileSystem.from_uri(location)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return list(threads.map(partial(read, system), files))
 
 
 def unread_files(location: str, files: Sequence[DataFile]) -> list[DataFile]:

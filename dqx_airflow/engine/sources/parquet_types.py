@@ -7,7 +7,6 @@ strings: `06:30:00.000000`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,14 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
-from dqx_airflow.engine.sources.listing import DataFile, partition_names
+from dqx_airflow.engine.sources.listing import DataFile, partition_names, read_each
 from dqx_airflow.engine.sources.paths import for_spark
 from dqx_airflow.metrics.sql import quote_name
 
 UNREADABLE = "PARQUET_TYPE_ILLEGAL"
 """Spark's error condition."""
 
-_THREADS = 16
 _OF_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _UNSIGNED = {
     pa.uint8(): "smallint",
@@ -44,16 +42,16 @@ def read_stored(
     if not files or partition_names(files):
         return None
     try:
-        system, _ = FileSystem.from_uri(path)
-        with ThreadPoolExecutor(_THREADS) as threads:
-            paths = (file.path for file in files)
-            schemas = threads.map(lambda place: pq.read_schema(place, filesystem=system), paths)
-            schema = pa.unify_schemas(list(schemas))
+        schema = pa.unify_schemas(read_each(path, files, _schema))
         fields = [StructField(field.name, _stored(field.type)) for field in schema]
     except (OSError, ValueError, pa.ArrowException, PySparkException):
         return None
     frame = fresh_reader().schema(StructType(fields)).load(for_spark(path))
     return frame.selectExpr(*(f"{_value(field)} AS {quote_name(field.name)}" for field in schema))
+
+
+def _schema(system: FileSystem, file: DataFile) -> pa.Schema:
+    return pq.read_schema(file.path, filesystem=system)
 
 
 def _stored(kind: pa.DataType) -> DataType:

@@ -8,7 +8,6 @@ new ones are ignored. Assertions about columns use the columns of the files of t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
@@ -21,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.listing import DataFile, partition_names
+from dqx_airflow.engine.sources.listing import DataFile, partition_names, read_each
 from dqx_airflow.engine.sources.parquet_schema import merges_schemas
 from dqx_airflow.metrics.types import fields_of, parts_of
 from dqx_airflow.plan.schema_check import Schema
@@ -36,7 +35,6 @@ _FIRST = (
 )
 _CHOOSE_FILES = ("modifiedafter", "modifiedbefore", "pathglobfilter")
 """Reader options by which Spark skips files that are listed here."""
-_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,18 +219,16 @@ def columns_in(
 ) -> dict[str, dict[str, DatasetField]]:
     """The columns of each file by its path, and by the keys of their names."""
     read = _SCHEMA_IN[format]
-    system, _ = FileSystem.from_uri(location)
 
-    def columns(file: DataFile) -> dict[str, DatasetField] | None:
+    def columns(system: FileSystem, file: DataFile) -> dict[str, DatasetField] | None:
         try:
             fields = read(system, file.path)
         except (OSError, ValueError, pa.ArrowException):
             return None
         return {key_of(one.name): DatasetField(one.name, _type(one.type)) for one in fields}
 
-    with ThreadPoolExecutor(_THREADS) as threads:
-        schemas = zip(files, threads.map(columns, files), strict=True)
-        return {file.path: its for file, its in schemas if its is not None}
+    schemas = zip(files, read_each(location, files, columns), strict=True)
+    return {file.path: its for file, its in schemas if its is not None}
 
 
 def _type(kind: Any) -> str:

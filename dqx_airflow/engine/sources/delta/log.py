@@ -131,7 +131,7 @@ class DeltaLog:
         """True if each file has rows of a single date only, and the log knows which."""
         if self.dates is None or self.dates.is_timestamp:
             return False
-        return self.dates.name in (self.table.metadata().partition_columns or ())
+        return self.dates.name in self.partitioned_by
 
     def parts_of(self, dates: Collection[date | None]) -> list[FileGroup]:
         """The files that may hold rows of the dates, by partition or else by their statistics."""
@@ -146,7 +146,7 @@ class DeltaLog:
 
     def _parts(self, rows: Iterable[dict[str, Any]]) -> list[FileGroup]:
         """Files whose paths name their partition in a way that Spark understands form one group."""
-        columns = self.table.metadata().partition_columns
+        columns = self.partitioned_by
         parts: dict[tuple[tuple[str, Any], ...], list[str]] = {}
         for row in rows:
             uri = self._uri(row["path"])
@@ -200,7 +200,7 @@ class DeltaLog:
         self, on: date | None, values: Mapping[str, Any] = MappingProxyType({})
     ) -> list[DataFile]:
         """The files in the log that may hold rows of the date with these values in some columns."""
-        columns = self.table.metadata().partition_columns
+        columns = self.partitioned_by
         return [
             DataFile(
                 row["path"],
