@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, FastAPI, Query, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from dqx_airflow.plugin import gate_tab, incident, labelling, reviewing
+from dqx_airflow.plugin import alerts_routes, gate_routes, incident_routes, review_routes
 from dqx_airflow.plugin.airflow import (
     SIGNED_IN,
     GateTasks,
@@ -52,10 +52,10 @@ app = FastAPI(
     openapi_url=None,
 )
 
-app.include_router(gate_tab.router)
-app.include_router(incident.router)
-app.include_router(labelling.router)
-app.include_router(reviewing.router)
+app.include_router(gate_routes.router)
+app.include_router(incident_routes.router)
+app.include_router(alerts_routes.router)
+app.include_router(review_routes.router)
 
 _Next = Callable[[Request], Awaitable[Response]]
 
@@ -107,7 +107,7 @@ def board(
     session.close()
     filters = Filters(dag, dataset, contract, outcome, severity, owner, late)
     shown = board_of(rows, filters, whole_number(page) or 1)
-    alerts = labelling.counts_of_rows(store_client(), list(shown.rows))
+    alerts = alerts_routes.counts_of_rows(store_client(), list(shown.rows))
     return html_page("board.html", board=shown, alerts=alerts)
 
 

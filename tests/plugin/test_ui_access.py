@@ -37,6 +37,7 @@ PAGES = (
 )
 
 
+@pytest.mark.usefixtures("api_server")  # the app asks the Airflow that is configured by then
 def test_every_page_is_in_the_list() -> None:
     from dqx_airflow.plugin.app import app
 
@@ -135,13 +136,13 @@ def test_every_answer_forbids_scripts_and_frames_of_others_and_caches(
 def test_a_page_that_fails_says_so_and_shows_no_more(
     tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from dqx_airflow.plugin import gate_tab
+    from dqx_airflow.plugin import gate_routes
 
     def fails(*_: object) -> None:
         raise RuntimeError("secret")
 
     scene.dag()
-    monkeypatch.setattr(gate_tab, "task_runs", fails)
+    monkeypatch.setattr(gate_routes, "task_runs", fails)
     with caplog.at_level(logging.ERROR):
         answer = tab()
     assert answer.status_code == 500

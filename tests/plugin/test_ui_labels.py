@@ -288,12 +288,12 @@ def test_a_label_that_cannot_be_stored_is_said(
     post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.errors import StoreError
-    from dqx_airflow.plugin import labelling
+    from dqx_airflow.plugin import alerts_routes
 
     def fails(*_: object, **__: object) -> None:
         raise StoreError("no space")
 
-    monkeypatch.setattr(labelling, "write_labels", fails)
+    monkeypatch.setattr(alerts_routes, "write_labels", fails)
     answer = post("label", **form, said="real")
     assert answer.status_code == 503
     assert "Not stored" in answer.text

@@ -1,4 +1,4 @@
-"""The tab of a gate, its failing rows as a file, and the list of its runs."""
+"""The routes of a gate: its tab, its failing rows as a file, and the list of its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of alerts, and the form that labels an alert."""
+"""The route of the alerts, and the form that labels one."""
 
 from __future__ import annotations
 

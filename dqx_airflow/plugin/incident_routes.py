@@ -1,10 +1,8 @@
-"""The page of an incident: a gate that blocks, since when, what waits for it, who takes care of
-it."""
+"""The route of an incident, and the form for notes on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import date
 from http import HTTPStatus
 from typing import Any
@@ -29,9 +27,14 @@ from dqx_airflow.plugin.airflow import (
     states_of,
 )
 from dqx_airflow.plugin.board_page import DEPTH
-from dqx_airflow.plugin.failing_rows import failing_total
+from dqx_airflow.plugin.incident_page import (
+    IncidentPage,
+    WaitingTask,
+    faults_of,
+    versions_of,
+)
 from dqx_airflow.plugin.parameters import day, whole_number
-from dqx_airflow.plugin.report_view import ReportView, view_of_report
+from dqx_airflow.plugin.report_view import view_of_report
 from dqx_airflow.plugin.responses import back_to, html_page, notice, store_client
 from dqx_airflow.plugin.store import StoreClient
 from dqx_airflow.plugin.writes import Form, Refused, form_token
@@ -43,72 +46,12 @@ from dqx_airflow.results.incident_notes import (
     write_note,
 )
 from dqx_airflow.results.incidents import Incident, incidents_of
-from dqx_airflow.results.run_lines import RunLine, RunsWanted
-from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Verdict
+from dqx_airflow.results.run_lines import RunsWanted
 
 router = APIRouter()
 
 _MOST_RUNS, _MOST_NOTES, _MOST_LISTED = 1000, 200, 10
 _LONGEST_TEXT = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """An assertion that did not pass in `run`, the last bad run of its suite. `since` is the first
-    date of the incident from which on it never passed, `failing` how many rows fail of how many."""
-
-    run: RunLine
-    verdict: Verdict
-    blocks: bool
-    since: date
-    failing: str
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetVersions:
-    """A dataset as the first bad run of a suite read it, and the version that the last good run
-    before it read; None where it is not known."""
-
-    bad: DatasetSnapshot
-    good: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A task downstream of the gate, with its state in the last run of the incident."""
-
-    run: TaskRun
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class IncidentPage:
-    """What is known of an incident of a gate, and the earlier ones, newest first. `last` has the
-    last bad report of each suite."""
-
-    dag_id: str
-    task_id: str
-    map_index: int
-    gate: str
-    incident: Incident
-    others: tuple[Incident, ...]
-    last: tuple[ReportView, ...]
-    faults: tuple[Fault, ...]
-    versions: tuple[DatasetVersions, ...]
-    waiting: tuple[Waiting, ...]
-    assets: Mapping[str, tuple[str, ...]]
-    owners: str
-    notes: tuple[IncidentNote, ...]
-
-    @property
-    def contract(self) -> EnforcedContract | None:
-        """The contract that the gate enforces."""
-        return next((view.contract for view in self.last if view.contract), None)
-
-    @property
-    def acknowledged(self) -> IncidentNote | None:
-        """The last acknowledgement."""
-        return next((one for one in reversed(self.notes) if one.kind == ACKNOWLEDGED), None)
 
 
 @router.get("/incident", dependencies=[READS_DAG])
@@ -162,9 +105,9 @@ def _page(
 ) -> tuple[IncidentPage, str | None]:
     """The page of one of the incidents of a task, and why something is missing."""
     last, index = incident.last.run_key, task.map_index
-    bad = {one.run_key.gate for one in incident.runs}
+    bad = {run.run_key.gate for run in incident.runs}
     lines = (*incident.last_of_each, *incident.first_of_each, *incident.before.values())
-    attempts = {one.attempt_id for one in lines}
+    attempts = {line.attempt_id for line in lines}
     most, since = len(incident.runs), incident.first.run_key.date
     reports = client.ask(lambda store: store.reports_of(attempts))
     past = client.ask(lambda store: store.past_reports(bad, last.date, most, index))
@@ -173,21 +116,21 @@ def _page(
     after = sorted(graph_of_dag(session, task.dag_id).after(task.task_id))
     states = states_of(session, task.dag_id, last.dag_run_id, after)
     waiting = (
-        Waiting(TaskRun(task.dag_id, last.dag_run_id, one, -1, None, None, ""), states[one])
-        for one in after
-        if one in states
+        WaitingTask(TaskRun(task.dag_id, last.dag_run_id, waits, -1, None, None, ""), states[waits])
+        for waits in after
+        if waits in states
     )
-    newest = (known.get(one.run_id) for one in incident.last_of_each)
+    newest = (known.get(run.run_id) for run in incident.last_of_each)
     page = IncidentPage(
         task.dag_id,
         task.task_id,
         index,
         bad.pop() if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
         incident,
-        tuple(one for one in incidents if one is not incident)[:_MOST_LISTED],
+        tuple(other for other in incidents if other is not incident)[:_MOST_LISTED],
         tuple(view_of_report(report) for report in newest if report),
-        _faults(incident, known, past.found),
-        _versions(incident, known),
+        faults_of(incident, known, past.found),
+        versions_of(incident, known),
         tuple(waiting),
         assets_of(session, task.dag_id, [task.task_id, *after]),
         owners_of(session, task.dag_id),
@@ -197,7 +140,7 @@ def _page(
 
 
 @router.post("/incident")
-def say(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
+def add_note(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
     """Stores an acknowledgement or a comment, also in Airflow's audit log."""
     dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
     kind, text, on = form.get("kind", ""), form.get("text", "").strip(), day(form.get("on", ""))
@@ -257,52 +200,10 @@ def _gates(
 
 
 def _chosen(incidents: Sequence[Incident], on: date | None) -> Incident | None:
+    """The incident of a date of its data; the newest one without a date."""
     if on is None:
         return incidents[0] if incidents else None
-    of_day = (one for one in incidents if one.first.run_key.date <= on <= one.last.run_key.date)
-    return next(of_day, None)
-
-
-def _faults(
-    incident: Incident, known: Mapping[str, GateReport], past: Sequence[GateReport]
-) -> tuple[Fault, ...]:
-    """What did not pass in the last bad report of each suite, what blocks first."""
-    faults: list[Fault] = []
-    for run in incident.last_of_each:
-        if run.run_id in known:
-            own = [one for one in past if one.run_key.gate == run.run_key.gate]
-            faults += _faults_of(run, known[run.run_id], own)
-    return tuple(sorted(faults, key=lambda one: not one.blocks))
-
-
-def _faults_of(run: RunLine, newest: GateReport, past: Sequence[GateReport]) -> Iterator[Fault]:
-    view = view_of_report(newest)
-    until = [one for one in past if one.run_key.date <= run.run_key.date]
-    by_date = sorted(until, key=lambda one: one.run_key.date, reverse=True)
-    for verdict in view.verdicts:
-        if not view.is_wrong(verdict):
-            continue
-        since = newest.run_key.date
-        for report in by_date:
-            same = [
-                one
-                for one in report.verdicts
-                if (one.check, one.name) == (verdict.check, verdict.name)
-            ]
-            if not same or not view.is_wrong(same[0]):
-                break
-            since = min(since, report.run_key.date)
-        blocks = view.fail_on is None or verdict.can_block(view.fail_on)
-        yield Fault(run, verdict, blocks, since, failing_total(verdict, newest.datasets))
-
-
-def _versions(incident: Incident, known: Mapping[str, GateReport]) -> tuple[DatasetVersions, ...]:
-    """The datasets of all suites, each as the suite that was bad first read it."""
-    found: dict[str, DatasetVersions] = {}
-    for run in incident.first_of_each:
-        before = incident.before.get(run.run_key.gate)
-        report, sound = known.get(run.run_id), known.get(before.run_id) if before else None
-        good = {one.name: one.version for one in sound.datasets} if sound else {}
-        for one in report.datasets if report else ():
-            found.setdefault(one.name, DatasetVersions(one, good.get(one.name)))
-    return tuple(found.values())
+    for incident in incidents:
+        if incident.first.run_key.date <= on <= incident.last.run_key.date:
+            return incident
+    return None

@@ -1,4 +1,4 @@
-"""The page for decisions on proposed changes, and its form."""
+"""The route of proposed changes, and the form for decisions on them."""
 
 from __future__ import annotations
 
