@@ -117,7 +117,11 @@ class DeltaLog:
     def _files(self) -> list[dict[str, Any]]:
         """The files, with everything that the log records about each."""
         actions = pyarrow.table(self.table.get_add_actions(flatten=True))
-        columns = [_values_of(name, actions[name]) for name in actions.column_names]
+        # By position: a column called `a.b` beside a field of that path gives one name twice.
+        columns = [
+            _values_of(name, values)
+            for name, values in zip(actions.column_names, actions.columns, strict=True)
+        ]
         rows = zip(*columns, strict=True)
         return [dict(zip(actions.column_names, row, strict=True)) for row in rows]
 
