@@ -80,7 +80,7 @@ def _covering() -> list[Case]:
 
 
 COVERING = _covering()
-"""Those that Spark has in the default lane; in the second one, it has all of them."""
+"""Those that Spark has in the default lane; the second one has the others."""
 
 WITH_ERRORS = [case for case in CASES if "value error" in _touched(case)]
 """Those in which ANSI mode makes a difference: an overflow, a cast or a division is an error."""
