@@ -6,7 +6,7 @@ setting `columns` names them instead of reading them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,14 +97,10 @@ def _parquet_columns(place: Path) -> tuple[KnownColumn, ...]:
     """The columns of the first file, and those of the partitions that it is in."""
     from pyarrow import parquet
 
-    first = place if place.is_file() else _first(place.rglob("*.parquet"))
+    first = place if place.is_file() else next(iter(place.rglob("*.parquet")), None)
     if first is None:
         raise FileNotFoundError(f"there is no .parquet file below {place}")
     columns = [KnownColumn(item.name, str(item.type)) for item in parquet.read_schema(first)]
     folders = first.relative_to(place).parts[:-1] if place.is_dir() else ()
     partitions = [KnownColumn(part.split("=", 1)[0]) for part in folders if "=" in part]
     return (*columns, *partitions)
-
-
-def _first(paths: Iterable[Path]) -> Path | None:
-    return next(iter(paths), None)

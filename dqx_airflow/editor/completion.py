@@ -178,9 +178,10 @@ class _Finder:
     def names(self) -> Iterator[Suggestion]:
         slot = self.place.slot
         if slot in (Slot.MEASURE, Slot.ASSERTED):
-            is_first = slot is Slot.ASSERTED
-            calls = [called for called in MEASURES.values() if is_first or _has_value(called)]
-            yield from map(_call, calls)
+            for called in MEASURES.values():
+                # Shortcuts are complete assertions.
+                if slot is Slot.ASSERTED or called.group is not CallableKind.SHORTCUT:
+                    yield _call(called)
             yield from self._constants()
         elif slot is Slot.ROW:
             if self.place.has_item:
@@ -297,10 +298,6 @@ class _Finder:
 _WITHOUT_KEYWORDS = frozenset(
     {Slot.COLUMN, Slot.DATASET, Slot.MACRO_ARGUMENT, Slot.DATE, Slot.DATE_ARGUMENT}
 )
-
-
-def _has_value(called: Called) -> bool:
-    return called.group is not CallableKind.SHORTCUT
 
 
 def _call(called: Called) -> Suggestion:

@@ -77,9 +77,9 @@ def measured(context: RuleContext, demand: MetricRule) -> CompiledClaim:
         expression = _metric(demand)
     else:
         bad = counted(context, demand)
-        claim = _rows_claim(bad, demand)
-        if claim is not None:
-            return claim
+        condition = demand.condition
+        if condition == NONE or (condition.op == "<=" and condition.bound == 0):
+            return each_row(terms.negation(bad))
         expression = (
             f"num_rows(where {show(bad)})"
             if context.is_filtered
@@ -134,14 +134,6 @@ def _metric(demand: MetricRule) -> str:
         raise UnenforceableError(f"unknown metric '{demand.metric}': {hint}")
     arguments = ", ".join(show(terms.column(column)) for column in demand.arguments)
     return f"{demand.metric}({arguments})"
-
-
-def _rows_claim(bad: nodes.Expression, demand: MetricRule) -> CompiledClaim | None:
-    """The assertion that no row, or at most a share of the rows, matches, else None."""
-    condition = demand.condition
-    if condition == NONE or (condition.op == "<=" and condition.bound == 0):
-        return each_row(terms.negation(bad))
-    return None
 
 
 def _invalid(context: RuleContext, demand: MetricRule) -> nodes.Expression:

@@ -69,7 +69,7 @@ def compare_columns(
     old: Sequence[Field],
     new: Sequence[Field],
     columns: ColumnChanges,
-    place: ContractLocation,
+    location: ContractLocation,
     habits: Habits,
 ) -> Iterator[Change]:
     """The changes of the columns of a model, or of a struct.
@@ -79,18 +79,18 @@ def compare_columns(
     after = {item.name: item for item in new}
     for item in old:
         if item.path in columns.dropped:
-            here = _place(place, item.path, item, None)
+            here = _located(location, item.path, item, None)
             yield here.change("column_removed", f"column {item.path} is dropped", old=item.name)
             continue
         other = after[columns.names.get(item.name, item.name)]
-        here = _place(place, other.path, item, other)
+        here = _located(location, other.path, item, other)
         if item.name in columns.names:
             message = f"column {item.path} is renamed to {other.path}"
             yield here.change("column_renamed", message, item.name, other.name)
         yield from _compared(item, other, here, habits)
     for item in new:
         if item.path in columns.added:
-            here = _place(place, item.path, None, item)
+            here = _located(location, item.path, None, item)
             needed = not item.has_default and _must_be_there(item)
             kind = "column_added"
             message = f"column {item.path} is added"
@@ -98,17 +98,17 @@ def compare_columns(
                 kind = "required_column_added"
                 message += ", must not be NULL, and has no default" if needed else ""
             yield here.change(kind, message, new=item.name)
-    yield from _order(old, new, columns, place)
+    yield from _order(old, new, columns, location)
 
 
-def _place(
-    place: ContractLocation, path: str, old: Field | None, new: Field | None
+def _located(
+    location: ContractLocation, path: str, old: Field | None, new: Field | None
 ) -> ContractLocation:
     return ContractLocation(
-        f"{place.model}.{path}",
-        old.span if old else place.old_span,
-        new.span if new else place.new_span,
-        place.model,
+        f"{location.model}.{path}",
+        old.span if old else location.old_span,
+        new.span if new else location.new_span,
+        location.model,
         path,
     )
 
@@ -123,14 +123,14 @@ def _must_be_there(item: Field) -> bool:
 
 
 def _order(
-    old: Sequence[Field], new: Sequence[Field], columns: ColumnChanges, place: ContractLocation
+    old: Sequence[Field], new: Sequence[Field], columns: ColumnChanges, location: ContractLocation
 ) -> Iterator[Change]:
     before = [
         columns.names.get(item.name, item.name) for item in old if item.path not in columns.dropped
     ]
     after = [item.name for item in new if item.path not in columns.added]
     if before != after and sorted(before) == sorted(after):
-        yield place.change(
+        yield location.change(
             "columns_reordered",
             "columns are reordered",
             ", ".join(item.name for item in old),
@@ -138,35 +138,37 @@ def _order(
         )
 
 
-def _compared(old: Field, new: Field, place: ContractLocation, habits: Habits) -> Iterator[Change]:
-    yield from _types(old, new, place)
+def _compared(
+    old: Field, new: Field, location: ContractLocation, habits: Habits
+) -> Iterator[Change]:
+    yield from _types(old, new, location)
     is_whole = {old.type, new.type} <= _WHOLE_TYPES
     renamed = {old.path: new.path} if old.path != new.path else {}
     columns = ColumnChanges(renamed) if renamed else _NO_COLUMN_CHANGES
-    yield from compare_rules(old.rules, new.rules, place, columns, is_whole=is_whole)
-    yield from _meaning(old, new, place, habits)
-    yield from _defaults(old, new, place)
-    yield from _treatment(old, new, place)
-    yield from _remarks(old, new, place)
-    inner = column_changes(old.fields, new.fields, habits.renamed_columns(place.model))
-    yield from compare_columns(old.fields, new.fields, inner, place, habits)
+    yield from compare_rules(old.rules, new.rules, location, columns, is_whole=is_whole)
+    yield from _meaning(old, new, location, habits)
+    yield from _defaults(old, new, location)
+    yield from _treatment(old, new, location)
+    yield from _remarks(old, new, location)
+    inner = column_changes(old.fields, new.fields, habits.renamed_columns(location.model))
+    yield from compare_columns(old.fields, new.fields, inner, location, habits)
     for one, other in ((old.items, new.items), (old.keys, new.keys), (old.values, new.values)):
         if one is not None and other is not None:
-            here = _place(place, other.path, one, other)
+            here = _located(location, other.path, one, other)
             yield from _compared(one, other, here, habits)
 
 
-def _types(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
+def _types(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
     order = compare_types(old.type, new.type)
     before, after = old.written_type or old.type or "any", new.written_type or new.type or "any"
     match order:
         case Order.SAME if before != after and _is_leaf(old) and _is_leaf(new):
             message = f"the type of {new.path} is now written as {after}"
-            yield place.change("type_respelled", message, before, after)
+            yield location.change("type_respelled", message, before, after)
         case Order.LOOSER | Order.TIGHTER | Order.OTHER:
             kind, verb = _CHANGES_OF_TYPES[order]
             message = f"the type of {new.path} {verb}: {before} → {after}"
-            yield place.change(kind, message, before, after)
+            yield location.change(kind, message, before, after)
 
 
 def _is_leaf(item: Field) -> bool:
@@ -174,7 +176,9 @@ def _is_leaf(item: Field) -> bool:
     return item.type not in ("array", "map", "struct")
 
 
-def _meaning(old: Field, new: Field, place: ContractLocation, habits: Habits) -> Iterator[Change]:
+def _meaning(
+    old: Field, new: Field, location: ContractLocation, habits: Habits
+) -> Iterator[Change]:
     what = (
         f"the meaning of {new.path}" if habits.has_semantics else f"the description of {new.path}"
     )
@@ -187,65 +191,65 @@ def _meaning(old: Field, new: Field, place: ContractLocation, habits: Habits) ->
         }.get(wording)
         if kind is not None:
             verb = "is corrected" if kind == "wording_corrected" else "changes"
-            yield place.change(kind, f"{what} {verb}", old.semantic, new.semantic)
+            yield location.change(kind, f"{what} {verb}", old.semantic, new.semantic)
     elif old.semantic is not None:
         kind = "semantic_removed" if habits.has_semantics else "description_changed"
-        yield place.change(kind, f"{what} is removed", old=old.semantic)
+        yield location.change(kind, f"{what} is removed", old=old.semantic)
     elif new.semantic is not None:
-        yield place.change("description_changed", f"{what} is added", new=new.semantic)
+        yield location.change("description_changed", f"{what} is added", new=new.semantic)
     if old.unit != new.unit:
         if old.unit is None:
             message = f"the unit of {new.path} is added: {new.unit}"
-            yield place.change("unit_added", message, new=new.unit)
+            yield location.change("unit_added", message, new=new.unit)
         else:
             message = f"the unit of {new.path} changes: {old.unit} → {new.unit or 'none'}"
-            yield place.change("unit_changed", message, old.unit, new.unit)
+            yield location.change("unit_changed", message, old.unit, new.unit)
 
 
-def _defaults(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
+def _defaults(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
     before, after = literal_text(old.default), literal_text(new.default)
     if old.has_default and not new.has_default:
         kind = "default_removed" if new.is_nullable else "needed_default_removed"
-        yield place.change(kind, f"the default of {new.path} is removed", old=before)
+        yield location.change(kind, f"the default of {new.path} is removed", old=before)
     elif new.has_default and not old.has_default:
         message = f"{new.path} now has the default {after}"
-        yield place.change("default_added", message, new=after)
+        yield location.change("default_added", message, new=after)
     elif before != after:
         message = f"the default of {new.path} changes: {before} → {after}"
-        yield place.change("default_changed", message, before, after)
+        yield location.change("default_changed", message, before, after)
 
 
-def _treatment(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
+def _treatment(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
     """Who may see the values."""
     if new.is_sensitive and not old.is_sensitive:
         message = f"{new.path} becomes sensitive"
-        yield place.change("sensitivity_raised", message, "false", "true")
+        yield location.change("sensitivity_raised", message, "false", "true")
     if old.is_sensitive and not new.is_sensitive:
         message = f"{new.path} is no longer sensitive"
-        yield place.change("sensitivity_lowered", message, "true", "false")
+        yield location.change("sensitivity_lowered", message, "true", "false")
     if old.classification != new.classification:
         before, after = old.classification or "none", new.classification or "none"
         message = f"the classification of {new.path} changes: {before} → {after}"
-        yield place.change(
+        yield location.change(
             "classification_changed", message, old.classification, new.classification
         )
 
 
-def _remarks(old: Field, new: Field, place: ContractLocation) -> Iterator[Change]:
+def _remarks(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
     if old.title != new.title:
         message = f"the title of {new.path} changes"
-        yield place.change("description_changed", message, old.title, new.title)
+        yield location.change("description_changed", message, old.title, new.title)
     for kind, what, before, after in (
         ("example_changed", "examples", old.examples, new.examples),
         ("tags_changed", "tags", old.tags, new.tags),
     ):
         if before != after:
             listed = (", ".join(map(literal_text, values)) for values in (before, after))
-            yield place.change(kind, f"the {what} of {new.path} change", *listed)
+            yield location.change(kind, f"the {what} of {new.path} change", *listed)
     if old.inputs != new.inputs:
         message = f"the source fields of {new.path} change"
         texts = tuple(
             ", ".join(f"{item.name}.{item.field}" for item in inputs)
             for inputs in (old.inputs, new.inputs)
         )
-        yield place.change("lineage_changed", message, *texts)
+        yield location.change("lineage_changed", message, *texts)

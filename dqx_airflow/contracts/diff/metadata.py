@@ -16,15 +16,15 @@ _POLICY = ("successor", "notice_days", "breaking_notice_days", "dual_write_days"
 
 def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
     """The id, the dialect, and the descriptions of the contract."""
-    place = ContractLocation("", old.span, new.span)
+    location = ContractLocation("", old.span, new.span)
     if old.id != new.id:
-        here = place.below("id", old.span, new.span)
+        here = location.below("id", old.span, new.span)
         yield here.change("id_changed", f"the id changes: {old.id} → {new.id}", old.id, new.id)
     for name in ("dialect", "dialect_version"):
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
             message = f"the {_words(name)} changes: {before or 'none'} → {after or 'none'}"
-            here = place.below(name, old.span, new.span)
+            here = location.below(name, old.span, new.span)
             yield here.change("dialect_changed", message, before and str(before), str(after or ""))
     for name in ("name", "description", "owner", "contacts", "domain", "tags"):
         before, after = (_text(getattr(item, name)) for item in (old, new))
@@ -32,7 +32,7 @@ def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
             continue
         corrected = before and after and compare_wording(before, after) is Wording.CORRECTED
         kind = "wording_corrected" if corrected else "about_changed"
-        here = place.below(name, old.span, new.span)
+        here = location.below(name, old.span, new.span)
         verb = "change" if name in ("contacts", "tags") else "changes"
         yield here.change(kind, f"the {name} of the contract {verb}", before, after)
 
@@ -69,22 +69,22 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
 
 
 def _server(old: Server, new: Server) -> Iterator[Change]:
-    place = ContractLocation(f"servers.{new.name}", old.span, new.span)
+    location = ContractLocation(f"servers.{new.name}", old.span, new.span)
     if old.format != new.format and old.format and new.format:
         message = f"the files of server {new.name} change: {old.format} → {new.format}"
-        yield place.change("format_changed", message, old.format, new.format)
+        yield location.change("format_changed", message, old.format, new.format)
     elif old != new:
         message = f"server {new.name} changes"
         if old.location != new.location:
             message = f"server {new.name} moves: {old.location} → {new.location}"
-        yield place.change("server_changed", message, old.location, new.location)
+        yield location.change("server_changed", message, old.location, new.location)
 
 
 def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
     """The status of the contract, its dates, and its promises about changes."""
     before, after = old.lifecycle, new.lifecycle
-    place = ContractLocation("lifecycle", old.span, new.span)
-    yield from _status(before, after, place.below("status", old.span, new.span))
+    location = ContractLocation("lifecycle", old.span, new.span)
+    yield from _status(before, after, location.below("status", old.span, new.span))
     for name in _DATES:
         one, other = getattr(before, name), getattr(after, name)
         if one == other:
@@ -92,16 +92,16 @@ def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
         is_earlier = name == "sunset_date" and one is not None and other is not None and other < one
         kind = "sunset_advanced" if is_earlier else "dates_changed"
         message = f"the {_words(name)} changes: {one or 'none'} → {other or 'none'}"
-        yield place.below(name, old.span, new.span).change(kind, message, one, other)
+        yield location.below(name, old.span, new.span).change(kind, message, one, other)
     for name in _POLICY:
         first, second = (_text(getattr(item, name)) for item in (before, after))
         if first != second:
             message = f"{_words(name)} changes: {first or 'none'} → {second or 'none'}"
-            here = place.below(name, old.span, new.span)
+            here = location.below(name, old.span, new.span)
             yield here.change("policy_changed", message, first, second)
 
 
-def _status(old: Lifecycle, new: Lifecycle, place: ContractLocation) -> Iterator[Change]:
+def _status(old: Lifecycle, new: Lifecycle, location: ContractLocation) -> Iterator[Change]:
     if old.status == new.status:
         return
     before, after = old.status or "active", new.status or "active"
@@ -110,7 +110,7 @@ def _status(old: Lifecycle, new: Lifecycle, place: ContractLocation) -> Iterator
     ends = after == "sunset" or (after == "draft" and before in _FORWARD)
     message = f"the status changes: {before} → {after}"
     kind = "status_withdrawn" if ends else "status_advanced"
-    yield place.change(kind, message, old.written_status, new.written_status)
+    yield location.change(kind, message, old.written_status, new.written_status)
 
 
 def _words(name: str) -> str:

@@ -39,18 +39,20 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
             yield here.change("model_added", f"model {model.name} is added", new=model.name)
 
 
-def _compared(old: Model, new: Model, place: ContractLocation, habits: Habits) -> Iterator[Change]:
+def _compared(
+    old: Model, new: Model, location: ContractLocation, habits: Habits
+) -> Iterator[Change]:
     columns = column_changes(old.fields, new.fields, habits.renamed_columns(new.name))
-    yield from compare_columns(old.fields, new.fields, columns, place, habits)
+    yield from compare_columns(old.fields, new.fields, columns, location, habits)
     keys = tuple(_keys(old, columns)), tuple(_keys(new, ColumnChanges()))
-    yield from _key(*keys, place)
+    yield from _key(*keys, location)
     rules = old.rules, new.rules
     if keys[0] and keys[0] != keys[1]:
         # A change of the key is reported separately.
         rules = _but_the_key(old.rules), _but_the_key(new.rules)
-    yield from compare_rules(*rules, place, columns)
-    yield from _storage(old, new, place, columns)
-    yield from _remarks(old, new, place)
+    yield from compare_rules(*rules, location, columns)
+    yield from _storage(old, new, location, columns)
+    yield from _remarks(old, new, location)
 
 
 def _keys(model: Model, columns: ColumnChanges) -> Iterator[str]:
@@ -67,43 +69,45 @@ def _but_the_key(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules if rule.name != _KEY)
 
 
-def _key(old: tuple[str, ...], new: tuple[str, ...], place: ContractLocation) -> Iterator[Change]:
+def _key(
+    old: tuple[str, ...], new: tuple[str, ...], location: ContractLocation
+) -> Iterator[Change]:
     if set(old) == set(new):
         return
     before, after = ", ".join(old), ", ".join(new)
-    here = place.below(_KEY, place.old_span, place.new_span)
+    here = location.below(_KEY, location.old_span, location.new_span)
     if not old:
-        yield here.change("key_added", f"{after} becomes the key of {place.path}", new=after)
+        yield here.change("key_added", f"{after} becomes the key of {location.path}", new=after)
     else:
-        message = f"the key of {place.path} changes: {before} → {after or 'none'}"
+        message = f"the key of {location.path} changes: {before} → {after or 'none'}"
         yield here.change("key_changed", message, before, after or None)
 
 
 def _storage(
-    old: Model, new: Model, place: ContractLocation, columns: ColumnChanges
+    old: Model, new: Model, location: ContractLocation, columns: ColumnChanges
 ) -> Iterator[Change]:
     before = tuple(columns.renamed.get(path, path) for path in old.partition_by)
     if before != new.partition_by:
         texts = ", ".join(old.partition_by) or "none", ", ".join(new.partition_by) or "none"
-        message = f"the partitions of {place.path} change: {texts[0]} → {texts[1]}"
-        yield place.change("partition_changed", message, *texts)
+        message = f"the partitions of {location.path} change: {texts[0]} → {texts[1]}"
+        yield location.change("partition_changed", message, *texts)
     if old.location != new.location and old.location is not None:
-        message = f"{place.path} moves: {old.location} → {new.location or 'nowhere'}"
+        message = f"{location.path} moves: {old.location} → {new.location or 'nowhere'}"
         if old.name == new.name or not _is_named_by_its_place(new):
-            yield place.change("location_changed", message, old.location, new.location)
+            yield location.change("location_changed", message, old.location, new.location)
 
 
-def _described(old: str | None, new: str | None, place: ContractLocation) -> Change:
+def _described(old: str | None, new: str | None, location: ContractLocation) -> Change:
     """A description defines the rows of a table: reworded, it may be another table, and nothing
     else would show that."""
-    message = f"the description of {place.path} changes"
+    message = f"the description of {location.path} changes"
     wording = compare_wording(old, new) if old and new else None
     if wording is Wording.CORRECTED:
-        return place.change("wording_corrected", message, old, new)
+        return location.change("wording_corrected", message, old, new)
     if wording in (Wording.REWORDED, Wording.OTHER_MEANING):
-        message = f"the description of {place.path} changes, and possibly what a row represents"
-        return place.change("grain_changed", message, old, new)
-    return place.change("description_changed", message, old, new)
+        message = f"the description of {location.path} changes, and possibly what a row represents"
+        return location.change("grain_changed", message, old, new)
+    return location.change("description_changed", message, old, new)
 
 
 def _is_named_by_its_place(model: Model) -> bool:
@@ -111,16 +115,16 @@ def _is_named_by_its_place(model: Model) -> bool:
     return (model.location or "").rpartition(".")[2] == model.name
 
 
-def _remarks(old: Model, new: Model, place: ContractLocation) -> Iterator[Change]:
+def _remarks(old: Model, new: Model, location: ContractLocation) -> Iterator[Change]:
     if old.description != new.description:
-        yield _described(old.description, new.description, place)
+        yield _described(old.description, new.description, location)
     if old.title != new.title:
         same = old.title and new.title and compare_wording(old.title, new.title)
         kind = "wording_corrected" if same is Wording.CORRECTED else "description_changed"
-        message = f"the title of {place.path} changes"
-        yield place.change(kind, message, old.title, new.title)
+        message = f"the title of {location.path} changes"
+        yield location.change(kind, message, old.title, new.title)
     if old.tags != new.tags:
         texts = ", ".join(old.tags), ", ".join(new.tags)
-        yield place.change("tags_changed", f"the tags of {place.path} change", *texts)
+        yield location.change("tags_changed", f"the tags of {location.path} change", *texts)
     if old.examples != new.examples:
-        yield place.change("example_changed", f"the examples of {place.path} change")
+        yield location.change("example_changed", f"the examples of {location.path} change")

@@ -55,7 +55,7 @@ class ColumnChanges:
 def compare_rules(
     old: Sequence[Rule],
     new: Sequence[Rule],
-    place: ContractLocation,
+    location: ContractLocation,
     columns: ColumnChanges,
     *,
     is_whole: bool = False,
@@ -70,11 +70,11 @@ def compare_rules(
     after = [rule for rule in new if not isinstance(rule.demand, OfType)]
     for one, other in _pairs(before, after):
         if one is not None and other is not None:
-            yield from _compared(one, other, place, is_whole=is_whole)
+            yield from _compared(one, other, location, is_whole=is_whole)
         elif one is not None and not set(one.demand.named_columns) & columns.dropped:
-            yield _removed(one, place)
+            yield _removed(one, location)
         elif other is not None and not _comes_with_its_columns(other.demand, columns):
-            yield _added(other, place)
+            yield _added(other, location)
 
 
 def _renamed(rule: Rule, columns: ColumnChanges) -> Rule:
@@ -88,8 +88,10 @@ def _comes_with_its_columns(demand: Demand, columns: ColumnChanges) -> bool:
     return is_harmless and bool(named) and named <= columns.added
 
 
-def _compared(old: Rule, new: Rule, place: ContractLocation, *, is_whole: bool) -> Iterator[Change]:
-    here = place.below(new.name, _span(old, place.old_span), _span(new, place.new_span))
+def _compared(
+    old: Rule, new: Rule, location: ContractLocation, *, is_whole: bool
+) -> Iterator[Change]:
+    here = location.below(new.name, _span(old, location.old_span), _span(new, location.new_span))
     demands = compare_demands(old.demand, new.demand, is_whole=is_whole)
     order = all_of(demands, rising(old.share, new.share))
     if order is not Order.SAME:
@@ -125,16 +127,16 @@ def _of_enums(old: Demand, new: Demand) -> str | None:
     return "; ".join(parts) or None
 
 
-def _removed(rule: Rule, place: ContractLocation) -> Change:
-    here = place.below(rule.name, _span(rule, place.old_span), place.new_span)
+def _removed(rule: Rule, location: ContractLocation) -> Change:
+    here = location.below(rule.name, _span(rule, location.old_span), location.new_span)
     message = f"`{rule.name}` is removed: {rule.text}"
     if isinstance(rule.demand, Required):
         message = "NULL is allowed"
     return here.change("rule_removed", message, old=rule.text)
 
 
-def _added(rule: Rule, place: ContractLocation) -> Change:
-    here = place.below(rule.name, place.old_span, _span(rule, place.new_span))
+def _added(rule: Rule, location: ContractLocation) -> Change:
+    here = location.below(rule.name, location.old_span, _span(rule, location.new_span))
     if isinstance(rule.demand, Required):
         return here.change("rule_tightened", "NULL is no longer allowed", new=rule.text)
     return here.change("rule_added", f"`{rule.name}` is added: {rule.text}", new=rule.text)

@@ -12,7 +12,6 @@ from dqx_airflow.contracts.demands import (
     Demand,
     Digits,
     Distinct,
-    Literal,
     MetricRule,
     OneOf,
     QueryGives,
@@ -124,13 +123,11 @@ def _measured(demand: MetricRule, column: str | None) -> dict[str, Any] | None:
     if demand.pattern is not None:
         arguments["pattern"] = demand.pattern
     if demand.values:
-        key = "missingValues" if metric == "missingValues" else "validValues"
-        arguments[key] = _with_null(demand.values) if key == "missingValues" else [*demand.values]
+        if metric == "missingValues":
+            arguments["missingValues"] = [None, *demand.values]
+        else:
+            arguments["validValues"] = [*demand.values]
     return _metric(metric, demand.condition, arguments, is_percent=is_percent)
-
-
-def _with_null(values: tuple[Literal, ...]) -> list[Literal]:
-    return [None, *values]
 
 
 def _duplicates(

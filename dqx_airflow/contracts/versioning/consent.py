@@ -44,6 +44,7 @@ def _handle(party: str, org: str | None) -> str | None:
 
 def rfc_draft(contract: Contract) -> str:
     """The draft as Markdown: the contents of the contract, and open questions."""
+    questions = tuple(f"- {question}" for question in _questions(contract))
     title = f"# RFC: {contract.id} contract v{(contract.version or '1.0.0').removeprefix('v')}"
     sections = (
         ("Purpose", _purpose(contract)),
@@ -51,7 +52,7 @@ def rfc_draft(contract: Contract) -> str:
         ("Identified consumers", _consumers(contract)),
         ("Schema (proposed)", _schema(contract)),
         ("Quality SLAs (proposed)", _promises(contract)),
-        ("Open questions", tuple(_questions(contract)) or ("None that can be seen here.",)),
+        ("Open questions", questions or ("None that can be seen here.",)),
     )
     written = (
         f"## {name}\n\n" + ("\n".join(lines) or "Not known yet.") for name, lines in sections
@@ -108,11 +109,6 @@ def _promises(contract: Contract) -> tuple[str, ...]:
 
 
 def _questions(contract: Contract) -> Iterator[str]:
-    """The open questions."""
-    return (f"- {question}" for question in _open(contract))
-
-
-def _open(contract: Contract) -> Iterator[str]:
     if not contract.owner:
         yield "Who owns the data?"
     if not contract.consumers:

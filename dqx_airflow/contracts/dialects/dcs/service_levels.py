@@ -100,11 +100,8 @@ def read_service_levels(
         if name in _OF_OPERATIONS:
             reading.documented(level, _OF_OPERATIONS[name])
         reading.documented_keys(level, "description", reason="in words alone")
-        yield from _READERS.get(name, _nothing)(levels, level)
-
-
-def _nothing(_levels: _Levels, _level: Mapping) -> Iterable[RuleOfModel]:
-    return ()
+        if name in _READERS:
+            yield from _READERS[name](levels, level)
 
 
 def _freshness(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:

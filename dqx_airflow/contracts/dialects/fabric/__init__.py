@@ -232,73 +232,46 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
         report_unknown_type(reading, column, "type")
     else:
         item = with_type(item, spark_type)
-    rules = (make(reading, column, item) for make in _COLUMN_RULES)
-    return replace(item, rules=tuple(rule for rule in rules if rule is not None))
+    return replace(item, rules=tuple(_column_rules(reading, column, item)))
 
 
-def _presence(reading: ClauseReader, column: Mapping, _item: Field) -> Rule:
-    return reading.rule("exists", Presence(), column.get("name"))
-
-
-def _type(reading: ClauseReader, column: Mapping, item: Field) -> Rule | None:
-    return reading.rule("type", OfType(), column.get("type")) if item.type else None
-
-
-def _required(reading: ClauseReader, column: Mapping, _item: Field) -> Rule | None:
+def _column_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
+    yield reading.rule("exists", Presence(), column.get("name"))
+    if item.type:
+        yield reading.rule("type", OfType(), column.get("type"))
     if reading.truth(column, "nullable") is False:
-        return reading.rule("required", Required(), column.get("nullable"))
-    reading.documented_keys(column, "nullable", reason="NULL is permitted")
-    return None
+        yield reading.rule("required", Required(), column.get("nullable"))
+    else:
+        reading.documented_keys(column, "nullable", reason="NULL is permitted")
+    if (expression := reading.text(column, "regex")) is not None:
+        yield reading.rule("pattern", Pattern(expression), column.get("regex"))
+    if accepted := reading.values(column, "enum"):
+        yield reading.rule("enum", OneOf(accepted), column.get("enum"))
+    for key, name, op in (("min", "minimum", ">="), ("max", "maximum", "<=")):
+        if (rule := bound_rule(reading, column, key, name, op, item.type)) is not None:
+            yield rule
+    yield from _precision(reading, column, item)
+    yield from _foreign_key(reading, column, item)
 
 
-def _pattern(reading: ClauseReader, column: Mapping, _item: Field) -> Rule | None:
-    expression = reading.text(column, "regex")
-    if expression is None:
-        return None
-    return reading.rule("pattern", Pattern(expression), column.get("regex"))
-
-
-def _enum(reading: ClauseReader, column: Mapping, _item: Field) -> Rule | None:
-    accepted = reading.values(column, "enum")
-    return reading.rule("enum", OneOf(accepted), column.get("enum")) if accepted else None
-
-
-def _bound(
-    reading: ClauseReader, column: Mapping, item: Field, *, key: str, name: str, op: str
-) -> Rule | None:
-    return bound_rule(reading, column, key, name, op, item.type)
-
-
-def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Rule | None:
+def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     """The decimal places that a text such as `2 decimals (cents)` allows."""
     node, written = column.get("precision"), reading.text(column, "precision")
     match = _DECIMALS.fullmatch(written) if written is not None else None
     if match is None:
         reading.unsupported(node, "not a number of digits: write it as `2 decimals`")
-        return None
-    return reading.rule("digits", Digits(most_digits(item.type), int(match[1])), node)
+    else:
+        yield reading.rule("digits", Digits(most_digits(item.type), int(match[1])), node)
 
 
-def _foreign_key(reading: ClauseReader, column: Mapping, item: Field) -> Rule | None:
+def _foreign_key(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     node = column.get("foreign_key")
     table, _, other = (reading.text(column, "foreign_key") or "").strip().rpartition(".")
-    if not table or not other:
+    if table and other:
+        demand = Refers((item.path,), table, (column_path(other),))
+        yield reading.rule("references", demand, node)
+    else:
         reading.unsupported(node, "does not name a table and a column: write `schema.table.column`")
-        return None
-    return reading.rule("references", Refers((item.path,), table, (column_path(other),)), node)
-
-
-_COLUMN_RULES = (
-    _presence,
-    _type,
-    _required,
-    _pattern,
-    _enum,
-    partial(_bound, key="min", name="minimum", op=">="),
-    partial(_bound, key="max", name="maximum", op="<="),
-    _precision,
-    _foreign_key,
-)
 
 
 def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dqx_airflow.contracts.column_paths import column_path
@@ -300,14 +301,6 @@ def _freshness(check: _Check) -> _Found:
     return tuple(ages)
 
 
-def _metric_expression(check: _Check) -> _Found:
-    return _query(check, _EXPRESSION_KEYS, aggregate_query)
-
-
-def _metric_query(check: _Check) -> _Found:
-    return _query(check, _QUERY_KEYS, str.strip)
-
-
 def _query(check: _Check, keys: tuple[str, ...], query_of: Callable[[str], str]) -> _Found:
     sql = check.first(keys)
     if not isinstance(sql, str):
@@ -348,12 +341,15 @@ _KINDS = {
     **dict.fromkeys(_EXPRESSIONS, _Kind(_expression)),
     **dict.fromkeys(_AGES, _Kind(_freshness)),
     "metric_expression": _Kind(
-        _metric_expression,
+        partial(_query, keys=_EXPRESSION_KEYS, query_of=aggregate_query),
         ("metric", *_EXPRESSION_KEYS),
         needs_column=False,
         takes_filter=False,
     ),
     "metric_query": _Kind(
-        _metric_query, ("metric", *_QUERY_KEYS), needs_column=False, takes_filter=False
+        partial(_query, keys=_QUERY_KEYS, query_of=str.strip),
+        ("metric", *_QUERY_KEYS),
+        needs_column=False,
+        takes_filter=False,
     ),
 }

@@ -27,14 +27,8 @@ from dqx_airflow.contracts.model import Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Sequence, plain
 
 _STORED = "a storage setting: it does not affect values"
-_IN_TEXT = {
-    "date": "date",
-    "timestamp": "timestamp",
-    "time": "time",
-    "integer": "integer",
-    "number": "number",
-}
-"""The formats of strings that represent values of a logical type."""
+_IN_TEXT = ("date", "timestamp", "time", "integer", "number")
+"""The logical types whose values strings may represent; the format of these has the same name."""
 
 _IMPLIED = {"properties": "object", "items": "array", "map": "map"}
 """The type of a property that only describes its contents."""
@@ -196,7 +190,7 @@ def _by_physical(
     if spark_type == "string" and logical in _TIMES and reading.text(options, "format"):
         reading.documented(logical_node, "its format is checked")
     elif spark_type == "string" and logical in _IN_TEXT:
-        rule = reading.rule("format", OfFormat(_IN_TEXT[logical]), logical_node)
+        rule = reading.rule("format", OfFormat(logical), logical_node)
         return _Declared(spark_type, marks, [rule])
     elif spark_type == "string" and logical in _DOCUMENTS and not _has_parts(node):
         reading.documented(logical_node, "JSON in a string: its content is not described")

@@ -24,7 +24,6 @@ _LOGICAL = {
 _SPOKEN = (None, "postgres", "bigquery", "snowflake")
 """The dialects whose types are tried if Spark has no such name, in this order."""
 
-_NESTED = {"array", "map", "struct"}
 _DOCUMENTS = {"json", "jsonb", "variant", "super"}
 _NESTED_WORDS = {
     "array": {"array", "list", "repeated", *_DOCUMENTS},
@@ -119,10 +118,6 @@ def may_be_json(logical: str, written: str | None) -> bool:
 def narrower(logical: str, spark_type: str) -> str:
     """The narrower type if both are known: a `NUMBER` that is an integer."""
     return "whole_number" if (logical, spark_type) == ("integer", "number") else spark_type
-
-
-def is_nested(spark_type: str | None) -> bool:
-    return spark_type is not None and spark_type.partition("<")[0] in _NESTED
 
 
 def _word(written: str) -> str:
