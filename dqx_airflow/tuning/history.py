@@ -72,13 +72,18 @@ class History:
             append([entry])
 
     def flush(self) -> None:
-        """Returns when all logged entries are on disk: they survive a power failure."""
+        """Returns when all logged entries are on disk: they survive a power failure.
+
+        :raises RequestError: they cannot be written there.
+        """
         try:
             file = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
             return
         try:
             os.fsync(file)
+        except OSError as error:
+            raise RequestError(f"cannot write the history {self.path}: {error.strerror}") from error
         finally:
             os.close(file)
 

@@ -120,24 +120,32 @@ def replacing(path: Path, content: bytes) -> Iterator[None]:
     :raises RequestError: the file cannot be written; then nothing was done.
     """
     target = path.resolve()  # a link stays a link
-    try:
+    with _write_errors(path):
         file, made = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise RequestError(
-            f"cannot write {path}: {error.strerror}",
-            "run this where the folder of the suite is writable",
-        ) from error
     try:
-        with os.fdopen(file, "wb") as out:
+        with _write_errors(path), os.fdopen(file, "wb") as out:
             out.write(content)
             os.fchmod(out.fileno(), target.stat().st_mode & 0o7777)
             out.flush()
             os.fsync(out.fileno())
         yield
-        os.replace(made, target)
+        with _write_errors(path):
+            os.replace(made, target)
     except BaseException:
         Path(made).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    """:raises RequestError: a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise RequestError(
+            f"cannot write {path}: {error.strerror}",
+            "run this where the folder of the suite is writable and has room",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

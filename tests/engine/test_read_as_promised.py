@@ -480,14 +480,19 @@ def setting(spark: Any, name: str, value: str) -> Iterator[None]:
         spark.conf.unset(name)
 
 
-def test_a_session_that_keeps_backslashes_in_strings_judges_nothing(
-    spark: Any, judge: Judge, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("escapedStringLiterals", "other strings than those in the suite"),
+        ("quotedRegexColumnNames", "the name of a column would be a pattern"),
+    ],
+)
+def test_a_session_that_reads_sql_in_another_way_judges_nothing(
+    spark: Any, judge: Judge, tmp_path: Path, name: str, said: str
 ) -> None:
     _write("parquet", tmp_path / "a.parquet", 1)
-    with setting(spark, "spark.sql.parser.escapedStringLiterals", "true"):
-        assert "other strings than those in the suite" in why(
-            judge(DatasetRef("orders", str(tmp_path), format="parquet"))
-        )
+    with setting(spark, f"spark.sql.parser.{name}", "true"):
+        assert said in why(judge(DatasetRef("orders", str(tmp_path), format="parquet")))
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc", "csv", "json", "delta"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
 from dqx_airflow.dql import Suite
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
+from dqx_airflow.tuning.suite_file import replacing
 
 LINES = """\
 # Limits: keep 5% where it is
@@ -121,6 +123,20 @@ def test_a_suite_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     assert path.read_text() == LINES
 
 
+def test_a_full_disk_leaves_the_suite_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "suite.dql"
+    path.write_text(LINES)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # files cannot grow any further
+    try:
+        with pytest.raises(RequestError, match="cannot write"), replacing(path, b"x" * 100):
+            pytest.fail("the content was written")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_text() == LINES
+    assert [file.name for file in tmp_path.iterdir()] == ["suite.dql"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_is_read_only_is_told(tmp_path: Path) -> None:
     path = tmp_path / "orders.dql"
@@ -128,7 +144,7 @@ def test_a_folder_that_is_read_only_is_told(tmp_path: Path) -> None:
     suite = Suite.load(path)
     suite.set_param("MIN_ROWS", 7)
     tmp_path.chmod(0o500)
-    with pytest.raises(RequestError, match="run this where that folder can be written"):
+    with pytest.raises(RequestError, match="run this where that folder is writable"):
         suite.save()
     tmp_path.chmod(0o700)
     assert path.read_text() == LINES

@@ -17,7 +17,7 @@ from dqx_airflow.engine.sources.errors import unreadable
 from dqx_airflow.engine.sources.files import open_files
 from dqx_airflow.engine.sources.jdbc.table import open_database_table
 from dqx_airflow.engine.sources.paths import absolute
-from dqx_airflow.engine.sources.strict_reads import require_escaped_literals
+from dqx_airflow.engine.sources.strict_reads import require_plain_sql
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.values import DatasetRef
 
@@ -33,7 +33,7 @@ def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
         raise DatasetError(error.problem, error.hint) from error
     try:
         with spark_failures():
-            require_escaped_literals(spark, ref)
+            require_plain_sql(spark, ref)
             opened = _open(spark, ref)
             if ref.filter is not None:
                 opened = _filtered(spark, opened, ref.filter)

@@ -28,6 +28,7 @@ _IGNORING = (
     "spark.sql.hive.verifyPartitionPath",
 )
 _LITERALS_AS_WRITTEN = "spark.sql.parser.escapedStringLiterals"
+_QUOTED_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
 _CHECKS_FOLDERS = "spark.sql.sources.validatePartitionColumns"
 
 
@@ -40,13 +41,16 @@ def require_strict_session(spark: SparkSession, ref: DatasetRef, what: str) -> N
         _require(spark, ref, name, "false", f"{what} may silently lack rows")
 
 
-def require_escaped_literals(spark: SparkSession, ref: DatasetRef) -> None:
-    """Rejects a session in which the strings of a suite would be other strings in Spark's SQL.
+def require_plain_sql(spark: SparkSession, ref: DatasetRef) -> None:
+    """Rejects a session in which the strings and the column names of a suite would be others in
+    Spark's SQL.
 
     :raises DatasetError: the session is configured so.
     """
-    consequence = "it would compare with other strings than those in the suite"
-    _require(spark, ref, _LITERALS_AS_WRITTEN, "false", consequence)
+    strings = "it would compare with other strings than those in the suite"
+    _require(spark, ref, _LITERALS_AS_WRITTEN, "false", strings)
+    names = "the name of a column would be a pattern, which other columns may match"
+    _require(spark, ref, _QUOTED_PATTERNS, "false", names)
 
 
 def require_checked_folders(spark: SparkSession, ref: DatasetRef) -> None:
