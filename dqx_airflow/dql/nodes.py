@@ -99,7 +99,11 @@ class Call:
     @property
     def where(self) -> Expression | None:
         """The predicate that selects its rows; None for all rows."""
-        return next((item.value for item in self.parameters if item.name.text == "where"), None)
+        return self.parameter("where")
+
+    def parameter(self, name: str) -> Expression | None:
+        """The value of a named argument; None if it is not given."""
+        return next((item.value for item in self.parameters if item.name.text == name), None)
 
 
 @dataclass(frozen=True, slots=True)

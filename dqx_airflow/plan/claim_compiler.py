@@ -30,7 +30,7 @@ from dqx_airflow.plan.model import (
     requests_of,
 )
 from dqx_airflow.plan.predicates import settled
-from dqx_airflow.plan.term_compiler import TermCompiler, column_name, one_or_more, parameter_of
+from dqx_airflow.plan.term_compiler import TermCompiler, column_name, one_or_more
 
 _HOLDING = {
     nodes.Junctor.ANY: "at least one of {} claims is true",
@@ -206,7 +206,7 @@ class ClaimCompiler:
                 term: Term = self.terms.measured("duplicate_count", (one_or_more(columns),), call)
                 return term, PlannedCondition("==", zero, "== 0 duplicates")
             case "is_sorted":
-                order = parameter_of(call, "order_by")
+                order = call.parameter("order_by")
                 assert order is not None
                 term = self.terms.measured("decrease_count", (*columns, column_name(order)), call)
                 return term, PlannedCondition("==", zero, "== 0 decreases")

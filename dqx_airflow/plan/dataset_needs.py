@@ -11,7 +11,6 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.filters import simple_claims
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
-from dqx_airflow.plan.term_compiler import parameter_of
 from dqx_airflow.values import DatasetRef, Span
 
 
@@ -34,7 +33,7 @@ def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[
         own = [name.text for name in check.datasets]
         undated = [name for name in own if name in given and given[name].date_column is None]
         for call in _lagged_metrics(check):
-            named = parameter_of(call, "dataset")
+            named = call.parameter("dataset")
             name = named.text if isinstance(named, nodes.Name) else own[0]
             if name in undated:
                 message = f"this needs `{call.name.text}` on other dates, but '{name}' has no dates"
@@ -59,7 +58,7 @@ def _lagged_in(node: nodes.Expression, is_lagged: bool) -> Iterator[nodes.Call]:
     match node:
         case nodes.Call(name=name, arguments=arguments):
             is_lagged |= name.text in (*CHANGES, *WINDOWS)
-            is_lagged |= parameter_of(node, "lag") is not None
+            is_lagged |= node.parameter("lag") is not None
             if is_lagged and name.text in (*METRICS, *AGES):
                 yield node
             for argument in arguments:

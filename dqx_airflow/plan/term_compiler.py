@@ -68,7 +68,7 @@ class TermCompiler:
             pairs = zip(metric.arguments, call.arguments, strict=True)
             arguments = tuple(self.argument(kind, node) for kind, node in pairs)
             for parameter in metric.parameters:
-                given = parameter_of(call, parameter.name)
+                given = call.parameter(parameter.name)
                 arguments += (None if given is None else self._own_parameter(parameter, given),)
             return self.measured(name, arguments, call, lag)
         if name in AGES:
@@ -132,12 +132,12 @@ class TermCompiler:
         return tuple(dict.fromkeys(counts))
 
     def _days(self, call: nodes.Call, parameter: str) -> int:
-        value = parameter_of(call, parameter)
+        value = call.parameter(parameter)
         days = fold(value, self.constants) if value is not None else 0
         return int(days or 0)
 
     def _dataset(self, call: nodes.Call | None) -> str:
-        named = parameter_of(call, "dataset") if call else None
+        named = call.parameter("dataset") if call else None
         if call is not None and named is not None and compares_datasets(call):
             other = column_name(named)
             return next(name.text for name in self.check.datasets if name.text != other)
@@ -167,8 +167,3 @@ def _is_duration(node: nodes.Expression) -> bool:
 def one_or_more(names: tuple[str, ...]) -> object:
     """One column as its name, several as a tuple, so that equal requests are equal."""
     return names[0] if len(names) == 1 else names
-
-
-def parameter_of(call: nodes.Call, name: str) -> nodes.Expression | None:
-    """The value of a named parameter in a call; None if it is not given."""
-    return next((item.value for item in call.parameters if item.name.text == name), None)

@@ -451,9 +451,5 @@ def members_in(node: nodes.Expression) -> list[nodes.Member]:
 
 
 def _dataset_names(choices: nodes.Expression) -> list[str]:
-    parameters = choices.parameters if isinstance(choices, nodes.Call) else ()
-    return [
-        parameter.value.text
-        for parameter in parameters
-        if parameter.name.text == "dataset" and isinstance(parameter.value, nodes.Name)
-    ]
+    named = choices.parameter("dataset") if isinstance(choices, nodes.Call) else None
+    return [named.text] if isinstance(named, nodes.Name) else []

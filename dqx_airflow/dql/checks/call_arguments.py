@@ -207,16 +207,16 @@ class ArgumentChecker:
 
     def other_dataset(self, call: nodes.Call, signature: str) -> None:
         """Checks a call that compares a dataset of the check with another one."""
-        given = next((one for one in call.parameters if one.name.text == "dataset"), None)
+        given = call.parameter("dataset")
         if given is None:
             message = f"{call.name.text} needs a dataset to compare with"
             # Soda and others count NULL with `missing_count`.
             help_line = f"write {signature}; null_count(column) counts NULL values"
             self.error("E101", message, call.span, help_line)
-        elif not isinstance(given.value, nodes.Name):
-            self.error("E101", "'dataset' takes the name of a dataset", given.value.span)
+        elif not isinstance(given, nodes.Name):
+            self.error("E101", "'dataset' takes the name of a dataset", given.span)
         else:
-            self._base(given.value)
+            self._base(given)
 
     def _base(self, other: nodes.Name) -> None:
         """Checks that a single dataset is compared with the other one."""
@@ -236,7 +236,7 @@ class ArgumentChecker:
 
     def one_dataset(self, call: nodes.Call) -> None:
         """Checks that a call without `dataset` is in a check with a single dataset."""
-        if any(parameter.name.text == "dataset" for parameter in call.parameters):
+        if call.parameter("dataset") is not None:
             return
         if len(self.datasets) > 1:
             names = ", ".join(dataset.text for dataset in self.datasets)

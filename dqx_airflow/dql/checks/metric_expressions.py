@@ -164,7 +164,7 @@ class MeasureChecker:
         match call.arguments:
             case (nodes.Text() as text,) if metric.name in ("sql", "query"):
                 check_sql(metric.name, text, self.arguments)
-        if metric.name == "first" and not any(p.name.text == "order_by" for p in call.parameters):
+        if metric.name == "first" and call.parameter("order_by") is None:
             message = "the first row is arbitrary: it depends on how the files are read"
             help_line = "add `order_by column` to the arguments"
             self.arguments.error("W011", message, call.span, help_line)
@@ -204,7 +204,7 @@ class MeasureChecker:
                 self.on_other_dates(inner)
         if name in WINDOWS:
             self.arguments.parameters(call, window_parameters(name))
-            if not any(parameter.name.text == "n" for parameter in call.parameters):
+            if call.parameter("n") is None:
                 message = f"{name} needs a number of days"
                 self.arguments.error("E101", message, call.span, f"write {signature}")
         else:
@@ -226,14 +226,14 @@ class MeasureChecker:
                 return self.demand(operand)
             case nodes.Arithmetic(left=left, right=right):
                 return self.demand(left) + self.demand(right)
-            case nodes.Call(name=name, arguments=arguments, parameters=parameters):
+            case nodes.Call(name=name, arguments=arguments):
                 if name.text in METRICS or name.text in AGES:
                     return 1
                 each = sum(self.demand(argument) for argument in arguments)
                 if name.text in CHANGES:
                     return 2 * each
-                constants = self.arguments.constants
-                days = [fold(p.value, constants) for p in parameters if p.name.text == "n"]
-                return each * next((day for day in days if isinstance(day, int)), 1)
+                days = node.parameter("n")
+                count = None if days is None else fold(days, self.arguments.constants)
+                return each * (count if isinstance(count, int) else 1)
             case _:
                 return 0

@@ -113,16 +113,12 @@ class Surroundings:
 
     def rows_of(self, call: nodes.Call) -> RowsOfDay:
         """The rows of a call."""
-        dataset = self.dataset
-        lag: Number | nodes.Expression = 0
-        for parameter in call.parameters:
-            value = parameter.value
-            if parameter.name.text == "dataset" and isinstance(value, nodes.Name):
-                dataset = value.text
-            elif parameter.name.text == "lag":
-                days = range_of(value, self)
-                lag = days.low if days.is_point else value
-        return RowsOfDay(dataset, lag, call.where)
+        named, lag = call.parameter("dataset"), call.parameter("lag")
+        dataset = named.text if isinstance(named, nodes.Name) else self.dataset
+        if lag is None:
+            return RowsOfDay(dataset, 0, call.where)
+        days = range_of(lag, self)
+        return RowsOfDay(dataset, days.low if days.is_point else lag, call.where)
 
     def request_of(self, call: nodes.Call) -> RequestedValue:
         """The request of a call of a metric or of an extended metric."""
@@ -203,7 +199,7 @@ def range_of(node: nodes.Expression, surroundings: Surroundings) -> Range:
 
 def _range_of_call(call: nodes.Call, surroundings: Surroundings) -> Range:
     name = call.name.text
-    if any(parameter.name.text == "lag" for parameter in call.parameters):
+    if call.parameter("lag") is not None:
         surroundings = replace(surroundings, is_lagged=True)
     if name in _METRIC_RANGES:
         span = _METRIC_RANGES[name]
