@@ -123,7 +123,7 @@ def _verdict_on(
     assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned, sample_rows: int
 ) -> Verdict:
     requests = assertion.requests
-    verdict = partial(_verdict_without_values, assertion, requests, _origin(requests, scanned))
+    verdict = partial(_verdict_without_values, assertion, _origin(requests, scanned))
     if assertion.disabled_by is not None:
         reason = f"disabled by profile '{assertion.disabled_by}'"
         return replace(verdict(Status.SKIPPED, reason), disabled_by=assertion.disabled_by)
@@ -354,15 +354,11 @@ def _origin(requests: Iterable[MetricRequest], scanned: Scanned) -> Origin | Non
 
 
 def _verdict_without_values(
-    assertion: PlannedAssertion,
-    requests: Iterable[MetricRequest],
-    origin: Origin | None,
-    status: Status,
-    reason: str | None,
+    assertion: PlannedAssertion, origin: Origin | None, status: Status, reason: str | None
 ) -> Verdict:
     columns = {
         given
-        for request in requests
+        for request in assertion.requests
         for argument, given in zip(request.definition.arguments, request.arguments, strict=False)
         if argument.kind in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS) and isinstance(given, str)
     }
