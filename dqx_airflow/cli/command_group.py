@@ -51,7 +51,7 @@ class CommandGroup(TyperGroup):
                     raise
                 error.show()
                 raise typer.Exit(EXIT_WRONG) from None
-            _tell(error)
+            _print_error(error)
             raise typer.Exit(_exit_code(error)) from None
 
 
@@ -62,7 +62,7 @@ def _exit_code(error: Exception) -> int:
     return EXIT_WRONG if is_typed else EXIT_INFRASTRUCTURE
 
 
-def _tell(error: Exception) -> None:
+def _print_error(error: Exception) -> None:
     """Draws the error, without secrets: an exception may quote its input."""
     from dqx_airflow.cli.reports import printable
     from dqx_airflow.redact import redact

@@ -78,11 +78,11 @@ class Linker:
         for statement in (*file.imports, *(suite.imports if suite else ())):
             self._import(statement, scope, chain)
         constants, macros = file.all_constants, file.all_macros
-        self._tell_doubles("E011", "constant", constants)
-        self._tell_doubles("E210", "macro", macros)
+        self._report_duplicates("E011", "constant", constants)
+        self._report_duplicates("E210", "macro", macros)
         names = [constant.name for constant in constants] + [macro.name for macro in macros]
         for defined in names:
-            self._tell_hidden(defined, scope)
+            self._warn_of_hidden(defined, scope)
         # Definitions of a file hide imported ones.
         own = {constant.name.text for constant in constants}
         left = [item for name, item in scope.constants.items() if name not in own]
@@ -91,7 +91,7 @@ class Linker:
             scope.macros[macro.name.text] = Defined(macro, scope)
         return scope
 
-    def _tell_doubles(
+    def _report_duplicates(
         self, code: str, kind: str, definitions: Iterable[nodes.Constant | nodes.Macro]
     ) -> None:
         first: dict[str, nodes.Name] = {}
@@ -102,7 +102,7 @@ class Linker:
                 self.report(Diagnostic(message, name.span, code=code, related=related))
             first.setdefault(name.text, name)
 
-    def _tell_hidden(self, name: nodes.Name, scope: Scope) -> None:
+    def _warn_of_hidden(self, name: nodes.Name, scope: Scope) -> None:
         """Warns about a definition that hides an imported name."""
         help_line = 'rename it, or give the import a name: import "..." as library'
         for brought in scope.imports:
@@ -175,14 +175,14 @@ class Linker:
                 continue
             shown = f"{statement.alias.text}.{name}" if statement.alias else name
             visible.add(shown)
-            self._tell_brought_twice(statement, shown, exporter, scope)
+            self._warn_of_second_import(statement, shown, exporter, scope)
             if name in exporter.macros:
                 scope.macros[shown] = exporter.macros[name]
             if name in exporter.constants:
                 scope.constants[shown] = _renamed(exporter.constants[name], shown)
         scope.imports.append(Brought(statement, frozenset(visible), exporter.file))
 
-    def _tell_brought_twice(
+    def _warn_of_second_import(
         self, statement: nodes.Import, name: str, exporter: Scope, scope: Scope
     ) -> None:
         """Warns about a name that an earlier import has brought from another file."""

@@ -97,11 +97,11 @@ class ContractGateOperator(GateOperator):
 
         :raises GateMisconfigured: it cannot be read, has errors, or is not of the expected version.
         """
-        from dqx_airflow.operators.sources import dag_folder, find_source, tell
+        from dqx_airflow.operators.sources import dag_folder, find_source, log_diagnostics
 
         source = find_source(self.contract, dag_folder(context), kind="contract", signs=_SIGNS)
         enforcement = self._enforced(source, on)
-        tell(enforcement.diagnostics, enforcement.sources, self.log, kind="contract")
+        log_diagnostics(enforcement.diagnostics, enforcement.sources, self.log, kind="contract")
         if enforcement.refused:
             raise GateMisconfigured("; ".join(enforcement.refused))
         for warning in enforcement.warnings:

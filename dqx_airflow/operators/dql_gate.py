@@ -87,7 +87,7 @@ class DqlGateOperator(GateOperator):
         :raises GateMisconfigured: a suite has errors, by itself or with the datasets, or two suites
             have the same name.
         """
-        from dqx_airflow.operators.sources import tell
+        from dqx_airflow.operators.sources import log_diagnostics
         from dqx_airflow.plan.dataset_needs import check_datasets
         from dqx_airflow.values import GateOrigin, GatePart
 
@@ -98,7 +98,7 @@ class DqlGateOperator(GateOperator):
             diagnostics = list(one.diagnostics)
             if suite is not None:
                 diagnostics += check_datasets(suite, request.datasets)
-            tell(diagnostics, one.sources, self.log, kind="suite")
+            log_diagnostics(diagnostics, one.sources, self.log, kind="suite")
             name = one.valid_suite.name.value
             if name in suites:
                 raise GateMisconfigured(_namesakes(name))

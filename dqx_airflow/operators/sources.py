@@ -95,7 +95,7 @@ def errors_in(
     return ["\n".join(filter(None, (f"{name} has {many}:", *drawn, rest)))]
 
 
-def tell(
+def log_diagnostics(
     diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], log: Logger, *, kind: str
 ) -> None:
     """Logs all diagnostics of a source.

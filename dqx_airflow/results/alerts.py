@@ -22,7 +22,7 @@ OF_VERDICTS = tuple(
 """The columns of `results` that form a verdict."""
 
 
-class Said(str, Enum):
+class LabelKind(str, Enum):
     """What a label can say about a verdict."""
 
     FALSE_POSITIVE = "false positive"
@@ -33,15 +33,15 @@ class Said(str, Enum):
     @property
     def ground_truth(self) -> bool:
         """Whether there was a real issue."""
-        return self in (Said.TRUE_POSITIVE, Said.MISSED)
+        return self in (LabelKind.TRUE_POSITIVE, LabelKind.MISSED)
 
     @property
     def is_of_failure(self) -> bool:
         """Whether the assertion had failed."""
-        return self in (Said.FALSE_POSITIVE, Said.TRUE_POSITIVE)
+        return self in (LabelKind.FALSE_POSITIVE, LabelKind.TRUE_POSITIVE)
 
     @classmethod
-    def of(cls, *, failed: bool, ground_truth: bool) -> Said:
+    def of(cls, *, failed: bool, ground_truth: bool) -> LabelKind:
         """The meaning of a label for a verdict."""
         if failed:
             return cls.TRUE_POSITIVE if ground_truth else cls.FALSE_POSITIVE
@@ -62,12 +62,12 @@ class Alert:
     map_index: int = -1
 
     @property
-    def said(self) -> Said | None:
+    def label_kind(self) -> LabelKind | None:
         """What its label says about the verdict; None without a label."""
         if self.label is None:
             return None
         failed = self.verdict.status is Status.FAILED
-        return Said.of(failed=failed, ground_truth=self.label.ground_truth)
+        return LabelKind.of(failed=failed, ground_truth=self.label.ground_truth)
 
 
 def alerts(
@@ -129,13 +129,13 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class NewLabel:
     """A user's judgement on one verdict. `map_index` is that of an instance of a mapped gate; None
     if it is not given."""
 
     date: date
     assertion: str
-    said: Said
+    kind: LabelKind
     reason: str | None = None
     check: str | None = None
     map_index: int | None = None
@@ -144,7 +144,7 @@ class Saying:
 def labels_for(
     root: str,
     suite: str,
-    sayings: Sequence[Saying],
+    new_labels: Sequence[NewLabel],
     author: str,
     *,
     gate: str | None = None,
@@ -155,25 +155,25 @@ def labels_for(
     :raises RequestError: several gates run the suite, and none is named.
     :raises StoreError: the store exists and cannot be read.
     """
-    if not sayings:
+    if not new_labels:
         return (), ()
-    days = [saying.date for saying in sayings]
+    days = [new.date for new in new_labels]
     columns = ("name", "check", "status")
     runs = past_runs(
         root, suite, min(days), max(days), columns, gate=gate, storage_options=storage_options
     )
     labels, problems = [], []
-    for saying in sayings:
-        on_day = [run for run in runs if run.date == saying.date]
+    for new in new_labels:
+        on_day = [run for run in runs if run.date == new.date]
         try:
-            labels.append(_label(suite, saying, on_day, author))
+            labels.append(_label(suite, new, on_day, author))
         except RequestError as error:
-            instance = "" if saying.map_index is None else f"[{saying.map_index}]"
-            problems.append(f"{saying.date}{instance} {saying.assertion}: {error.in_one_line}")
+            instance = "" if new.map_index is None else f"[{new.map_index}]"
+            problems.append(f"{new.date}{instance} {new.assertion}: {error.in_one_line}")
     return tuple(labels), tuple(problems)
 
 
-def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> Label:
+def _label(suite: str, new: NewLabel, runs: Sequence[PastRun], author: str) -> Label:
     """:raises RequestError: no verdict matches, or several, or one with another status."""
     if not runs:
         raise RequestError(f"suite '{suite}' has no results for this date")
@@ -181,13 +181,13 @@ def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> 
         (run, row)
         for run in runs
         for row in run.rows
-        if row["name"] == saying.assertion and saying.check in (None, row["check"])
+        if row["name"] == new.assertion and new.check in (None, row["check"])
     ]
-    if saying.map_index is not None:
-        matches = _of_instance(saying.map_index, matches)
+    if new.map_index is not None:
+        matches = _of_instance(new.map_index, matches)
     if not matches:
         names = sorted({row["name"] for run in runs for row in run.rows})
-        raise RequestError("unknown assertion", did_you_mean(saying.assertion, names) or "")
+        raise RequestError("unknown assertion", did_you_mean(new.assertion, names) or "")
     gates, checks = (
         _different(run.gate for run, _ in matches),
         _different(row["check"] for _, row in matches),
@@ -201,19 +201,19 @@ def _label(suite: str, saying: Saying, runs: Sequence[PastRun], author: str) -> 
         raise RequestError(f"several instances ran it: {listed}", "add --map-index NUMBER")
     ((run, row),) = matches
     status, is_failure = row["status"], row["status"] == Status.FAILED
-    if is_failure != saying.said.is_of_failure:
+    if is_failure != new.kind.is_of_failure:
         flags = (
             "--false-positive or --true-positive" if is_failure else "--missed or --true-negative"
         )
-        raise RequestError(f"it {status}, so it cannot be a {saying.said.value}", f"say {flags}")
+        raise RequestError(f"it {status}, so it cannot be a {new.kind.value}", f"say {flags}")
     return Label(
         run.gate,
         run.date,
         row["check"],
         row["name"],
-        saying.said.ground_truth,
+        new.kind.ground_truth,
         author,
-        saying.reason,
+        new.reason,
         suite,
         run.run_id,
         run.map_index,

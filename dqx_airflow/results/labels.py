@@ -50,7 +50,7 @@ class Label:
         return self.gate, self.date, self.map_index, self.check, self.name
 
     @property
-    def says(self) -> tuple[bool, str, str | None]:
+    def content(self) -> tuple[bool, str, str | None]:
         """The content of the label, its author, and the reason."""
         return self.ground_truth, self.author, self.reason
 
@@ -69,16 +69,16 @@ def write_labels(
     if not wanted:
         return ()
     there = {
-        label.key: label.says
+        label.key: label.content
         for label in read_labels(
             root, gates={label.gate for label in wanted}, storage_options=storage_options
         )
     }
     new = []
     for label in wanted:
-        if there.get(label.key) != label.says:
+        if there.get(label.key) != label.content:
             new.append(label)
-            there[label.key] = label.says
+            there[label.key] = label.content
     if not new:
         return ()
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need

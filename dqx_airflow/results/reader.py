@@ -144,12 +144,12 @@ def list_runs(
     if all_attempts:
         rows = _newest(location, runs, columns, where, limit)
     else:
-        rows = _standing(location, runs, columns, where, limit)
+        rows = _not_superseded(location, runs, columns, where, limit)
     with store_errors(location, "read"):
         return tuple(run_from_row(row) for row in rows)
 
 
-def _standing(
+def _not_superseded(
     location: ResultsRoot, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
 ) -> Sequence[Row]:
     """The newest runs that no later attempt supersedes.

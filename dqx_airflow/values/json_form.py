@@ -51,11 +51,11 @@ def _converter() -> Any:
         _CONVERTER.register_unstructure_hook_func(_is_metric_value, _number_of_json)
         _CONVERTER.register_structure_hook_func(_is_metric_value, _checked_value)
         for kind, names in _VALUES.items():
-            _tell_exactly(_CONVERTER, kind, names)
+            _with_exact_strings(_CONVERTER, kind, names)
     return _CONVERTER
 
 
-def _tell_exactly(converter: Any, kind: type, names: tuple[str, ...]) -> None:
+def _with_exact_strings(converter: Any, kind: type, names: tuple[str, ...]) -> None:
     """A fraction is a JSON number, which may be rounded, together with an exact string."""
     from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 

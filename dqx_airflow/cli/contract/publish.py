@@ -54,12 +54,12 @@ def publish(
     from dqx_airflow.engine.contract_properties import publish as publish_in
 
     published = publish_in(description, table, is_dry=dry_run)
-    _tell(published, description, is_dry=dry_run)
+    _print_changes(published, description, is_dry=dry_run)
     if not dry_run:
         _emit(description, table)
 
 
-def _tell(published: Published, contract: ContractDescription, *, is_dry: bool) -> None:
+def _print_changes(published: Published, contract: ContractDescription, *, is_dry: bool) -> None:
     would = "would set" if is_dry else "set"
     for key, value in published.properties.items():
         typer.echo(f"{would} {key} = {value}")

@@ -158,9 +158,9 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
 
 
 def _state(item: PublishedVersion, day: date) -> str:
-    from dqx_airflow.contracts.enforcement.version_pins import standing
+    from dqx_airflow.contracts.enforcement.version_pins import lifecycle_status
 
-    state = standing(item.contract, day)
+    state = lifecycle_status(item.contract, day)
     return state.message if state is not None else item.contract.lifecycle.status or "active"
 
 

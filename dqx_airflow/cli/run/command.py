@@ -90,13 +90,13 @@ class _Runner:
 
         call = read_call(self.options, date.today())
         self._read = stamps_of(call.files)
-        _tell(call)
+        _print_diagnostics(call)
         if call.has_errors:
             return EXIT_WRONG
         try:
             from dqx_airflow.cli.run.spark import Spark
         except ModuleNotFoundError as error:
-            _tell_error(
+            _print_error(
                 f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
             )
             return EXIT_INFRASTRUCTURE
@@ -115,7 +115,7 @@ class _Runner:
                 try:
                     file = opened.enter_context(output_file.open("w", encoding="utf-8"))
                 except OSError as error:
-                    _tell_error(f"{output_file} cannot be written: {error.strerror or error}")
+                    _print_error(f"{output_file} cannot be written: {error.strerror or error}")
                     return EXIT_WRONG
             reports = self._reports(call, self._spark, codes)
             earliest = [*islice(reports, 1)]
@@ -136,7 +136,7 @@ class _Runner:
             except DqxError as error:
                 codes.append(exit_code_of(error))
                 names = dict.fromkeys(request.suite.name for request in requests)
-                _tell_error(f"{', '.join(names)}: {error.problem}", error.hint)
+                _print_error(f"{', '.join(names)}: {error.problem}", error.hint)
             else:
                 codes += (EXIT_OF[report.outcome] for report in reports)
                 yield from reports
@@ -165,7 +165,7 @@ def _dates_text(call: RunCall) -> str:
     return f"{len(call.dates)} dates from {first} to {last}, {origin}"
 
 
-def _tell(call: RunCall) -> None:
+def _print_diagnostics(call: RunCall) -> None:
     """Draws the diagnostics of a call, with its secrets hidden."""
     if not call.diagnostics:
         return
@@ -196,7 +196,7 @@ def _shared(first: str, second: str) -> int:
     return next((index for index, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
-def _tell_error(problem: str, hint: str = "") -> None:
+def _print_error(problem: str, hint: str = "") -> None:
     from dqx_airflow.cli.reports import printable
 
     message = f"error: {problem}\n  help: {hint}" if hint else f"error: {problem}"

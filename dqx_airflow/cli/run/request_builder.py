@@ -143,8 +143,8 @@ class _CallReader:
             for suite in suites
             for request in self._requests(suite, template, dates, datasets)
         )
-        self._tell_namesakes(requests)
-        self._tell_selection(is_empty=not requests)
+        self._report_same_names(requests)
+        self._report_selection(is_empty=not requests)
         if suites and not requests and not self.problems.has_errors:
             message = "no suite to run: these are library files"
             self.problems.wrong("PATH", " ".join(map(str, options.paths)), message)
@@ -153,7 +153,7 @@ class _CallReader:
             message = "no dataset has a date_column, so all dates would be judged on the same rows"
             self.problems.warn("--date", options.date or "", message)
         if not self.problems.has_errors:
-            self._tell_unused(given)
+            self._warn_of_unused(given)
         return RunCall(
             requests,
             settings,
@@ -238,7 +238,7 @@ class _CallReader:
             if request is not None:
                 yield request
 
-    def _tell_namesakes(self, requests: Iterable[GateRequest]) -> None:
+    def _report_same_names(self, requests: Iterable[GateRequest]) -> None:
         """Reports two suites with the same name in one call: in the results, one would hide the
         other."""
         files: dict[str, str] = {}
@@ -310,7 +310,7 @@ class _CallReader:
             self.unselected.append(path)
         return matched
 
-    def _tell_selection(self, *, is_empty: bool) -> None:
+    def _report_selection(self, *, is_empty: bool) -> None:
         """Reports words that select nothing in any suite, and suites of which nothing is left."""
         selection = self.options.selection
         if selection is None or self.problems.has_errors:
@@ -448,7 +448,7 @@ class _CallReader:
         known = seen(suite, enforced.suite, (), template.run_key.date, enforced.contract)
         return self._selection_in(path, known, selection)
 
-    def _tell_unused(self, given: Mapping[str, DatasetRef]) -> None:
+    def _warn_of_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):
             if name not in self.used:
                 span = Span("--dataset", line, 1, line, len(name) + 1)

@@ -95,7 +95,7 @@ def _show_tasks(spark: SparkSession, title: str, shown: ExitStack) -> None:
     )
     task = progress.add_task(title, total=None)
 
-    def tell(done: int, total: int) -> None:
+    def update(done: int, total: int) -> None:
         progress.update(task, completed=done, total=total)
 
-    shown.enter_context(tasks_reported(spark, tell))
+    shown.enter_context(tasks_reported(spark, update))

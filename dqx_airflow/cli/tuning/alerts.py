@@ -119,7 +119,7 @@ def _plain(alert: Alert) -> dict[str, object]:
         "status": verdict.status.value,
         "reason": verdict.reason,
         "run_id": alert.run_id,
-        "label": alert.said.value if alert.said else None,
+        "label": alert.label_kind.value if alert.label_kind else None,
         "labelled_by": label.author if label else None,
         "label_reason": label.reason if label else None,
     }
@@ -137,7 +137,7 @@ def _as_csv(listed: tuple[Alert, ...]) -> str:
     writer.writerow(("date", *instance, *head))
     for alert in listed:
         verdict = alert.verdict
-        said = alert.said.value.replace(" ", "_") if alert.said else ""
+        said = alert.label_kind.value.replace(" ", "_") if alert.label_kind else ""
         reason = (alert.label.reason if alert.label else None) or ""
         value = shown_value(alert)
         index = (alert.map_index if alert.map_index >= 0 else "",) if is_mapped else ()
@@ -155,7 +155,7 @@ def _print_table(listed: tuple[Alert, ...]) -> None:
     rows = []
     for alert in listed:
         verdict, label = alert.verdict, alert.label
-        said = f"{alert.said.value} ({label.author})" if alert.said and label else ""
+        said = f"{alert.label_kind.value} ({label.author})" if alert.label_kind and label else ""
         row = (
             alert.date.isoformat(),
             *((alert.gate,) if several else ()),

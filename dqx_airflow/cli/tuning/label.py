@@ -65,16 +65,16 @@ def label(
     results: ResultsOption = None,
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts."""
-    from dqx_airflow.cli.tuning.label_file import read_sayings
-    from dqx_airflow.results.alerts import Said, Saying, labels_for
+    from dqx_airflow.cli.tuning.label_file import read_new_labels
+    from dqx_airflow.results.alerts import LabelKind, NewLabel, labels_for
     from dqx_airflow.results.labels import write_labels
 
     root = results_root(suite, results)
     given = {
-        Said.FALSE_POSITIVE: false_positive,
-        Said.TRUE_POSITIVE: true_positive,
-        Said.MISSED: missed,
-        Said.TRUE_NEGATIVE: true_negative,
+        LabelKind.FALSE_POSITIVE: false_positive,
+        LabelKind.TRUE_POSITIVE: true_positive,
+        LabelKind.MISSED: missed,
+        LabelKind.TRUE_NEGATIVE: true_negative,
     }
     said = [one for one, is_given in given.items() if is_given]
     if from_csv is not None:
@@ -82,7 +82,7 @@ def label(
             raise RequestError(
                 "--from-csv cannot be combined with other labels", "remove the other options"
             )
-        sayings = read_sayings(from_csv)
+        new_labels = read_new_labels(from_csv)
     elif len(said) != 1 or assertion is None or on is None:
         raise RequestError(
             "the label or the verdict is missing",
@@ -90,11 +90,11 @@ def label(
             "--missed and --true-negative; or --from-csv FILE",
         )
     else:
-        sayings = [Saying(on.date(), assertion, said[0], reason, check, map_index)]
+        new_labels = [NewLabel(on.date(), assertion, said[0], reason, check, map_index)]
     labels, problems = labels_for(
         root,
         suite_name(suite),
-        sayings,
+        new_labels,
         author or getpass.getuser(),
         gate=gate,
         storage_options=storage_options(),

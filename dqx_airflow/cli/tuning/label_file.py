@@ -8,13 +8,13 @@ from datetime import date
 from pathlib import Path
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.alerts import Said, Saying
+from dqx_airflow.results.alerts import LabelKind, NewLabel
 
 _COLUMNS = ("date", "assertion", "label")
-_SAID = {one.value: one for one in Said}
+_SAID = {one.value: one for one in LabelKind}
 
 
-def read_sayings(path: Path) -> list[Saying]:
+def read_new_labels(path: Path) -> list[NewLabel]:
     """The labels in a file; rows with an empty label are left out.
 
     :raises RequestError: the file cannot be read, or has mistakes: all of them at once.
@@ -31,20 +31,20 @@ def read_sayings(path: Path) -> list[Saying]:
             rows = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RequestError(f"cannot read {path}: {error}") from error
-    sayings, problems = [], []
+    new_labels, problems = [], []
     for line, row in rows:
         try:
-            saying = _saying(row)
+            new = _new_label(row)
         except ValueError as error:
             problems.append(f"line {line}: {error}")
         else:
-            sayings += [saying] if saying else []
+            new_labels += [new] if new else []
     if problems:
         raise RequestError(f"{path} has errors:\n  " + "\n  ".join(problems))
-    return sayings
+    return new_labels
 
 
-def _saying(row: Mapping[str, str | None]) -> Saying | None:
+def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
     """The label of a row; None if it has none.
 
     :raises ValueError: a cell of the row is wrong.
@@ -66,7 +66,7 @@ def _saying(row: Mapping[str, str | None]) -> Saying | None:
     index = cell("map_index")
     if index and not (index.isascii() and index.isdigit()):
         raise ValueError(f"'{index}' is not a map index: write 0, 1, 2 or more")
-    return Saying(
+    return NewLabel(
         on,
         cell("assertion"),
         _SAID[label],

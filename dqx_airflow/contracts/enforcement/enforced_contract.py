@@ -11,7 +11,7 @@ from dqx_airflow.contracts.compile import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.demands import Demand, OnlyColumns
 from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
 from dqx_airflow.contracts.enforcement.dimensions import dimension_of
-from dqx_airflow.contracts.enforcement.version_pins import objection_to_version, standing
+from dqx_airflow.contracts.enforcement.version_pins import lifecycle_status, objection_to_version
 from dqx_airflow.contracts.model import Contract, Field, Model, Note, Promise, Rule, Treatment
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.references import FileReader, no_files
@@ -224,7 +224,7 @@ def enforce(
     refused: list[str] = []
     if expect_version is not None:
         refused += filter(None, [objection_to_version(contract, expect_version, models)])
-    state = standing(contract, on) if on is not None else None
+    state = lifecycle_status(contract, on) if on is not None else None
     warnings = [state.message] if state is not None and not state.is_refused else []
     refused += [state.message] if state is not None and state.is_refused else []
     for name in models:

@@ -16,8 +16,8 @@ _WHOLE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The note about the status of a contract; `is_refused`: no gate may rely on it."""
+class LifecycleStatus:
+    """Why a contract is not active, or not for long; `is_refused`: no gate may rely on it."""
 
     message: str
     is_refused: bool
@@ -69,7 +69,7 @@ def objection_to_version(
     )
 
 
-def standing(contract: Contract, on: date) -> Standing | None:
+def lifecycle_status(contract: Contract, on: date) -> LifecycleStatus | None:
     """The status of a contract on a date according to its lifecycle; None if it is active.
 
     A contract past its sunset is refused, and a deprecated one when its notice period has ended.
@@ -79,9 +79,11 @@ def standing(contract: Contract, on: date) -> Standing | None:
     use = f"; its successor is {cycle.successor}" if cycle.successor else ""
     if cycle.status == "sunset" or (sunset is not None and sunset <= on):
         when = f" on {sunset}" if sunset is not None else ""
-        return Standing(f"{contract.id} was sunset{when}{use}", is_refused=True)
+        return LifecycleStatus(f"{contract.id} was sunset{when}{use}", is_refused=True)
     if deprecated is not None and deprecated > on:
-        return Standing(f"{contract.id} will be deprecated on {deprecated}{use}", is_refused=False)
+        return LifecycleStatus(
+            f"{contract.id} will be deprecated on {deprecated}{use}", is_refused=False
+        )
     if cycle.status == "deprecated" or deprecated is not None:
         since = f" since {deprecated}" if deprecated is not None else ""
         notice = cycle.notice_days
@@ -91,13 +93,13 @@ def standing(contract: Contract, on: date) -> Standing | None:
                 message = (
                     f"{contract.id} is deprecated{since}, its notice period ended on {end}{use}"
                 )
-                return Standing(message, is_refused=True)
-            return Standing(
+                return LifecycleStatus(message, is_refused=True)
+            return LifecycleStatus(
                 f"{contract.id} is deprecated{since}, until {end}{use}", is_refused=False
             )
         until = f", until {sunset}" if sunset is not None else ""
-        return Standing(f"{contract.id} is deprecated{since}{until}{use}", is_refused=False)
+        return LifecycleStatus(f"{contract.id} is deprecated{since}{until}{use}", is_refused=False)
     starts = day_of(cycle.effective_date)
     if starts is not None and starts > on:
-        return Standing(f"{contract.id} is not in effect before {starts}", is_refused=False)
+        return LifecycleStatus(f"{contract.id} is not in effect before {starts}", is_refused=False)
     return None

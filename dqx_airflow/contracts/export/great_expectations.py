@@ -105,7 +105,7 @@ class _SuiteWriter:
         model = self.model
         if model.fields:
             closing = [rule for rule in model.rules if isinstance(rule.demand, OnlyColumns)]
-            self._tell(*closing)
+            self._mark_written(*closing)
             names = [item.name for item in model.fields]
             kwargs = {"column_set": names, "exact_match": bool(closing)}
             yield Expectation("expect_table_columns_to_match_set", kwargs)
@@ -133,7 +133,7 @@ class _SuiteWriter:
         column = item.name
         for rule in rules:
             if isinstance(rule.demand, Presence):
-                self._tell(rule)
+                self._mark_written(rule)
                 yield Expectation("expect_column_to_exist", {"column": column})
         for rule in rules:
             if isinstance(rule.demand, OfType) and self._has_type(item):
@@ -150,7 +150,7 @@ class _SuiteWriter:
     def _as_expectation(self, item: Field, rule: Rule) -> Iterator[Expectation]:
         expectation = expectation_of(ExportedRule(self.model, item, rule))
         if isinstance(expectation, Expectation):
-            self._tell(rule)
+            self._mark_written(rule)
             yield expectation
 
     def _has_type(self, item: Field) -> bool:
@@ -168,14 +168,14 @@ class _SuiteWriter:
                 ends.setdefault(rule.demand.op[0], rule)
         if not ends:
             return
-        self._tell(*ends.values())
+        self._mark_written(*ends.values())
         lowest, highest = (ends[sign].demand if sign in ends else None for sign in "><")
         assert isinstance(lowest, Bound | None)
         assert isinstance(highest, Bound | None)
         yield bounds_of(column, lowest, highest)
 
     def _promise(self, item: Field | None, rule: Rule) -> Expectation:
-        self._tell(rule)
+        self._mark_written(rule)
         demand = rule.demand
         if isinstance(demand, Distinct) and demand.duplicates > 0:
             self._lose(item, rule, _STRICTER)
@@ -205,7 +205,7 @@ class _SuiteWriter:
             if id(rule) not in self.written:
                 yield item, rule
 
-    def _tell(self, *rules: Rule) -> None:
+    def _mark_written(self, *rules: Rule) -> None:
         self.written.update(map(id, rules))
 
     def _lose(self, item: Field | None, rule: Rule, reason: str) -> None:

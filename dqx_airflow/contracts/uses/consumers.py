@@ -8,8 +8,8 @@ from datetime import date
 
 from dqx_airflow.contracts.enforcement.version_pins import (
     is_version,
+    lifecycle_status,
     objection_to_version,
-    standing,
 )
 from dqx_airflow.contracts.versioning.publication_policy import PublishedVersion
 from dqx_airflow.values import Span
@@ -72,7 +72,7 @@ def _reliance(use: ConsumerUse, ordered: Sequence[PublishedVersion], on: date) -
     if not meant:
         return Reliance(use, None, f"no version {wanted} is published")
     used, newest = meant[-1], ordered[-1]
-    state = standing(used.contract, on)
+    state = lifecycle_status(used.contract, on)
     concern = state.message if state is not None else None
     if concern is None and used.version.major < newest.version.major:
         concern = f"version {newest.contract.version} is published"

@@ -9,8 +9,8 @@ from datetime import date
 from dqx_airflow.contracts.diff import Diff, diff
 from dqx_airflow.contracts.enforcement.version_pins import (
     is_version,
+    lifecycle_status,
     objection_to_version,
-    standing,
 )
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.versions import Bump
@@ -78,7 +78,7 @@ def release_of(
 
 
 def _is_over(contract: Contract, on: date) -> bool:
-    state = standing(contract, on)
+    state = lifecycle_status(contract, on)
     return contract.lifecycle.status == "draft" or (state is not None and state.is_refused)
 
 

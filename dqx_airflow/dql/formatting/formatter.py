@@ -108,7 +108,7 @@ class _Formatter:
         """The items of a block. A blank line between two is kept; some items require one."""
         parts: list[Part] = []
         for number, item in enumerate(items):
-            is_apart = number > 0 and any(map(_stands_apart, (items[number - 1], item)))
+            is_apart = number > 0 and any(map(_is_set_apart, (items[number - 1], item)))
             blank = Blank.FORCED if is_apart else Blank.KEPT
             parts.append(Part(self._content(item), breaks=Break.ALWAYS, depth=depth, blank=blank))
         return parts
@@ -222,12 +222,12 @@ def _must_follow(token: Token) -> bool:
     return token.type == "IDENT" and token in LINE_KEYWORDS
 
 
-def _stands_apart(written: Written) -> bool:
+def _is_set_apart(written: Written) -> bool:
     """True for an item that always takes several lines, and is separated by blank lines."""
     if isinstance(written, Token):
         return False
     if written.data == "exported":
-        return _stands_apart(written.children[1])
+        return _is_set_apart(written.children[1])
     if written.data == "assertion":
         above, _, below = _lines_of(written)
         return bool(above or below)

@@ -155,7 +155,7 @@ class DeltaLog:
         for row in rows:
             uri = self._uri(row["path"])
             values = tuple((name, row[f"partition.{name}"]) for name in columns)
-            is_told = _tells(uri.removeprefix(f"{self.path}/"), values)
+            is_told = _folders_match_partition(uri.removeprefix(f"{self.path}/"), values)
             parts.setdefault(() if is_told else values, []).append(uri)
         return [FileGroup(tuple(uris), values) for values, uris in parts.items()]
 
@@ -358,7 +358,7 @@ def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:
     return True
 
 
-def _tells(path: str, values: Sequence[tuple[str, Any]]) -> bool:
+def _folders_match_partition(path: str, values: Sequence[tuple[str, Any]]) -> bool:
     """True if the folders of a file name its partition so that Spark reads the right values.
 
     They need not: only the log must be right. And Spark unquotes character by character what
