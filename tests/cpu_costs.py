@@ -28,7 +28,7 @@ class CpuCosts:
         self.by_file: Counter[str] = Counter()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logstart(self) -> None:
+    def pytest_runtest_protocol(self) -> None:
         self.began = _spent_s(os.getpid())
 
     @pytest.hookimpl(tryfirst=True)
