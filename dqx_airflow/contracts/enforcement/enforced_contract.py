@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dqx_airflow.contracts.compile import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.demands import Demand, OnlyColumns
@@ -26,6 +26,7 @@ from dqx_airflow.values import (
     EnforcedClause,
     EnforcedContract,
     SourceFile,
+    Span,
     UnenforcedClause,
 )
 
@@ -93,27 +94,13 @@ class Enforcement:
         assert contract is not None
         compiled = compile_contract(contract, datasets, on=on)
         clauses = coverage(contract, compiled)
-        lines = {file: text.split("\n") for file, text in self.sources.items()}
-        around = {id(rule): (model, item) for model, item, rule in contract.rules()}
+        document = _Document.of(contract, self.sources)
         counted = counts(clauses)
         enforced = EnforcedContract(
             contract.id,
             contract.version,
             contract.dialect.value,
-            tuple(
-                EnforcedClause(
-                    name,
-                    clause.path,
-                    clause.span,
-                    lines[clause.span.file][clause.span.line - 1],
-                    rule.id,
-                    _tags(rule, *around.get(id(rule), ())),
-                    dimension_of(rule),
-                    _element_ids(*around.get(id(rule), ())),
-                )
-                for name, rule in compiled.enforced
-                for clause in rule.clauses[:1]
-            ),
+            tuple(document.enforced(compiled)),
             checked=counted[Treatment.CHECKED],
             documented=counted[Treatment.DOCUMENTED],
             unsupported=counted[Treatment.UNSUPPORTED],
@@ -123,25 +110,7 @@ class Enforcement:
                 if len(text) <= LONGEST_KEPT_SOURCE
             ),
             pin=self.pin,
-            unenforced=tuple(
-                UnenforcedClause(
-                    left.name,
-                    clause.path,
-                    clause.span,
-                    lines[clause.span.file][clause.span.line - 1],
-                    left.dataset,
-                    left.severity,
-                    left.reason,
-                    _let_by(left, unsupported),
-                    left.acceptance is not None,
-                    left.source.id if left.source else None,
-                    _tags(left.source, *around.get(id(left.source), ())),
-                    dimension_of(left.source) if left.source else None,
-                    _element_ids(*around.get(id(left.source), ())),
-                )
-                for left in compiled.unenforced
-                for clause in left.clauses[:1]
-            ),
+            unenforced=tuple(document.unenforced(compiled, unsupported)),
             accepted=counted[Treatment.ACCEPTED],
             responsible=contract.responsible,
             not_understood=_not_understood(clauses, compiled),
@@ -184,14 +153,59 @@ def _not_understood(clauses: Iterable[ClauseCoverage], compiled: Compiled) -> tu
     return (*lines[:_MOST_NOT_UNDERSTOOD], *rest)
 
 
-def _tags(source: Rule | Promise | None, *around: Model | Field | None) -> tuple[str, ...]:
-    """The tags of a rule, and of its field and model, as written."""
-    tagged = [source.tags if source else (), *(item.tags for item in around if item)]
-    return tuple(dict.fromkeys(tag for tags in tagged for tag in tags))
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """The lines of a contract by file, and the model and the field of each rule by its `id`."""
 
+    lines: Mapping[str, Sequence[str]]
+    owners: Mapping[int, tuple[Model, Field | None]]
 
-def _element_ids(*around: Model | Field | None) -> tuple[str, ...]:
-    return tuple(item.id for item in around if item is not None and item.id is not None)
+    @classmethod
+    def of(cls, contract: Contract, sources: Mapping[str, str]) -> _Document:
+        return cls(
+            {file: text.split("\n") for file, text in sources.items()},
+            {id(rule): (model, item) for model, item, rule in contract.rules()},
+        )
+
+    def enforced(self, compiled: Compiled) -> Iterator[EnforcedClause]:
+        """The first clause of each rule with an assertion."""
+        for name, rule in compiled.enforced:
+            for clause in rule.clauses[:1]:
+                line = self._line(clause.span)
+                yield EnforcedClause(name, clause.path, clause.span, line, **self._about(rule))
+
+    def unenforced(
+        self, compiled: Compiled, unsupported: Unsupported
+    ) -> Iterator[UnenforcedClause]:
+        """The first clause of each check that no assertion makes."""
+        for left in compiled.unenforced:
+            for clause in left.clauses[:1]:
+                yield UnenforcedClause(
+                    left.name,
+                    clause.path,
+                    clause.span,
+                    self._line(clause.span),
+                    left.dataset,
+                    left.severity,
+                    left.reason,
+                    _let_by(left, unsupported),
+                    left.acceptance is not None,
+                    **self._about(left.source),
+                )
+
+    def _line(self, span: Span) -> str:
+        return self.lines[span.file][span.line - 1]
+
+    def _about(self, source: Rule | Promise | None) -> dict[str, Any]:
+        """The properties of a rule, with the tags and ids of its field and model as written."""
+        owners = [owner for owner in self.owners.get(id(source), ()) if owner is not None]
+        tagged = [owner.tags for owner in (source, *owners) if owner is not None]
+        return {
+            "id": source.id if source else None,
+            "tags": tuple(dict.fromkeys(tag for tags in tagged for tag in tags)),
+            "dimension": dimension_of(source) if source else None,
+            "element_ids": tuple(owner.id for owner in owners if owner.id is not None),
+        }
 
 
 def _let_by(left: Unenforced, unsupported: Unsupported) -> str | None:
