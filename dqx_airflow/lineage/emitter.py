@@ -74,7 +74,7 @@ class LineageEmitter:
 
     def __init__(self, spool: Path | None = None, *, time_budget: TimeBudget | None = None) -> None:
         self.spool = spool
-        self.time_budget = time_budget or TimeBudget(transport.PATIENCE_S)
+        self.time_budget = time_budget or TimeBudget(transport.TIME_BUDGET_S)
         self.namespace = os.environ.get("OPENLINEAGE_NAMESPACE") or DEFAULT_NAMESPACE
         self._client: OpenLineageClient | None = None
         self._transport: Transport | None = None

@@ -19,7 +19,7 @@ from openlineage.client.transport.noop import NoopConfig, NoopTransport
 from dqx_airflow.lineage.http_status import bounded
 from dqx_airflow.lineage.time_budget import TimeBudget
 
-PATIENCE_S = 2.0
+TIME_BUDGET_S = 2.0
 """The total time that a gate waits for all its events, for any configuration, in seconds."""
 
 # One event more than the client's other attempts would take all of that time.

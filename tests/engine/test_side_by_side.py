@@ -25,7 +25,7 @@ from dqx_airflow.values import Status
 
 pytestmark = pytest.mark.spark
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_all_run_at_once_and_answer_in_their_order(spark: Any, group: str) -> No
     met = threading.Barrier(3)
 
     def work(number: int) -> int:
-        met.wait(PATIENCE_S)
+        met.wait(TIMEOUT_S)
         return int(spark.range(number).count())
 
     tracker = spark.sparkContext.statusTracker()
@@ -86,7 +86,7 @@ def test_nothing_is_asked_again_of_a_job_that_was_cancelled(spark: Any) -> None:
     tracker = spark.sparkContext.statusTracker()
 
     def cancel() -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while not tracker.getActiveJobsIds() and time.monotonic() < deadline:
             time.sleep(0.05)
         spark.sparkContext.cancelAllJobs()
@@ -103,12 +103,12 @@ def test_who_is_interrupted_waits_for_none_of_them(spark: Any) -> None:
     ended = []
 
     def work(number: int) -> None:
-        begun.wait(PATIENCE_S)
-        released.wait(PATIENCE_S)
+        begun.wait(TIMEOUT_S)
+        released.wait(TIMEOUT_S)
         ended.append(number)
 
     def interrupt() -> None:
-        begun.wait(PATIENCE_S)
+        begun.wait(TIMEOUT_S)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()

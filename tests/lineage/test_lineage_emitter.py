@@ -143,7 +143,7 @@ def test_a_server_that_asks_to_come_back_later_does_not_put_the_gate_to_sleep(
 def test_a_silent_transport_is_given_up_in_time(
     spool: Path, server: Any, events: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(transport, "TIME_BUDGET_S", 0.2)
     configure(type="http", url=server.url, timeout=0.1, retry={"total": 0})
     server.delay_s = 10
     with LineageEmitter(spool) as emitter, at_most(2):
@@ -155,7 +155,7 @@ def test_a_silent_transport_is_given_up_in_time(
 def test_a_transport_without_any_limit_is_given_up_in_time(
     spool: Path, events: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(transport, "TIME_BUDGET_S", 0.1)
     configure(type=f"{__name__}.Sleepy")
     with LineageEmitter(spool) as emitter, at_most(2):
         assert not emitter.emit(events[0])

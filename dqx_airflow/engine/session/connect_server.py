@@ -21,7 +21,7 @@ from dqx_airflow.errors import SparkError
 _ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
 
 
-def require_tls(connection: Connection, patience_s: float) -> None:
+def require_tls(connection: Connection, timeout_s: float) -> None:
     """Checks the certificate of a server that requires TLS.
 
     :raises SparkError: it offers no TLS, or a certificate that gRPC does not trust.
@@ -36,7 +36,7 @@ def require_tls(connection: Connection, patience_s: float) -> None:
         context = ssl.create_default_context(cafile=_trusted())
         context.set_alpn_protocols(["h2"])
         with (
-            socket.create_connection((host, port), timeout=patience_s) as plain,
+            socket.create_connection((host, port), timeout=timeout_s) as plain,
             context.wrap_socket(plain, server_hostname=host),
         ):
             return

@@ -27,7 +27,7 @@ from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_sessio
 from dqx_airflow.errors import SparkError, first_line
 from dqx_airflow.redact import redact_urls
 
-_PATIENCE_S = 5.0
+_CONNECT_TIMEOUT_S = 5.0
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _TAIL = 5
 _LOG_IN = (
@@ -104,7 +104,7 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
         builder = builder.config(key, value)
     try:
         if not _has_proxy():
-            require_tls(connection, _PATIENCE_S)
+            require_tls(connection, _CONNECT_TIMEOUT_S)
         session: Any = builder.getOrCreate()
     except ImportError as error:
         raise SparkError(
@@ -156,7 +156,7 @@ def _knock(connection: Connection) -> None:
     reasons = []
     for host, port in connection.servers:
         try:
-            socket.create_connection((host, port), timeout=_PATIENCE_S).close()
+            socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT_S).close()
         except OSError as error:
             reasons.append(f"{host}:{port}: {error.strerror or error}")
         else:
