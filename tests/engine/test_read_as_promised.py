@@ -336,6 +336,18 @@ def test_files_in_folders_that_are_no_partitions_are_an_error(
     assert judge(chosen).outcome is Outcome.PASSED
 
 
+@pytest.mark.parametrize("name", ["b.json", "day=2", "_hidden.json"])
+def test_a_link_to_nothing_is_an_error(judge: Judge, tmp_path: Path, name: str) -> None:
+    folder = "t/day=1" if "=" in name else "t"
+    _write("json", tmp_path / folder / "a.json", 1)
+    (tmp_path / "t" / name).symlink_to(tmp_path / "gone")
+    report = judge(DatasetRef("orders", str(tmp_path / "t"), format="json"))
+    if name.startswith("_"):
+        assert report.outcome is Outcome.PASSED
+    else:
+        assert f"{name} is a link to a file that does not exist" in why(report)
+
+
 @pytest.mark.parametrize(
     ("names", "unread"),
     [

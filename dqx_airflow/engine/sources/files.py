@@ -21,6 +21,7 @@ from dqx_airflow.engine.sources.footers import require_folders_as_in_files, requ
 from dqx_airflow.engine.sources.json_layout import with_json_layout
 from dqx_airflow.engine.sources.listing import (
     DataFile,
+    dangling_links,
     files_at,
     matches_glob,
     partition_names,
@@ -171,10 +172,17 @@ def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
 
 
 def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
-    """Rejects files that Spark would not read: those in subfolders that are not partitions.
+    """Rejects files that Spark would not read: those in subfolders that are not partitions, and
+    links to files that do not exist.
 
     :raises DatasetError: there is one.
     """
+    links = [link for link in dangling_links(path) if _is_chosen(ref, DataFile(link, 0, 0))]
+    if links:
+        raise DatasetError(
+            f"dataset '{ref.name}': {links[0]} is a link to a file that does not exist",
+            "remove it, or restore the file: Spark would skip it",
+        )
     if is_on(ref, "recursiveFileLookup") or option_of(ref, "basePath") is not None:
         return
     unread = [file.path for file in unread_files(path, files) if _is_chosen(ref, file)]

@@ -55,6 +55,24 @@ def files_at(location: str) -> tuple[DataFile, ...] | None:
     return tuple(sorted(files, key=_path)) if files else None
 
 
+def dangling_links(location: str) -> list[str]:
+    """The links in a local folder whose targets do not exist: Spark skips them."""
+    try:
+        system, root = FileSystem.from_uri(location)
+    except (OSError, ValueError):
+        return []
+    if not isinstance(system, LocalFileSystem):
+        return []
+    return [
+        path
+        for folder, folders, names in os.walk(root)
+        for path in (f"{folder}/{name}" for name in (*folders, *names))
+        if os.path.islink(path)
+        and not os.path.exists(path)
+        and not _HIDDEN.search(path[len(root) :])
+    ]
+
+
 def data_file(system: FileSystem, info: FileInfo) -> DataFile:
     """A listed file, with what this machine knows about it.
 
