@@ -46,16 +46,15 @@ __all__ = [
     "READS_DAG",
     "SIGNED_IN",
     "GateDag",
-    "GateTasks",
     "GetUserDep",
     "SessionDep",
     "TaskRef",
     "TaskRun",
+    "TasksDep",
     "assets_of",
     "attempts_of",
     "ended_gates",
     "ended_runs",
-    "gate_tasks",
     "graph_of_dag",
     "known_results",
     "may_edit",
@@ -179,6 +178,9 @@ def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateT
             for dag_id, owners, is_paused, is_stale, due in dags
         },
     )
+
+
+TasksDep: TypeAlias = Annotated[GateTasks, Depends(gate_tasks)]
 
 
 def may_read(

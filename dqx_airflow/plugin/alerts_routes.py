@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 from itertools import chain
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from dqx_airflow.plugin.addresses import address, gate_address
 from dqx_airflow.plugin.airflow import (
-    GateTasks,
     GetUserDep,
     SessionDep,
     TaskRef,
-    gate_tasks,
+    TasksDep,
     may_edit,
     may_read,
     recent_runs,
@@ -56,7 +55,7 @@ def alerts(
     request: Request,
     session: SessionDep,
     user: GetUserDep,
-    tasks: Annotated[GateTasks, Depends(gate_tasks)],
+    tasks: TasksDep,
     dag: str = "",
     task: str = "",
     show: str = "",

@@ -14,9 +14,8 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from dqx_airflow.plugin import alerts_routes, gate_routes, incident_routes, review_routes
 from dqx_airflow.plugin.airflow import (
     SIGNED_IN,
-    GateTasks,
     SessionDep,
-    gate_tasks,
+    TasksDep,
     recent_runs,
 )
 from dqx_airflow.plugin.board_page import (
@@ -31,7 +30,7 @@ from dqx_airflow.plugin.contract_page import contract_page, runs_under
 from dqx_airflow.plugin.dataset_index import IndexFilters, dataset_rows, index_of
 from dqx_airflow.plugin.dataset_locations import runs_reading
 from dqx_airflow.plugin.dataset_page import dataset_page, paging_of
-from dqx_airflow.plugin.parameters import whole_number
+from dqx_airflow.plugin.parameters import PageNumber
 from dqx_airflow.plugin.render import HEADERS, ICON
 from dqx_airflow.plugin.responses import html_page, notice, store_client
 from dqx_airflow.plugin.store import Answer, StoreClient
@@ -91,22 +90,15 @@ async def refuse(request: Request, error: StarletteHTTPException) -> Response:
 @app.get("/board")
 def board(
     session: SessionDep,
-    tasks: Annotated[GateTasks, Depends(gate_tasks)],
-    dag: str = "",
-    dataset: str = "",
-    contract: str = "",
-    outcome: str = "",
-    severity: str = "",
-    owner: str = "",
-    late: str = "",
-    page: str = "",
+    tasks: TasksDep,
+    filters: Annotated[Filters, Depends()],
+    page: PageNumber,
 ) -> Response:
     """The gates of all DAGs that the user may read."""
     now = datetime.now(timezone.utc)
     rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags, now)
     session.close()
-    filters = Filters(dag, dataset, contract, outcome, severity, owner, late)
-    shown = board_of(rows, filters, whole_number(page) or 1)
+    shown = board_of(rows, filters, page)
     alerts = alerts_routes.counts_of_rows(store_client(), list(shown.rows))
     return html_page("board.html", board=shown, alerts=alerts)
 
@@ -114,24 +106,23 @@ def board(
 @app.get("/datasets")
 def datasets(
     session: SessionDep,
-    tasks: Annotated[GateTasks, Depends(gate_tasks)],
-    search: str = "",
-    outcome: str = "",
-    page: str = "",
+    tasks: TasksDep,
+    filters: Annotated[IndexFilters, Depends()],
+    page: PageNumber,
 ) -> Response:
     """The datasets of the gates of all DAGs that the user may read."""
     rows = dataset_rows(gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags))
     session.close()
-    shown = index_of(rows, IndexFilters(search, outcome), whole_number(page) or 1)
+    shown = index_of(rows, filters, page)
     return html_page("datasets.html", index=shown)
 
 
 @app.get("/dataset")
 def dataset(
     session: SessionDep,
-    tasks: Annotated[GateTasks, Depends(gate_tasks)],
+    tasks: TasksDep,
+    page: PageNumber,
     place: str = "",
-    page: str = "",
 ) -> Response:
     """The findings of the gates of those DAGs in a dataset."""
     runs = runs_reading(recent_runs(session, tasks.tasks, DEPTH), place)
@@ -145,7 +136,7 @@ def dataset(
             f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
             "list of all datasets.",
         )
-    paging = paging_of(row_there, whole_number(page) or 1)
+    paging = paging_of(row_there, page)
     past, problem = _past_of(list(paging.shown(row_there.gates)))
     return html_page("dataset.html", page=dataset_page(row_there, past, paging), problem=problem)
 
@@ -153,7 +144,7 @@ def dataset(
 @app.get("/contract")
 def contract(
     session: SessionDep,
-    tasks: Annotated[GateTasks, Depends(gate_tasks)],
+    tasks: TasksDep,
     contract_id: Annotated[str, Query(alias="id")] = "",
 ) -> Response:
     """How the gates of those DAGs enforce a contract."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from dqx_airflow.plugin.addresses import report_name
 from dqx_airflow.plugin.airflow import (
@@ -25,7 +26,7 @@ from dqx_airflow.plugin.board_page import DEPTH, gate_rows
 from dqx_airflow.plugin.failing_rows import csv_of
 from dqx_airflow.plugin.gate_page import GateFilters, GatePage, chosen_report, gate_page
 from dqx_airflow.plugin.paging import Paging
-from dqx_airflow.plugin.parameters import whole_number
+from dqx_airflow.plugin.parameters import PageNumber, whole_number
 from dqx_airflow.plugin.report_view import view_of_summary
 from dqx_airflow.plugin.responses import html_page, notice, store_client
 from dqx_airflow.plugin.runs_page import (
@@ -47,6 +48,30 @@ _MOST_SILENT = 20
 
 
 @dataclass(frozen=True, slots=True)
+class AskedInstance:
+    """The task instance and the attempt in an address. Airflow writes `{MAP_INDEX}` where there is
+    none."""
+
+    dag_id: str = ""
+    run_id: str = ""
+    task_id: str = ""
+    map_index: str = ""
+    attempt: str = ""
+
+    def runs(self, session: SessionDep) -> tuple[TaskRun, ...]:
+        """The instances that Airflow knows: several without the map index of a mapped task."""
+        index = whole_number(self.map_index)
+        return task_runs(session, self.dag_id, self.run_id, self.task_id, index)
+
+    def forgotten(self) -> TaskRun:
+        """The instance where Airflow does not know it (any longer)."""
+        index = whole_number(self.map_index)
+        own = self.attempt.partition("/")[0]
+        at = -1 if index is None else index
+        return TaskRun(self.dag_id, self.run_id, self.task_id, at, None, None, own)
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptReports:
     """The reports of the attempts of a task instance, and the one of them that is asked for."""
 
@@ -61,27 +86,21 @@ def gate(
     session: SessionDep,
     user: GetUserDep,
     reads_code: READS_CODE,
-    dag_id: str = "",
-    run_id: str = "",
-    task_id: str = "",
-    map_index: str = "",
-    attempt: str = "",
-    status: str = "",
-    severity: str = "",
-    column: str = "",
+    asked: Annotated[AskedInstance, Depends()],
+    filters: Annotated[GateFilters, Depends()],
 ) -> Response:
-    """The tab of a task instance. Airflow writes `{MAP_INDEX}` where there is none."""
-    runs = task_runs(session, dag_id, run_id, task_id, whole_number(map_index))
+    """The tab of a task instance."""
+    runs = asked.runs(session)
     if len(runs) > 1:
         session.close()
         return _mapped(runs)
-    run = runs[0] if runs else _forgotten(dag_id, run_id, task_id, map_index, attempt)
+    run = runs[0] if runs else asked.forgotten()
     if runs and view_of_summary(run.pushed) is None and "Gate" not in (run.operator or ""):
         return html_page("not_a_gate.html", run=run)
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
-    edits = may_edit(request, user, dag_id)
+    edits = may_edit(request, user, asked.dag_id)
     client = store_client()
-    known = reported(session, client, run, is_forgotten=not runs, attempt=attempt)
+    known = reported(session, client, run, is_forgotten=not runs, attempt=asked.attempt)
     past: Answer[GateReport] = Answer()
     sources: Answer[SourceFile] = Answer()
     labels: Answer[Label] = Answer()
@@ -93,14 +112,13 @@ def gate(
         )
         if reads_code:
             sources = client.ask(lambda store: store.sources_of(report))
-    filters = GateFilters(status, severity, column)
     page = gate_page(run, known.reports, known.chosen, past.found, sources.found, filters)
     if page is None and not runs:
         return notice(
             HTTPStatus.NOT_FOUND,
             "No such task instance",
-            f"Task {task_id} has no instance in run {run_id} of DAG {dag_id}: it was removed, "
-            "or has not been scheduled yet.",
+            f"Task {asked.task_id} has no instance in run {asked.run_id} of DAG {asked.dag_id}: it "
+            "was removed, or has not been scheduled yet.",
         )
     if page is None:
         return html_page("no_report.html", run=run, stoppers=stoppers, problem=known.problem)
@@ -109,7 +127,7 @@ def gate(
         run=run,
         is_forgotten=not runs,
         page=page,
-        attempt=_name_of(known.chosen, page) if known.chosen and attempt else "",
+        attempt=_name_of(known.chosen, page) if known.chosen and asked.attempt else "",
         problem=known.problem or past.problem or sources.problem,
         root=client.root or "",
         labels={(label.check, label.name): label for label in labels.found},
@@ -122,21 +140,18 @@ def gate(
 @router.get("/rows.csv", dependencies=[READS_DAG])
 def failing_rows(
     session: SessionDep,
-    dag_id: str = "",
-    run_id: str = "",
-    task_id: str = "",
-    map_index: str = "",
-    attempt: str = "",
+    asked: Annotated[AskedInstance, Depends()],
     check: str = "",
     name: str = "",
 ) -> Response:
     """The stored failing rows of an assertion, all columns, as a file for spreadsheets."""
-    runs = task_runs(session, dag_id, run_id, task_id, whole_number(map_index))
-    run = runs[0] if runs else _forgotten(dag_id, run_id, task_id, map_index, attempt)
-    known = reported(session, store_client(), run, is_forgotten=not runs, attempt=attempt)
+    runs = asked.runs(session)
+    run = runs[0] if runs else asked.forgotten()
+    known = reported(session, store_client(), run, is_forgotten=not runs, attempt=asked.attempt)
     verdicts = known.chosen.verdicts if known.chosen and len(runs) < 2 else ()
-    asked = [one for one in verdicts if (one.check, one.name) == (check, name)]
-    rows = asked[0].failing_rows if asked else ()
+    rows = next(
+        (one.failing_rows for one in verdicts if (one.check, one.name) == (check, name)), ()
+    )
     if not rows:
         return notice(
             HTTPStatus.NOT_FOUND,
@@ -153,14 +168,10 @@ def failing_rows(
 @router.get("/runs", dependencies=[READS_DAG])
 def runs_of_gate(
     session: SessionDep,
+    filters: Annotated[RunFilters, Depends()],
+    page: PageNumber,
     dag_id: str = "",
     task_id: str = "",
-    outcome: str = "",
-    since: str = "",
-    until: str = "",
-    instance: str = "",
-    part: str = "",
-    page: str = "",
 ) -> Response:
     """All runs of a gate."""
     known = recent_runs(session, [(dag_id, task_id)], DEPTH)
@@ -176,12 +187,11 @@ def runs_of_gate(
     session.close()
     client = store_client()
     gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
-    filters = RunFilters(outcome, since, until, instance, part)
     wanted = filters.wanted(gates.found)
     counted = client.ask(lambda store: store.count_runs(wanted))
     counts = dict(counted.found)
     total = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
-    paging = Paging.of(whole_number(page) or 1, total, RUNS_OF_A_PAGE)
+    paging = Paging.of(page, total, RUNS_OF_A_PAGE)
     lines = client.ask(lambda store: store.runs(wanted, RUNS_OF_A_PAGE, paging.skipped))
     return html_page(
         "runs.html",
@@ -219,13 +229,6 @@ def reported(
     return AttemptReports(
         known.found, chosen_report(run.pushed, known.found, attempt), known.problem
     )
-
-
-def _forgotten(dag_id: str, run_id: str, task_id: str, map_index: str, attempt: str) -> TaskRun:
-    """A task instance that Airflow does not know (any longer)."""
-    index = whole_number(map_index)
-    own = attempt.partition("/")[0]
-    return TaskRun(dag_id, run_id, task_id, -1 if index is None else index, None, None, own)
 
 
 def _name_of(chosen: GateReport, page: GatePage) -> str:
