@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from dqx_airflow.contracts.enforcement.version_pins import objection_to_version, standing
+from dqx_airflow.contracts.enforcement.version_pins import lifecycle_status, objection_to_version
 from dqx_airflow.contracts.model import Contract, Dialect, Lifecycle
 from dqx_airflow.values import Span
 
@@ -84,7 +84,7 @@ def test_any_other_version_is_objected_to(version: str | None, pin: str, said: s
 def test_the_lifecycle_decides_on_the_day(
     lifecycle: dict[str, object], is_refused: bool | None, said: str | None
 ) -> None:
-    found = standing(contract(**lifecycle), DAY)
+    found = lifecycle_status(contract(**lifecycle), DAY)
     if said is None:
         assert found is None
         return
