@@ -18,12 +18,12 @@ KEEP_REPLACED_FILES = timedelta(days=7)
 
 def store() -> dict[str, Any]:
     """The results store that the section [dqx] of the Airflow configuration names."""
-    from dqx_airflow.operators.results_location import results_place
+    from dqx_airflow.operators.results_location import results_location_of
 
-    place = results_place()
-    if place is None:
+    location = results_location_of()
+    if location is None:
         raise ValueError("set results_root or results_conn_id in section [dqx]")
-    return {"root": place.root, "storage_options": place.storage_options}
+    return {"root": location.root, "storage_options": location.storage_options}
 
 
 @task
