@@ -103,6 +103,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     os.environ.update(before)
 
 
+@pytest.fixture(scope="session")
+def connect_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Spark Connect server, started once a process."""
+    from connect_server import connect_server
+
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield address
+
+
 def _is_compiled(config: pytest.Config) -> bool:
     """In all lanes but the default one."""
     return "not matrix" not in (config.option.markexpr or "")

@@ -27,7 +27,6 @@ from typing import Any
 
 import pytest
 from conformance_cases import CASES, COVERING, WITH_ERRORS, lines_of, tables_of
-from connect_server import connect_server
 from markdown_cases import Case
 from spark_tables import arrow_of, frame_of
 
@@ -138,19 +137,18 @@ def test_spark_without_ansi_mode_has_the_values_of_the_case_for_delta_tables(
 
 
 @pytest.fixture(scope="module")
-def server_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The session of a Spark Connect server, with the settings of a gate."""
+def server_session(connect_address: str) -> Iterator[Any]:
+    """A session on the Spark Connect server, with the settings of a gate."""
     from pyspark.sql.connect.session import SparkSession
 
     from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS
 
-    with connect_server(tmp_path_factory.mktemp("connect")) as address:
-        # Not by the builder of both kinds: there may be a classic session in this process.
-        session = SparkSession.builder.remote(address).create()
-        for key, value in SQL_DEFAULTS.items():
-            session.conf.set(key, value)
-        yield session
-        session.stop()
+    # Not by the builder of both kinds: there may be a classic session in this process.
+    session = SparkSession.builder.remote(connect_address).create()
+    for key, value in SQL_DEFAULTS.items():
+        session.conf.set(key, value)
+    yield session
+    session.stop()
 
 
 @pytest.mark.spark
