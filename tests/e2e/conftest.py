@@ -10,6 +10,9 @@ from shutil import which
 
 import pytest
 from fresh_environment import run
+from quick_jvm import QUICK_JVM
+
+from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,5 +46,6 @@ def jvm_archive(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     To write it takes as long as three JVMs start up, and the three days of the demo start twelve.
     """
     path = tmp_path_factory.mktemp("archive") / "gate.jsa"
-    run([programs / "dql", "package", "--jvm-archive", path], path.parent)
+    command = [programs / "dql", "package", "--jvm-archive", path]
+    run(command, path.parent, **{SUBMIT_OPTIONS: QUICK_JVM})
     return path

@@ -18,6 +18,7 @@ from typing import Any
 
 import duckdb
 from deltalake import DeltaTable
+from quick_jvm import QUICK_JVM
 
 from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, with_archive
 
@@ -108,7 +109,7 @@ def run_demo(
     kept = ("PATH", "HOME", "LANG", "JAVA_HOME", "TMPDIR")
     environment = {key: os.environ[key] for key in kept if key in os.environ}
     if jvm_archive is not None:
-        environment[SUBMIT_OPTIONS] = with_archive("", str(jvm_archive))
+        environment[SUBMIT_OPTIONS] = with_archive(QUICK_JVM, str(jvm_archive))
     finished = subprocess.run(
         [str(program), "demo", "--home", str(root), *options],
         env=environment,

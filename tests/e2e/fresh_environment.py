@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def run(command: Sequence[str | Path], folder: Path) -> str:
-    """What a program prints that sees nothing of this checkout and of its environment."""
+def run(command: Sequence[str | Path], folder: Path, **variables: str) -> str:
+    """What a program prints that sees nothing of this checkout and of its environment.
+
+    `variables` are added to what it sees.
+    """
     hidden = ("PYTHON", "PYSPARK", "VIRTUAL_ENV", "SPARK")
+    seen = {name: text for name, text in os.environ.items() if not name.startswith(hidden)}
     done = subprocess.run(
         [*map(str, command)],
         cwd=folder,
-        env={name: text for name, text in os.environ.items() if not name.startswith(hidden)},
+        env={**seen, **variables},
         capture_output=True,
         text=True,
         timeout=900,

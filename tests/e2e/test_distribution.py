@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fresh_environment import run
+from quick_jvm import QUICK_JVM
 
 import dqx_airflow
+from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, with_archive
 
 pytestmark = pytest.mark.e2e
 
@@ -30,13 +32,16 @@ def test_the_archives_pass_the_checks_of_the_index(archives: list[Path]) -> None
     assert checked.count("PASSED") == 2
 
 
-def test_a_suite_runs_from_the_wheel(programs: Path, tmp_path: Path) -> None:
+def test_a_suite_runs_from_the_wheel(programs: Path, jvm_archive: Path, tmp_path: Path) -> None:
     where = "import dqx_airflow; print(dqx_airflow.__file__)"
     assert run([programs / "python", "-c", where], tmp_path).startswith(str(programs.parent))
     pq.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "t.parquet")
     (tmp_path / "s.dql").write_text(SUITE)
     call = ["run", "s.dql", "--dataset", "t=t.parquet", "--date", "2024-03-02"]
+    jvm = {SUBMIT_OPTIONS: with_archive(QUICK_JVM, str(jvm_archive))}
     printed = run(
-        [programs / "dql", *call, "--connection", "local[2]", "--output", "summary"], tmp_path
+        [programs / "dql", *call, "--connection", "local[2]", "--output", "summary"],
+        tmp_path,
+        **jvm,
     )
     assert printed.startswith("passed S, 2024-03-02: ")
