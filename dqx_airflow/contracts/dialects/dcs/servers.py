@@ -10,7 +10,7 @@ from dqx_airflow.contracts.model import Server
 from dqx_airflow.contracts.source.yaml_document import Mapping
 from dqx_airflow.values import FORMATS
 
-_SQL = {
+DATABASE_SQL = {
     "athena": "athena",
     "bigquery": "bigquery",
     "clickhouse": "clickhouse",
@@ -23,9 +23,10 @@ _SQL = {
     "snowflake": "snowflake",
     "sqlserver": "tsql",
     "trino": "trino",
-    # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
-    **dict.fromkeys(("azure", "gcs", "local", "s3", "sftp"), "duckdb"),
 }
+"""The SQL of databases that both standards name, by its name in sqlglot."""
+# The Data Contract CLI queries files with DuckDB, and rules about them are written so.
+_SQL = {**DATABASE_SQL, **dict.fromkeys(("azure", "gcs", "local", "s3", "sftp"), "duckdb")}
 SQL_DIALECTS = {
     **_SQL,
     **dict.fromkeys(("spark", "dataframe", "kafka")),

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 from dqx_airflow.contracts.dialects.addresses import check_address, check_location
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.dcs.servers import STORED_FORMATS, endpoint_options
+from dqx_airflow.contracts.dialects.dcs.servers import (
+    DATABASE_SQL,
+    STORED_FORMATS,
+    endpoint_options,
+)
 from dqx_airflow.contracts.model import Server
 from dqx_airflow.contracts.source.yaml_document import Mapping
 
@@ -16,28 +20,17 @@ FILES = ("local", "s3", "azure", "sftp", "custom")
 SPARK = ("databricks", "hive", "iceberg", "glue")
 
 _SQL = {
-    "athena": "athena",
-    "bigquery": "bigquery",
-    "clickhouse": "clickhouse",
+    **DATABASE_SQL,
     "cloudsql": "postgres",
-    "databricks": "databricks",
     "dremio": "dremio",
     "duckdb": "duckdb",
     "exasol": "exasol",
-    "glue": "athena",
     "hive": "hive",
     "impala": "hive",
-    "mysql": "mysql",
-    "oracle": "oracle",
-    "postgres": "postgres",
     "postgresql": "postgres",
     "presto": "presto",
-    "redshift": "redshift",
-    "snowflake": "snowflake",
-    "sqlserver": "tsql",
     "synapse": "tsql",
     "teradata": "teradata",
-    "trino": "trino",
     "vertica": "postgres",
     # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
     **dict.fromkeys(("azure", "local", "s3", "sftp"), "duckdb"),
