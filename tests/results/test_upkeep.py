@@ -99,7 +99,7 @@ def stored(root: Path | str, reports: list[GateReport]) -> bool:
 class TestGatesCompact:
     def test_files_and_logs_stay_few_after_many_appends(self, tmp_path: Path) -> None:
         store = ResultsStore(str(tmp_path))
-        reports = [small(number, days_ago=35 * (number % 7 == 0)) for number in range(120)]
+        reports = [small(number, days_ago=35 * (number % 7 == 0)) for number in range(80)]
         most = 0
         for number, one in enumerate(reports):
             store.write(one)
@@ -115,14 +115,14 @@ class TestGatesCompact:
 
     def test_every_table_is_compacted_and_states_too(self, tmp_path: Path) -> None:
         store, states = ResultsStore(str(tmp_path)), StateStore(locate(str(tmp_path)))
-        reports = [report(number) for number in range(40)]
+        reports = [report(number) for number in range(35)]
         for one in reports:
             text = SourceFile(f"{one.run_id}.dql", f"-- {one.run_id}")
             store.write(replace(one, sources=digests_of([text])), [text])
             states.keep("orders", one.run_id, one.finished_at, [state(one.attempt.number)])
         for name in OF_GATES:
             assert files(tmp_path, name) <= 12, name
-        assert states.recall("orders", [RUN_KEY.date]) == (state(39),)
+        assert states.recall("orders", [RUN_KEY.date]) == (state(34),)
 
     def test_a_gate_that_cannot_compact_writes_its_report(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
