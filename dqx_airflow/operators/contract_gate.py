@@ -262,7 +262,7 @@ class ContractGateOperator(GateOperator):
     ) -> GateRequest:
         """The request for the contract as it is enforced on its date.
 
-        :param told: collects the clauses that are not checked.
+        :param unchecked: collects the clauses that are not checked.
         :raises GateMisconfigured: the suite does not fit the datasets, or nothing is selected.
         """
         from dqx_airflow.dql.check import check_source

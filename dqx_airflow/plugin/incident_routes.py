@@ -136,7 +136,7 @@ def _page(
         owners_of(session, task.dag_id),
         notes.found[-_MOST_NOTES:],
     )
-    return page, reports.problem or notes.problem
+    return page, reports.problem or past.problem or notes.problem
 
 
 @router.post("/incident")
