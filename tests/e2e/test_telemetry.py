@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from quick_jvm import QUICK_JVM
 
+from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.resources import shipped
 
@@ -59,6 +61,7 @@ def run_example(home: Path, fault: str) -> Run:
         "TELEMETRY_LAKE": str(home / "lake"),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        SUBMIT_OPTIONS: QUICK_JVM,
         **java_environment(),
     }
     airflow = str(Path(sys.executable).parent / "airflow")
