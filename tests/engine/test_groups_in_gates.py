@@ -88,6 +88,31 @@ def told(report: GateReport) -> dict[str, tuple[object, ...]]:
     }
 
 
+def test_dates_that_python_does_not_have_are_groups_but_no_values(
+    spark: Any, tmp_path: Path
+) -> None:
+    days = "(date'2024-01-01', 1), (date'+10000-01-01', -5), (date'-0044-03-15', 3), (null, 2)"
+    written = spark.sql(f"SELECT * FROM VALUES {days} AS t (d, n)").write
+    written.parquet(str(tmp_path / "days"))
+    ref = DatasetRef("orders", str(tmp_path / "days"), format="parquet")
+    suite = """
+    assert minimum(n) > 0 for each d name "groups"
+    assert maximum(d) is None name "latest"
+    assert query("SELECT max(d) FROM orders") is None name "query"
+    assert sum(n) == 1 name "sum"
+    """
+    report = run_gate(request(tmp_path, suite, [ref]), lambda _: spark)
+    assert told(report) == {
+        "groups": ("failed", 4, 1, '"+10000-01-01"', -5),
+        "latest": ("error", None, None, None, None),
+        "query": ("error", None, None, None, None),
+    }
+    reasons = {verdict.name: verdict.reason or "" for verdict in report.verdicts}
+    assert reasons["latest"].endswith(
+        "the value is a date or timestamp outside the years 1 to 9999"
+    )
+
+
 def test_groups_of_a_char_column_have_no_padding(spark: Any, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE padded (c CHAR(5), n INT) USING parquet LOCATION '{tmp_path}/padded'")
     spark.sql("INSERT INTO padded VALUES ('ab', NULL), ('ab   ', 2), ('cd', 3), (NULL, 4)")

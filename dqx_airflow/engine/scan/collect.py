@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
@@ -25,6 +26,8 @@ from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.values import MetricValue
 
 _EPOCH = datetime(1970, 1, 1)
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+"""The period after which the Gregorian calendar repeats itself."""
 
 # Timestamps are collected as numbers: PySpark would convert them to the zone of this process, and
 # fails on years that Python does not support.
@@ -38,12 +41,15 @@ _COLLECTED_AS: dict[type[DataType], str] = {
 }
 
 
-def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
+def collect(frame: DataFrame, *, keys: int = 0) -> list[tuple[MetricValue, ...]]:
     """The values of a frame, row by row.
 
-    Dates and timestamps become ISO strings, in UTC if they have a zone. Nested values, and
-    timestamps outside the years 1 to 9999, become None. NaN and infinity are kept, so that an
-    overflow differs from a missing result.
+    Dates and timestamps become ISO strings, in UTC if they have a zone. Nested values become None.
+    NaN and infinity are kept, so that an overflow differs from a missing result.
+
+    :param keys: how many of the columns, the first ones, only identify the rows: their dates may
+        have any year.
+    :raises PySparkException: a date or timestamp is outside the years 1 to 9999.
     """
     types = [type(field.dataType) for field in frame.schema.fields]
     numbered = frame.toDF(*map(str, range(len(types))))
@@ -51,8 +57,8 @@ def collect(frame: DataFrame) -> list[tuple[MetricValue, ...]]:
     with spark_failures():
         rows = numbered.selectExpr(*expressions).collect()
     columns = [
-        values if kind in _PLAIN else [_value(one, kind) for one in values]
-        for kind, values in zip(types, zip(*rows, strict=True), strict=False)
+        values if kind in _PLAIN else [_value(value, kind, is_key=nr < keys) for value in values]
+        for nr, (kind, values) in enumerate(zip(types, zip(*rows, strict=True), strict=False))
     ]
     return list(zip(*columns, strict=True))
 
@@ -61,15 +67,30 @@ _PLAIN = (LongType, IntegerType, StringType, DoubleType)
 """Types whose values are plain as they are: NaN and infinity, too, which stay what they are."""
 
 
-def _value(collected: int | float | None, kind: type[DataType]) -> MetricValue:
+def _value(
+    collected: int | float | None, kind: type[DataType], *, is_key: bool = False
+) -> MetricValue:
+    if collected is None or kind not in (DateType, TimestampType, TimestampNTZType):
+        return collected if isinstance(collected, float) else plain(collected)
     try:
-        if collected is not None and kind is DateType:
+        if kind is DateType:
             return plain((_EPOCH + timedelta(days=collected)).date())
-        if collected is not None and kind in (TimestampType, TimestampNTZType):
-            return plain(_EPOCH + timedelta(microseconds=collected))
+        return plain(_EPOCH + timedelta(microseconds=collected))
     except OverflowError:
-        return None
-    return collected if isinstance(collected, float) else plain(collected)
+        if is_key and kind is DateType:
+            return _beyond_python(int(collected))
+        message = "the value is a date or timestamp outside the years 1 to 9999"
+        raise PySparkException(f"[DATETIME_OVERFLOW] {message}") from None
+
+
+def _beyond_python(days: int) -> str:
+    """A date that Python does not have, in the notation of Spark: `+10000-01-01`.
+
+    :param days: the days since 1970.
+    """
+    cycles, rest = divmod(days, _CYCLE_DAYS)
+    alike = _EPOCH + timedelta(days=rest)
+    return f"{alike.year + cycles * _CYCLE_YEARS:+05}-{alike:%m-%d}"
 
 
 def date_of(value: MetricValue) -> date:

@@ -214,8 +214,8 @@ class _GroupedScan:
             grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
         else:
             grouped = reshaped(frame, columns, [items[text] for text in texts])
-        rows = collect(grouped.limit(self.grouping.most * len(dates) + 1))
         first, width = len(by_date), len(columns)
+        rows = collect(grouped.limit(self.grouping.most * len(dates) + 1), keys=width)
         (alone,) = dates if not by_date else (None,)
         return [
             ((date_of(row[0]) if by_date else alone, row[first:width]), row[width:]) for row in rows
