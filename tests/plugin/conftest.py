@@ -32,9 +32,13 @@ _USERS = {"ada": ("viewer", "red"), "eve": ("user", "red"), "ben": ("user", "blu
 """Ada only looks. Eve may edit the DAGs of the red team, and Ben those of the blue one."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The environment of the API server."""
+    """The environment of the API server.
+
+    Every test needs it, since even the module of the charts imports Airflow, which would otherwise
+    use the home of the user, and the database that other test runs use at the same time.
+    """
     if "airflow" in sys.modules:
         from airflow.configuration import AIRFLOW_HOME
 
@@ -43,7 +47,7 @@ def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
         home = tmp_path_factory.mktemp("airflow")
     passwords = home / "ui_passwords.json"
     passwords.write_text(json.dumps({user: user for user in _USERS}))
-    return {
+    settings = {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__API_AUTH__JWT_SECRET": "of the tests of the pages only; " * 3,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
@@ -54,6 +58,11 @@ def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
         ),
         "AIRFLOW__OPENLINEAGE__DISABLED": "True",
     }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        import airflow.configuration  # noqa: F401
+    return settings
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +105,7 @@ def api_environment(
 @pytest.fixture
 def scene(api_server: Any, api_environment: None, tmp_path: Path) -> Iterator[Scene]:
     """An empty scene; what a test puts into the database is gone after it."""
+    _forget_teams()
     from airflow.models.asset import (
         AssetModel,
         DagScheduleAssetReference,
@@ -230,6 +240,15 @@ def look(scene: Scene, browser: Page, address: str) -> Callable[..., Page]:
         "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}]
     )
     return at
+
+
+def _forget_teams() -> None:
+    """Airflow 3.3 remembers the team of a DAG for 30 seconds, also that an unknown DAG has none: to
+    the next test, which adds the DAG, it would be open to all teams."""
+    from airflow.models import dag
+
+    if hasattr(dag, "clear_team_name_cache"):
+        dag.clear_team_name_cache()
 
 
 def _signed_in(user: str) -> str:
