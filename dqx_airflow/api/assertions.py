@@ -422,12 +422,12 @@ def _part(claim: Claim, junctor: nodes.Junctor) -> nodes.Assertion:
         "annotations": assertion.annotations,
         "groups": assertion.for_each,
     }
-    for what, given in of_its_own.items():
-        if given:
+    for description, value in of_its_own.items():
+        if value:
             raise RequestError(
-                f"a claim of {caller} cannot have {what}",
+                f"a claim of {caller} cannot have {description}",
                 "groups need a separate assertion"
-                if what == "groups"
+                if description == "groups"
                 else f"put it after the claim: ctx.{caller}(...).where(...)",
             )
     if not claim._entry.take(assertion):

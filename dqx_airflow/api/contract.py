@@ -208,16 +208,16 @@ class Contract:
         judged_by = options_of(options)
         selection = selection_in(options)
         enforced = {on: self._enforced_over(db, on, unsupported) for on in dates_of(dates)}
-        asked = {
-            on: DatedSuite(check_source(one.suite, needs_suite=True), one.contract)
-            for on, one in enforced.items()
+        suites = {
+            on: DatedSuite(check_source(compiled.suite, needs_suite=True), compiled.contract)
+            for on, compiled in enforced.items()
         }
-        found = run_each(asked, db, judged_by, now=now, selection=selection)
+        dated = run_each(suites, db, judged_by, now=now, selection=selection)
         by_date = {
             on: _of_contract(results, enforced[on].contract, selection, judged_by)
-            for on, results in found.by_date.items()
+            for on, results in dated.by_date.items()
         }
-        return replace(found, by_date=by_date)
+        return replace(dated, by_date=by_date)
 
     def _enforced_over(self, db: Database, on: date, unsupported: Unsupported) -> Enforced:
         """:raises RequestError: the contract requires a dataset that the database does not have."""
@@ -237,7 +237,10 @@ class Contract:
         """The rules of the contract behind the assertions of results, by assertion name."""
         named = {verdict.name for verdict in results.report.verdicts}
         contract = self._contract
-        rules = ((contract.assertion_name(*one), one[2]) for one in contract.rules())
+        rules = (
+            (contract.assertion_name(model, field, rule), rule)
+            for model, field, rule in contract.rules()
+        )
         return {name: rule for name, rule in rules if name in named}
 
     def of_model(self, model: str | None = None) -> Contract:
@@ -249,9 +252,9 @@ class Contract:
         return Contract(self._enforcement.of_models((model or self.models[0],)))
 
     def _require_model(self, model: str | None) -> None:
-        there = ", ".join(self.models) or "none"
+        names = ", ".join(self.models) or "none"
         if (model is None and len(self.models) != 1) or model not in (None, *self.models):
-            raise RequestError(f"{self.id} has several models: {there}", "choose one: model='...'")
+            raise RequestError(f"{self.id} has several models: {names}", "choose one: model='...'")
 
     def of_schemas(
         self, model: str | None = None, *, version: str | None = None, strict: bool = False

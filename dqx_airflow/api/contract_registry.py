@@ -82,12 +82,14 @@ class ContractRegistry:
 
         :raises RequestError: no such version is published.
         """
-        known = self.history(contract_id)
-        versions = [item for item in known if objection_to_version(item.contract, version) is None]
+        published = self.history(contract_id)
+        versions = [
+            item for item in published if objection_to_version(item.contract, version) is None
+        ]
         if not versions:
-            names = [str(item.contract.version) for item in known] or list(self.ids())
-            what = f"{contract_id} {version}" if known else contract_id
-            raise RequestError(f"{what} is not published", did_you_mean(version, names) or "")
+            names = [str(item.contract.version) for item in published] or list(self.ids())
+            wanted = f"{contract_id} {version}" if published else contract_id
+            raise RequestError(f"{wanted} is not published", did_you_mean(version, names) or "")
         return max(versions, key=lambda item: item.version).contract
 
     def text(self, contract_id: str, version: str) -> str:
@@ -108,8 +110,8 @@ class ContractRegistry:
         source = read_source(file, file.name)
         if isinstance(source, Unreadable):
             raise SourceError(f"{file}: {source.reason}", diagnostics=(source.diagnostic,))
-        read = read_contract(source, FolderReader(file.parent))
-        if read.contract is None or read.errors:
-            raise SourceError(draw(read.errors, read.sources), diagnostics=read.errors)
+        reading = read_contract(source, FolderReader(file.parent))
+        if reading.contract is None or reading.errors:
+            raise SourceError(draw(reading.errors, reading.sources), diagnostics=reading.errors)
         day = on or datetime.now(timezone.utc).date()
-        return self._registry.publish(read.contract, read.sources, day, is_dry=is_dry)
+        return self._registry.publish(reading.contract, reading.sources, day, is_dry=is_dry)

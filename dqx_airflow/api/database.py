@@ -65,8 +65,8 @@ class SparkDatabase:
         refs = [ref for ref in self._datasets if any(ref.name in plan.reads for plan in plans)]
         opened, scanned = measure_together(self._spark, refs, plans)
         return tuple(
-            (one, snapshots([ref for ref in refs if ref.name in plan.reads], opened, plan, one))
-            for plan, one in zip(plans, scanned, strict=True)
+            (scan, snapshots([ref for ref in refs if ref.name in plan.reads], opened, plan, scan))
+            for plan, scan in zip(plans, scanned, strict=True)
         )
 
 

@@ -50,12 +50,12 @@ class DatedResults(Mapping[date, Results]):
         """The worst outcome; broken if a date was not run."""
         if self.not_run or not self.by_date:
             return Outcome.BROKEN
-        return worst_outcome(one.outcome for one in self.by_date.values())
+        return worst_outcome(results.outcome for results in self.by_date.values())
 
     @property
     def outcomes(self) -> dict[date, Outcome]:
         """The outcome of each date."""
-        return {on: one.outcome for on, one in self.by_date.items()}
+        return {on: results.outcome for on, results in self.by_date.items()}
 
     def raise_for_failures(self, *, allow_warnings: bool = True) -> DatedResults:
         """Returns these results, unless a gate would stop the task on one of the dates.
@@ -78,13 +78,17 @@ class DatedResults(Mapping[date, Results]):
         """
         import pandas  # type: ignore[import-untyped]
 
-        frames = [one.to_pandas() for one in self.by_date.values()]
+        frames = [results.to_pandas() for results in self.by_date.values()]
         return pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame()
 
     def __str__(self) -> str:
         lines = [f"{on.isoformat()}: {outcome.value}" for on, outcome in self.outcomes.items()]
         lines += [f"{on.isoformat()}: not run: {why.problem}" for on, why in self.not_run.items()]
-        reports = [str(one) for one in self.by_date.values() if one.outcome is not Outcome.PASSED]
+        reports = [
+            str(results)
+            for results in self.by_date.values()
+            if results.outcome is not Outcome.PASSED
+        ]
         return "\n\n".join(["\n".join(sorted(lines)), *reports])
 
     def _repr_html_(self) -> str:

@@ -65,19 +65,19 @@ def _is_pandas(given: object) -> bool:
 
 def _as_type(values: list[Any], actual: str, wanted: str) -> tuple[str, list[Any]] | None:
     """A column of pandas in the type of a contract; None if not all of its values have it."""
-    there = [value for value in values if value is not None]
+    present = [value for value in values if value is not None]
     if actual == "double" and wanted in _WHOLE:
-        if all(value.is_integer() for value in there):
+        if all(value.is_integer() for value in present):
             return "bigint", [None if value is None else int(value) for value in values]
     elif actual == "double" and wanted.startswith("decimal"):
         precision, scale = decimal_size(wanted)
         exact = [None if value is None else _decimal(value, scale) for value in values]
-        if sum(value is not None for value in exact) == len(there):
+        if sum(value is not None for value in exact) == len(present):
             most = 10 ** (precision - scale)
             if all(abs(value) < most for value in exact if value is not None):
                 return wanted, exact
     elif actual.startswith("timestamp") and wanted == "date":
-        if all(isinstance(value, datetime) and value.time() == _midnight for value in there):
+        if all(isinstance(value, datetime) and value.time() == _midnight for value in present):
             return "date", [None if value is None else value.date() for value in values]
     elif actual == "void" and wanted not in ("any", "array", "map", "struct"):
         return {"whole_number": "bigint", "number": "double", "text": "string"}.get(

@@ -103,7 +103,7 @@ class Results:
     @property
     def assertions(self) -> tuple[Result, ...]:
         """One result per assertion, in the order of the suite."""
-        names = [one.name for one in fields(Verdict)]
+        names = [item.name for item in fields(Verdict)]
         return tuple(
             Result(
                 **{name: getattr(verdict, name) for name in names},

@@ -18,7 +18,7 @@ _HEADS = ("status", "severity", "check", "assertion", "value", "expected")
 
 def html_of(report: GateReport) -> str:
     """A table of the assertions, first those that did not pass, and the report below it."""
-    verdicts = sorted(report.verdicts, key=lambda one: one.status is Status.PASSED)
+    verdicts = sorted(report.verdicts, key=lambda verdict: verdict.status is Status.PASSED)
     rows = "".join(map(_row, verdicts))
     heads = "".join(f"<th style='text-align:left'>{head}</th>" for head in _HEADS)
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"

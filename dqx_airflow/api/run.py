@@ -77,8 +77,8 @@ def run_dates(
     :raises SourceError: the suite needs a dataset or dates that the database does not have.
     :raises RequestError: an argument is invalid, or no assertion matches the selection.
     """
-    asked = dict.fromkeys(dates_of(dates), DatedSuite(checked))
-    return run_each(asked, db, options, now=now, selection=selection)
+    suites = dict.fromkeys(dates_of(dates), DatedSuite(checked))
+    return run_each(suites, db, options, now=now, selection=selection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class DatedSuite:
 
 
 def run_each(
-    asked: Mapping[date, DatedSuite],
+    suites: Mapping[date, DatedSuite],
     db: Database,
     options: RunOptions = DEFAULTS,
     *,
@@ -104,17 +104,17 @@ def run_each(
     """
     _require_zone(now)
     plans = [
-        plan_of(one.checked, db, on, options, selection=selection, contract=one.contract)
-        for on, one in asked.items()
+        plan_of(suite.checked, db, on, options, selection=selection, contract=suite.contract)
+        for on, suite in suites.items()
     ]
     started = _clock()
     results: dict[date, Results] = {}
     not_run: dict[date, UpstreamFailure] = {}
     together = db.measure_all(plans) if isinstance(db, SparkDatabase) else None
-    for number, (plan, one) in enumerate(zip(plans, asked.values(), strict=True)):
+    for number, (plan, suite) in enumerate(zip(plans, suites.values(), strict=True)):
         try:
             measured = together[number] if together is not None else db.measure(plan)
-            results[plan.date] = _judged(one.checked, db, plan, measured, options, now, started)
+            results[plan.date] = _judged(suite.checked, db, plan, measured, options, now, started)
         except UpstreamFailure as failure:
             not_run[plan.date] = failure
     return DatedResults(results, not_run)
@@ -211,8 +211,8 @@ def plan_of(
         chosen = choose(
             suite, source, db.datasets, day, selection, contract, sources=checked.sources
         )
-    asked = suite if chosen is None else chosen.suite
-    raise_errors(check_datasets(asked, db.datasets), checked)
+    selected = suite if chosen is None else chosen.suite
+    raise_errors(check_datasets(selected, db.datasets), checked)
     return resolve(
         suite,
         source,

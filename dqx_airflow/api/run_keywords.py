@@ -47,7 +47,9 @@ def options_of(given: RunKeywords) -> RunOptions:
     :raises TypeError: the option does not exist.
     """
     selecting = SelectionKeywords.__annotations__
-    keywords: dict[str, Any] = {name: it for name, it in given.items() if name not in selecting}
+    keywords: dict[str, Any] = {
+        name: value for name, value in given.items() if name not in selecting
+    }
     if "fail_on" in keywords:
         keywords["fail_on"] = _severity(keywords["fail_on"])
     if "skip_dates" in keywords:
@@ -61,7 +63,7 @@ def selection_in(given: SelectionKeywords) -> Selection | None:
     :raises RequestError: a value is invalid.
     """
     selecting = SelectionKeywords.__annotations__
-    keywords: dict[str, Any] = {name: it for name, it in given.items() if name in selecting}
+    keywords: dict[str, Any] = {name: value for name, value in given.items() if name in selecting}
     return selection_of(**keywords)
 
 

@@ -45,7 +45,7 @@ class StoredDatabase:
             from dqx_airflow.results.past import dataset_names
 
             names = dataset_names(self.root, storage_options=self.storage_options)
-            self._datasets = tuple(DatasetRef(one, table=one, date_column="?") for one in names)
+            self._datasets = tuple(DatasetRef(name, table=name, date_column="?") for name in names)
         return self._datasets
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
@@ -58,7 +58,8 @@ class StoredDatabase:
         scanned = day.measured.scanned(keys)
         for request, key in keys.items():
             if not any(
-                request in known for known in (scanned.values, scanned.groups, scanned.failures)
+                request in measured
+                for measured in (scanned.values, scanned.groups, scanned.failures)
             ):
                 scanned.failures[request] = f"no stored value of {key_text(key)}"
         return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)

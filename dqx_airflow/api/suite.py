@@ -203,8 +203,12 @@ class Suite:
         if name in self._tunables:
             value = self._tunables[name].number(value)
         change = ParamChange(name, value, agent, reason)
-        own = {one.param: one.value for one in self._set.values() if one.agent == agent}
-        others = {one.param: one.value for one in self._set.values() if one.agent != agent}
+        own = {
+            earlier.param: earlier.value for earlier in self._set.values() if earlier.agent == agent
+        }
+        others = {
+            earlier.param: earlier.value for earlier in self._set.values() if earlier.agent != agent
+        }
         judgement = judge_values(with_values(self._suite, others), {**own, name: value}, agent)
         refuse(judgement.refusals, self._checked.sources)
         tunable: Any = self._tunables[name]  # the tunable itself defines its kind of number
@@ -220,7 +224,7 @@ class Suite:
         """
         name = self._tunables[name].name
         stored = self._file.history.changes(name) if self._file else ()
-        return (*stored, *(one for one in self._changes if one.param == name))
+        return (*stored, *(change for change in self._changes if change.param == name))
 
     def save(self) -> Saved:
         """Writes the values that were set into the file and leaves every other byte as it is.
@@ -240,7 +244,7 @@ class Suite:
             return Saved()
         saved = self._file.save(self._set.values(), logged_since=self._lines_read)
         waiting = {name: self._set[name] for name in saved.proposed}
-        changes = [one for one in self._changes if one.param in waiting]
+        changes = [change for change in self._changes if change.param in waiting]
         self._read(self._file.read())
         self._changes = changes
         for name, change in waiting.items():
@@ -340,7 +344,9 @@ class Suite:
 
     def _tuned(self) -> nodes.Suite:
         """The suite with the values that were set, and constants computed from them."""
-        return with_values(self._suite, {one.param: one.value for one in self._set.values()})
+        return with_values(
+            self._suite, {change.param: change.value for change in self._set.values()}
+        )
 
 
 def _reader(name: str, place: Path) -> Reader:

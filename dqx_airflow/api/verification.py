@@ -157,11 +157,11 @@ class VerificationSuite:
         :raises RequestError: the suite has no tunable with this name.
         """
         name = self._tunables[name].name
-        return tuple(one for one in self._changes if one.param == name)
+        return tuple(change for change in self._changes if change.param == name)
 
     def _require_allowed(self, agent: str) -> None:
         """:raises ChangeRefusedError: a required assertion would be weakened."""
-        after, values = self._checked(), {one.name: one.value for one in self._tunables}
+        after, values = self._checked(), {tunable.name: tunable.value for tunable in self._tunables}
         try:
             for name, value in self._of_people.items():
                 self._tunables[name].value = value

@@ -107,7 +107,7 @@ def alerts(
         storage_options=storage_options,
     )
     judged = alerts_among(runs, labels)
-    return tuple(one for one in judged if not (unlabelled and one.label))
+    return tuple(alert for alert in judged if not (unlabelled and alert.label))
 
 
 def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Alert, ...]:
@@ -226,10 +226,10 @@ def _of_instance(
     """:raises RequestError: other instances have a verdict, but this one has none."""
     own = [(run, row) for run, row in matches if run.map_index == map_index]
     if matches and not own:
-        there = sorted({run.map_index for run, _ in matches})
-        if there == [-1]:
+        indexes = sorted({run.map_index for run, _ in matches})
+        if indexes == [-1]:
             raise RequestError("the gate was not mapped", "remove the map index")
-        listed = ", ".join(map(str, there))
+        listed = ", ".join(map(str, indexes))
         raise RequestError(f"instance {map_index} has no results", f"instances: {listed}")
     return own
 

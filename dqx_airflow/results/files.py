@@ -73,7 +73,7 @@ def live_files(definition: TableDefinition, table: DeltaTable) -> list[LiveFile]
     actions = pa.table(table.get_add_actions(flatten=True))
     clock, month = definition.clock, f"partition.{MONTH}"
     columns = ["path", "size_bytes", "num_records", month, f"min.{clock}", f"max.{clock}"]
-    there = actions.select([name for name in columns if name in actions.column_names])
+    present = actions.select([name for name in columns if name in actions.column_names])
     return [
         LiveFile(
             row["path"],
@@ -84,7 +84,7 @@ def live_files(definition: TableDefinition, table: DeltaTable) -> list[LiveFile]
             # Statistics are in whole milliseconds, rounded down.
             row[f"max.{clock}"] + _MILLISECOND if row.get(f"max.{clock}") else None,
         )
-        for row in there.to_pylist()
+        for row in present.to_pylist()
     ]
 
 

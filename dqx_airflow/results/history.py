@@ -83,7 +83,7 @@ class OpenStore:
         if not wanted.gates:
             return ()
         order = f"{wanted.of_attempt(self._columns())}{ORDER} LIMIT {most} OFFSET {skip}"
-        return lines_of(self.select(RUNS, COLUMNS, wanted.conditions, order, standing=True))
+        return lines_of(self.select(RUNS, COLUMNS, wanted.conditions, order, last_attempts=True))
 
     def count_runs(self, wanted: RunsWanted) -> tuple[tuple[str, int], ...]:
         """The number of runs of some gates with each outcome, ignoring a filter on outcomes.
@@ -95,7 +95,7 @@ class OpenStore:
         order = wanted.of_attempt(self._columns(), with_outcome=False)
         counts = Counter(
             row["outcome"]
-            for row in self.select(RUNS, ["outcome"], wanted.conditions, order, standing=True)
+            for row in self.select(RUNS, ["outcome"], wanted.conditions, order, last_attempts=True)
         )
         return tuple(counts.items())
 
@@ -123,14 +123,14 @@ class OpenStore:
                 *of_dates(_before(until, days - 1), until),
                 *([of_instance(map_index)] if map_index >= 0 else []),
             ]
-            reports = self._reports(where, most * len(gates), standing=True)
+            reports = self._reports(where, most * len(gates), last_attempts=True)
             if len(reports) >= _ENOUGH_RUNS * len(gates):
                 break
-        seen: dict[str, int] = defaultdict(int)
+        counts: dict[str, int] = defaultdict(int)
         kept = []
         for report in reports:
-            seen[report.run_key.gate] += 1
-            if seen[report.run_key.gate] <= most:
+            counts[report.run_key.gate] += 1
+            if counts[report.run_key.gate] <= most:
                 kept.append(report)
         return tuple(kept)
 
@@ -172,7 +172,7 @@ class OpenStore:
         order = f'ORDER BY "dataset_date" DESC, "gate" LIMIT {most}'
         columns = ["gate", "dataset_date", "outcome", "contract"]
         runs = []
-        for row in self.select(RUNS, columns, where, order, standing=True):
+        for row in self.select(RUNS, columns, where, order, last_attempts=True):
             try:
                 contract = from_json(EnforcedContract, row.get("contract") or "")
                 outcome = Outcome(row["outcome"])
@@ -188,12 +188,12 @@ class OpenStore:
         where: list[str],
         order: str = "",
         *,
-        standing: bool = False,
+        last_attempts: bool = False,
         shadows: bool = False,
     ) -> Sequence[Row]:
         """The rows of a table that satisfy conditions in SQL.
 
-        :param standing: only the runs that no later attempt supersedes.
+        :param last_attempts: only the runs that no later attempt supersedes.
         :param shadows: only verdicts of shadow suites; by default none of them.
         :raises StoreError: the store exists and cannot be read.
         """
@@ -204,7 +204,13 @@ class OpenStore:
                 return []
             try:
                 return select_rows(
-                    location, table, columns, where, order, standing=standing, shadows=shadows
+                    location,
+                    table,
+                    columns,
+                    where,
+                    order,
+                    last_attempts=last_attempts,
+                    shadows=shadows,
                 )
             except StoreError:
                 # Files of a store that was compacted, or removed and created again, are gone.
@@ -221,20 +227,20 @@ class OpenStore:
         return frozenset(field.name for field in fields)
 
     def _reports(
-        self, where: list[str], limit: int, *, standing: bool = False
+        self, where: list[str], limit: int, *, last_attempts: bool = False
     ) -> tuple[GateReport, ...]:
         """The reports of the runs that satisfy `where`, in the order of date and start.
 
-        :param standing: only those that no later attempt supersedes, without their failing rows.
+        :param last_attempts: only those that no later attempt supersedes, without failing rows.
         """
         order = f'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id" LIMIT {limit}'
-        runs = self.select(RUNS, RUNS_SCHEMA.names, where, order, standing=standing)
+        runs = self.select(RUNS, RUNS_SCHEMA.names, where, order, last_attempts=last_attempts)
         if not runs:
             return ()
         dates = [run["dataset_date"] for run in runs]
-        which = [*where[:1], *of_dates(min(dates), max(dates))]
+        conditions = [*where[:1], *of_dates(min(dates), max(dates))]
         reports = []
-        for rows in rows_behind(self.select, runs, which, only_verdicts=standing):
+        for rows in rows_behind(self.select, runs, conditions, only_verdicts=last_attempts):
             try:
                 reports.append(report_from_rows(*rows))
             except (ValueError, KeyError, TypeError):

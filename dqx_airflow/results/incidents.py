@@ -78,15 +78,15 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
     before: dict[str, RunLine] = {}
     for run in reversed(tuple(runs)):
         if run.outcome in BAD:
-            if run.run_key.gate not in {one.run_key.gate for one in bad}:
-                settled = next((one for one in reversed(goods) if _settles(one, run)), None)
+            if run.run_key.gate not in {bad_run.run_key.gate for bad_run in bad}:
+                settled = next((good for good in reversed(goods) if _settles(good, run)), None)
                 if settled is not None:
                     before[run.run_key.gate] = settled
             bad.append(run)
             open_.append(run)
             continue
         goods.append(run)
-        open_ = [one for one in open_ if not _settles(run, one)]
+        open_ = [bad_run for bad_run in open_ if not _settles(run, bad_run)]
         if bad and not open_:
             incidents.append(Incident(tuple(reversed(bad)), before, run))
             bad, before = [], {}
@@ -96,10 +96,10 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
 
 
 def _first_of_each(runs: Iterable[RunLine]) -> tuple[RunLine, ...]:
-    found: dict[str, RunLine] = {}
+    by_gate: dict[str, RunLine] = {}
     for run in runs:
-        found.setdefault(run.run_key.gate, run)
-    return tuple(found.values())
+        by_gate.setdefault(run.run_key.gate, run)
+    return tuple(by_gate.values())
 
 
 def _settles(good: RunLine, bad: RunLine) -> bool:

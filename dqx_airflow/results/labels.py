@@ -68,7 +68,7 @@ def write_labels(
     wanted = list(labels)
     if not wanted:
         return ()
-    there = {
+    stored = {
         label.key: label.content
         for label in read_labels(
             root, gates={label.gate for label in wanted}, storage_options=storage_options
@@ -76,9 +76,9 @@ def write_labels(
     }
     new = []
     for label in wanted:
-        if there.get(label.key) != label.content:
+        if stored.get(label.key) != label.content:
             new.append(label)
-            there[label.key] = label.content
+            stored[label.key] = label.content
     if not new:
         return ()
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need

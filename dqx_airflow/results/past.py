@@ -40,7 +40,7 @@ WITH dql_results AS (
            stored."status" = 'passed' AS passed, stored."status" AS status, stored."check",
            stored."gate", stored."suite", stored."severity", stored."value",
            coalesce(CAST({index} AS BIGINT), -1) AS map_index
-    FROM stored JOIN ({standing}) AS standing ON stored."run_id" = standing.run
+    FROM stored JOIN ({last_runs}) AS last_runs ON stored."run_id" = last_runs.run
     WHERE stored."status" IN ('passed', 'failed') {counting}
 )
 """
@@ -90,31 +90,31 @@ def past_runs(
     :param map_index: only this instance of a mapped gate.
     :raises StoreError: the store exists and cannot be read.
     """
-    which = of_suite(suite, gate, map_index)
-    return runs_that_count(selecting(root, storage_options), which, since, until, columns)
+    conditions = of_suite(suite, gate, map_index)
+    return runs_that_count(selecting(root, storage_options), conditions, since, until, columns)
 
 
 def runs_that_count(
     select: Select,
-    which: Sequence[str],
+    conditions: Sequence[str],
     since: date,
     until: date,
     columns: Sequence[str],
     *,
-    which_rows: Sequence[str] = (),
+    row_conditions: Sequence[str] = (),
     only_failed: bool = False,
 ) -> tuple[PastRun, ...]:
     """The last run of each gate, date and map index, oldest first, among those that conditions
     select. A partial run counts if there is no other, or if it was blocked or broken.
 
-    :param which: conditions on runs, as SQL.
-    :param which_rows: conditions on the rows of their assertions.
+    :param conditions: those on runs, as SQL.
+    :param row_conditions: those on the rows of their assertions.
     :param only_failed: leaves out the runs in which no assertion failed: their rows are not read.
     :raises StoreError: the store exists and cannot be read.
     """
     days = of_dates(since, until)
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
-    runs = select(RUNS, _OF_RUNS, [*which, *days], order, standing=True)
+    runs = select(RUNS, _OF_RUNS, [*conditions, *days], order, last_attempts=True)
     last: dict[tuple[date, str, int], Row] = {}
     for row in runs:
         key = row["dataset_date"], row["gate"], map_index_of(row)
@@ -124,7 +124,7 @@ def runs_that_count(
     if not counting:
         return ()
     ids = [row["run_id"] for row in counting.values()]
-    of_runs = [is_in("run_id", ids), *days, *which_rows]
+    of_runs = [is_in("run_id", ids), *days, *row_conditions]
     rows: dict[str, dict[int, Row]] = defaultdict(dict)
     for row in select(RESULTS, ("run_id", "position", *columns), of_runs):
         rows[row["run_id"]][row["position"]] = row
@@ -138,7 +138,7 @@ def runs_that_count(
             row["started_at"],
             row["outcome"],
             row["datasets"],
-            tuple(one for _, one in sorted(rows[row["run_id"]].items())),
+            tuple(verdict_row for _, verdict_row in sorted(rows[row["run_id"]].items())),
         )
         for (_, _, index), row in sorted(counting.items())
     )
@@ -181,19 +181,19 @@ def newest_date(
     :raises RequestError: it has none.
     :raises StoreError: the store exists and cannot be read.
     """
-    select, which = selecting(root, storage_options), of_suite(suite, gate, map_index)
-    rows = select(RUNS, ("dataset_date",), which, 'ORDER BY "dataset_date" DESC LIMIT 1')
+    select, conditions = selecting(root, storage_options), of_suite(suite, gate, map_index)
+    rows = select(RUNS, ("dataset_date",), conditions, 'ORDER BY "dataset_date" DESC LIMIT 1')
     if rows:
         newest: date = rows[0]["dataset_date"]
         return newest
-    there = select(RUNS, ("suite", "gate"), [], 'ORDER BY "finished_at" DESC LIMIT 1000')
-    known = dict.fromkeys(f"{row['suite']} (gate {row['gate']})" for row in there)
+    stored = select(RUNS, ("suite", "gate"), [], 'ORDER BY "finished_at" DESC LIMIT 1000')
+    known = dict.fromkeys(f"{row['suite']} (gate {row['gate']})" for row in stored)
     if not known:
         raise RequestError(f"no results under {root}", "check the path, or --results")
-    what = f"suite '{suite}'" + (f" by gate '{gate}'" if gate is not None else "")
+    wanted = f"suite '{suite}'" + (f" by gate '{gate}'" if gate is not None else "")
     if map_index is not None:
-        what += f", instance {map_index},"
-    raise RequestError(f"{what} has no results under {root}", f"results of: {', '.join(known)}")
+        wanted += f", instance {map_index},"
+    raise RequestError(f"{wanted} has no results under {root}", f"results of: {', '.join(known)}")
 
 
 def dataset_names(
@@ -211,7 +211,7 @@ def dataset_names(
     names: dict[str, None] = {}
     for row in select_rows(location, runs, ["datasets"], [], order):
         snapshots = from_json(tuple[DatasetSnapshot, ...], row["datasets"])
-        names.update(dict.fromkeys(one.name for one in snapshots))
+        names.update(dict.fromkeys(snapshot.name for snapshot in snapshots))
     return tuple(names)
 
 
@@ -230,8 +230,8 @@ def query_results(
     columns = {column.name for column in results.schema().fields}
     counting = f'AND stored."{SHADOW}" IS NULL' if SHADOW in columns else ""
     last = last_first({column.name for column in runs.schema().fields})
-    standing = _LAST.format(last=last, index=_MAP_INDEX)
-    text = _VIEW.format(standing=standing, counting=counting, index=_MAP_INDEX) + sql
+    last_runs = _LAST.format(last=last, index=_MAP_INDEX)
+    text = _VIEW.format(last_runs=last_runs, counting=counting, index=_MAP_INDEX) + sql
     with store_errors(location, "read"):
         builder = QueryBuilder().register("stored", results).register("runs", runs)
         return rows_of(builder.execute(text).read_all())

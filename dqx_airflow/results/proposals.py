@@ -110,7 +110,7 @@ def proposals_from(
         if row["event"] in list(ProposalStage) and _counts(last.get(proposal_id), row):
             last[proposal_id] = row
     stored = (_stored(made[key], row) for key, row in last.items() if key in made)
-    return tuple(one for one in stored if stage in (None, one.stage))
+    return tuple(proposal for proposal in stored if stage in (None, proposal.stage))
 
 
 def attempts_behind(
@@ -122,7 +122,7 @@ def attempts_behind(
     :raises StoreError: the store exists and cannot be read.
     """
     attempts: dict[str, Sequence[frozenset[str]]] = {}
-    for proposal in (one.proposal for one in proposals):
+    for proposal in (stored.proposal for stored in proposals):
         condition = equals("suite", proposal.suite)
         if proposal.gate is not None:
             condition = equals("gate", proposal.gate)

@@ -33,7 +33,7 @@ class Select(Protocol):
         where: list[str],
         order: str = "",
         *,
-        standing: bool = False,
+        last_attempts: bool = False,
         shadows: bool = False,
     ) -> Sequence[Row]: ...
 
@@ -51,14 +51,14 @@ def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Se
         where: list[str],
         order: str = "",
         *,
-        standing: bool = False,
+        last_attempts: bool = False,
         shadows: bool = False,
     ) -> Sequence[Row]:
         table = open_table(location, name)
         if table is None:
             return ()
         return select_rows(
-            location, table, columns, where, order, standing=standing, shadows=shadows
+            location, table, columns, where, order, last_attempts=last_attempts, shadows=shadows
         )
 
     return select
@@ -71,24 +71,24 @@ def select_rows(
     where: Sequence[str],
     order: str = "",
     *,
-    standing: bool = False,
+    last_attempts: bool = False,
     shadows: bool = False,
 ) -> list[dict[str, Any]]:
     """The rows, without the columns that the table does not have (an older writer).
 
-    :param standing: only the runs that no later attempt supersedes.
+    :param last_attempts: only the runs that no later attempt supersedes.
     :param shadows: only verdicts of shadow suites; by default none of them.
     """
-    there = {column.name for column in table.schema().fields}
-    if SHADOW in there:
+    present = {column.name for column in table.schema().fields}
+    if SHADOW in present:
         where = [*where, f'"{SHADOW}" IS {"NOT " if shadows else ""}NULL']
     elif shadows:
         return []
-    selected = ", ".join(_column(name) for name in columns if name in there)
+    selected = ", ".join(_column(name) for name in columns if name in present)
     # Every string in `where` was escaped by results.conditions.
     rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608
-    if standing:
-        rows = _STANDING.format(rows=rows, last=last_first(there))
+    if last_attempts:
+        rows = _LAST_ATTEMPTS.format(rows=rows, last=last_first(present))
     sql = f"SELECT {selected} FROM ({rows}) {order}"  # noqa: S608
     with store_errors(location, "read"):
         answer = QueryBuilder().register("stored", table).execute(sql).read_all()
@@ -139,7 +139,7 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-_STANDING = """
+_LAST_ATTEMPTS = """
 SELECT * FROM (
     SELECT *, row_number() OVER (
         PARTITION BY "gate", "dataset_date", "scheduler_run"

@@ -90,8 +90,8 @@ def find_report(
     ]
     # First only a few columns, because this reads every run.
     keys = ["run_id", "gate", "dataset_date"]
-    known = select_rows(location, runs, keys, where, 'ORDER BY "run_id"')
-    by_id = {row["run_id"]: row for row in known}
+    candidates = select_rows(location, runs, keys, where, 'ORDER BY "run_id"')
+    by_id = {row["run_id"]: row for row in candidates}
     if len(by_id) > 1 and run_id_prefix not in by_id:
         matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
         raise RequestError(
@@ -170,14 +170,14 @@ def _not_superseded(
             *of_dates(min(dates), max(dates)),
             is_in("scheduler_run", [row["scheduler_run"] for row in newest]),
         ]
-        rows = select_rows(location, runs, columns, of_keys, _NEWEST_FIRST, standing=True)
+        rows = select_rows(location, runs, columns, of_keys, _NEWEST_FIRST, last_attempts=True)
         ids = {row["run_id"] for row in newest}
         rows = [row for row in rows if row["run_id"] in ids]
         if len(rows) >= limit or len(newest) < looked_at:
             return rows[:limit]
         looked_at *= 4
     return select_rows(
-        location, runs, columns, where, f"{_NEWEST_FIRST} LIMIT {limit}", standing=True
+        location, runs, columns, where, f"{_NEWEST_FIRST} LIMIT {limit}", last_attempts=True
     )
 
 

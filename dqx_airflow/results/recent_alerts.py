@@ -87,10 +87,12 @@ def unlabelled_counts(select: Select, gates: Collection[str]) -> tuple[tuple[str
     """
     counts: dict[str, int] = {}
     for run, labels in _runs(select, gates, None, _KEYS):
-        said = {label.key for label in labels}
-        without = [row for row in run.rows if _key(run, row["check"], row["name"]) not in said]
-        if without:
-            counts[run.gate] = counts.get(run.gate, 0) + len(without)
+        labelled = {label.key for label in labels}
+        unlabelled = [
+            row for row in run.rows if _key(run, row["check"], row["name"]) not in labelled
+        ]
+        if unlabelled:
+            counts[run.gate] = counts.get(run.gate, 0) + len(unlabelled)
     return tuple(counts.items())
 
 
@@ -99,16 +101,16 @@ def alert_of(select: Select, run: GateOfAttempt, check: str, name: str) -> tuple
 
     :raises StoreError: the store exists and cannot be read.
     """
-    which = [equals("gate", run.gate)]
+    conditions = [equals("gate", run.gate)]
     rows = [_FAILED, equals("check", check), equals("name", name)]
     day = run.date
-    runs = runs_that_count(select, which, day, day, OF_VERDICTS, which_rows=rows)
+    runs = runs_that_count(select, conditions, day, day, OF_VERDICTS, row_conditions=rows)
     labels = labels_from(select, [run.gate], day, day)
     return tuple(
-        RecentAlert(alert, one.attempt_id)
-        for one in runs
-        if one.run_id == run.run_id
-        for alert in alerts_among([one], labels)
+        RecentAlert(alert, past_run.attempt_id)
+        for past_run in runs
+        if past_run.run_id == run.run_id
+        for alert in alerts_among([past_run], labels)
     )
 
 
@@ -137,7 +139,7 @@ def histories(
         until - timedelta(days=DAYS - 1),
         until,
         OF_VERDICTS,
-        which_rows=[is_in("name", [name for *_, name in assertions])],
+        row_conditions=[is_in("name", [name for *_, name in assertions])],
     )
     by_assertion: dict[AssertionKey, list[tuple[date, Verdict]]] = {key: [] for key in assertions}
     for run in runs:
@@ -155,10 +157,10 @@ def with_failing_rows(select: Select, alerts: Sequence[RecentAlert]) -> tuple[Re
     """
     if not alerts:
         return ()
-    days = [one.alert.date for one in alerts]
+    days = [recent_alert.alert.date for recent_alert in alerts]
     where = [
-        is_in("run_id", {one.alert.run_id for one in alerts}),
-        is_in("gate", {one.alert.gate for one in alerts}),
+        is_in("run_id", {recent_alert.alert.run_id for recent_alert in alerts}),
+        is_in("gate", {recent_alert.alert.gate for recent_alert in alerts}),
         *of_dates(min(days), max(days)),
     ]
     sampled: dict[tuple[str, str, str], dict[int, FailingRow]] = {}
@@ -166,16 +168,16 @@ def with_failing_rows(select: Select, alerts: Sequence[RecentAlert]) -> tuple[Re
         key = row["run_id"], row["check"], row["name"]
         failing = FailingRow(row["dataset"], row["reason"], row["row"])
         sampled.setdefault(key, {})[row["number"]] = failing
-    return tuple(_with_rows(one, sampled) for one in alerts)
+    return tuple(_with_rows(recent_alert, sampled) for recent_alert in alerts)
 
 
 def _with_rows(
-    one: RecentAlert, sampled: Mapping[tuple[str, str, str], Mapping[int, FailingRow]]
+    recent_alert: RecentAlert, sampled: Mapping[tuple[str, str, str], Mapping[int, FailingRow]]
 ) -> RecentAlert:
-    verdict = one.alert.verdict
-    rows = sampled.get((one.alert.run_id, verdict.check, verdict.name), {})
+    verdict = recent_alert.alert.verdict
+    rows = sampled.get((recent_alert.alert.run_id, verdict.check, verdict.name), {})
     with_rows = replace(verdict, failing_rows=tuple(row for _, row in sorted(rows.items())))
-    return replace(one, alert=replace(one.alert, verdict=with_rows))
+    return replace(recent_alert, alert=replace(recent_alert.alert, verdict=with_rows))
 
 
 def _runs(
@@ -186,9 +188,9 @@ def _runs(
     if not gates or until is None:
         return []
     since = until - timedelta(days=DAYS - 1)
-    which = [is_in("gate", gates)]
+    conditions = [is_in("gate", gates)]
     runs = runs_that_count(
-        select, which, since, until, columns, which_rows=[_FAILED], only_failed=True
+        select, conditions, since, until, columns, row_conditions=[_FAILED], only_failed=True
     )
     labels: dict[tuple[str, date], list[Label]] = {}
     for label in labels_from(select, gates, since, until):

@@ -105,9 +105,9 @@ def report_from_rows(
     for row in failing:
         sample = samples.setdefault(row["position"], {})
         sample[row["number"]] = FailingRow(row["dataset"], row["reason"], row["row"])
-    there, sampled = sum(map(len, samples.values())), run.get("failing_rows") or 0
-    if there != sampled:
-        raise ValueError(f"{there} of its {sampled} failing rows were found")
+    found, sampled = sum(map(len, samples.values())), run.get("failing_rows") or 0
+    if found != sampled:
+        raise ValueError(f"{found} of its {sampled} failing rows were found")
     snapshots: tuple[DatasetSnapshot, ...] = from_json(
         tuple[DatasetSnapshot, ...], run.get("datasets") or "[]"
     )

@@ -114,6 +114,6 @@ def _line(row: Row) -> RunLine:
         errors=row["errors"],
         worst=row.get("worst"),
         worst_severity=Severity(severity) if severity else None,
-        locations=tuple(one["location"] for one in json.loads(row.get("datasets") or "[]")),
+        locations=tuple(dataset["location"] for dataset in json.loads(row.get("datasets") or "[]")),
         partial=from_json(PartialRun, row["selection"]) if row.get("selection") else None,
     )

@@ -56,11 +56,11 @@ class StateStore:
         if table is None:
             return ()
         days = ", ".join(f"DATE '{on}'" for on in dates if on)
-        which = [f'"dataset_date" IN ({days})'] if days else []
-        which += ['"dataset_date" IS NULL'] if None in dates else []
+        conditions = [f'"dataset_date" IN ({days})'] if days else []
+        conditions += ['"dataset_date" IS NULL'] if None in dates else []
         query = (
             'SELECT "dataset_date", "aggregate", "result", "fingerprint" FROM "states" '  # noqa: S608
-            f'WHERE "scope" = \'{scope}\' AND ({" OR ".join(which)}) ORDER BY "stored_at"'
+            f'WHERE "scope" = \'{scope}\' AND ({" OR ".join(conditions)}) ORDER BY "stored_at"'
         )
         with store_errors(self.location, "read"):
             answer = QueryBuilder().register(STATES, table).execute(query)
@@ -121,13 +121,15 @@ def _states(rows: Iterable[Mapping[str, object]]) -> Iterable[State]:
     for row in rows:
         newest.setdefault(row["dataset_date"], {})[str(row["aggregate"])] = row
     for on, by_aggregate in newest.items():
-        there = {sql: row for sql, row in by_aggregate.items() if row["result"] is not None}
+        present = {sql: row for sql, row in by_aggregate.items() if row["result"] is not None}
         absent = {sql: row for sql, row in by_aggregate.items() if row["result"] is None}
-        for kept in (there, absent):
-            if kept:
-                results = {sql: result_from_json(str(row["result"])) for sql, row in there.items()}
+        for group in (present, absent):
+            if group:
+                results = {
+                    sql: result_from_json(str(row["result"])) for sql, row in present.items()
+                }
                 yield State(
                     on if isinstance(on, date) else None,
-                    results if kept is there else None,
-                    {sql: str(row["fingerprint"]) for sql, row in kept.items()},
+                    results if group is present else None,
+                    {sql: str(row["fingerprint"]) for sql, row in group.items()},
                 )

@@ -85,14 +85,18 @@ class ResultsStore:
         """
         results: dict[str, list[Row]] = {}
         failing: dict[str, list[Row]] = {}
-        kept: dict[str, list[Row]] = {}
+        source_files: dict[str, list[Row]] = {}
         runs: dict[str, list[Row]] = {}
         for report, sources in reports:
             results[report.run_id] = [*results_rows(report), *shadow_rows(report)]
             failing[report.run_id] = failing_rows(report)
-            kept.update({digest: [row] for digest, row in source_rows(report, sources).items()})
+            source_files.update(
+                {digest: [row] for digest, row in source_rows(report, sources).items()}
+            )
             runs[report.run_id] = [run_row(report)]
-        self.append_rows({RESULTS: results, FAILING_ROWS: failing, SOURCES: kept, RUNS: runs})
+        self.append_rows(
+            {RESULTS: results, FAILING_ROWS: failing, SOURCES: source_files, RUNS: runs}
+        )
 
     def append_rows(self, tables: Mapping[str, Mapping[str, Sequence[Row]]]) -> None:
         """Appends rows, by table and by a key whose rows are never appended twice.
@@ -103,9 +107,9 @@ class ResultsStore:
         written = []
         with store_errors(location, "write"):
             for name, rows in tables.items():
-                there = {key: own for key, own in rows.items() if own}
-                if there:
-                    written.append(append_once(location, name, there))
+                nonempty = {key: own for key, own in rows.items() if own}
+                if nonempty:
+                    written.append(append_once(location, name, nonempty))
         for appended in filter(None, written):
             tidy(location, *appended)
 
@@ -146,14 +150,14 @@ def _probe_folders(location: ResultsRoot, names: Collection[str]) -> None:
     root = Path(location.root)
     folders = [Path(location.table(name)) for name in names]
     folders += [folder / "_delta_log" for folder in folders]
-    there = [folder for folder in folders if folder.is_dir()]
+    existing = [folder for folder in folders if folder.is_dir()]
     base = next((path for path in (root, *root.parents) if path.exists()), root)
     if not base.is_dir():
         raise StoreError(
             f"the results root {location.root} cannot be created: {base} is a file",
             "give the path of a folder; the first gate that writes results creates it",
         )
-    for folder in (base, *there):
+    for folder in (base, *existing):
         # A permission proves little (read-only mounts, quotas), so a file is really written.
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"dqx")

@@ -127,9 +127,9 @@ def _has_local_log(location: ResultsRoot, name: str) -> bool:
         except FileNotFoundError:
             return False
         except NotADirectoryError as error:
-            what = "results root" if path == root else "results store"
+            role = "results root" if path == root else "results store"
             raise StoreError(
-                f"the {what} {location.root} cannot be used: {_file_in_the_way(path)} is a file",
+                f"the {role} {location.root} cannot be used: {_file_in_the_way(path)} is a file",
                 "give the path of a folder; the first gate that writes results creates it",
             ) from error
         if path == table and entries and "_delta_log" not in entries:
@@ -153,5 +153,5 @@ def _hint(location: ResultsRoot) -> str:
 def _cause(error: Exception) -> str:
     """The message on one line, without the colors and the backtrace that Rust adds."""
     lines = _COLOUR.sub("", str(error)).replace("\u21b3", "").splitlines()
-    kept = " ".join(" ".join(line for line in lines if not _BACKTRACE.match(line)).split())
-    return kept[:_LONGEST_CAUSE] or type(error).__name__
+    message = " ".join(" ".join(line for line in lines if not _BACKTRACE.match(line)).split())
+    return message[:_LONGEST_CAUSE] or type(error).__name__

@@ -197,12 +197,12 @@ def _again(step: Callable[[], bool], table: DeltaTable) -> bool:
 
 
 def _set_properties(definition: TableDefinition, table: DeltaTable) -> bool:
-    there = table.metadata().configuration
+    current = table.metadata().configuration
     columns = {column.name for column in table.schema().fields}
     wanted = definition.properties if columns.issuperset(definition.keys) else {}
-    if there.get("delta.appendOnly") == "true":
+    if current.get("delta.appendOnly") == "true":
         wanted = {**wanted, "delta.appendOnly": "false"}
-    missing = {name: value for name, value in wanted.items() if there.get(name) != value}
+    missing = {name: value for name, value in wanted.items() if current.get(name) != value}
     if missing:
         table.alter.set_table_properties(missing)
     return bool(missing)
@@ -280,7 +280,7 @@ def _prune(
     if definition.name == SOURCES:
         used, cutoff = _used_digests(location), min(cutoff, now - _SOURCES_REST)
     _again(lambda: _set_properties(definition, table), table)
-    seen: set[str] = set()
+    examined: set[str] = set()
     deleted = 0
 
     def prune_some() -> bool:
@@ -293,7 +293,7 @@ def _prune(
             deleted += sum(file.rows for file in gone)
             return True
         for file in old:
-            if file.path in seen:
+            if file.path in examined:
                 continue
             rows = read_files(location, table, [file])
             kept = rows.filter(pc.invert(_is_old(rows, definition, cutoff, used)))
@@ -301,7 +301,7 @@ def _prune(
                 replace_files(location, definition, table, [file], kept, deletes=True)
                 deleted += len(rows) - len(kept)
                 return True
-            seen.add(file.path)
+            examined.add(file.path)
         return False
 
     while _again(prune_some, table):

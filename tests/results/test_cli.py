@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> str:
     return str(tmp_path / "store")
 
 
-def test_list_shows_the_standing_runs_newest_first(root: str) -> None:
+def test_list_shows_the_last_attempts_newest_first(root: str) -> None:
     result = dql("list", "--root", root)
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines()] == [
