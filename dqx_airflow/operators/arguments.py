@@ -38,5 +38,5 @@ def one_of(name: str, value: object, words: Sequence[str]) -> Iterator[str]:
 
 def as_written(given: list[Any]) -> Any:
     """A string that Airflow has turned into a list of its characters; any other list unchanged."""
-    is_split = len(given) > 1 and all(isinstance(one, str) and len(one) == 1 for one in given)
+    is_split = len(given) > 1 and all(isinstance(item, str) and len(item) == 1 for item in given)
     return "".join(given) if is_split else given

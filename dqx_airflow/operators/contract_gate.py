@@ -143,7 +143,9 @@ class ContractGateOperator(GateOperator):
         if not (self.server is None or isinstance(self.server, str) or is_open(self.server)):
             yield f"server={self.server!r}: write the name of a server of the contract"
         models = (self.models,) if isinstance(self.models, str) else self.models
-        if not isinstance(models, list | tuple) or not all(isinstance(one, str) for one in models):
+        if not isinstance(models, list | tuple) or not all(
+            isinstance(model, str) for model in models
+        ):
             yield f"models={self.models!r}: write the name of a model, or a list of names"
         if self.data not in (None, ""):
             yield from dataset_mistakes("data", self.data)

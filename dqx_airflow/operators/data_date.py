@@ -93,15 +93,17 @@ def date_of_run(context: Any) -> DataDate:
             continue
         on = _day_in(str(extra.get("date")))
         if on is None:
-            said = f"the asset event of {extra['gate']} has the date {extra.get('date')!r}"
-            return _in_doubt(due, said, "date=, a date or a template that returns one")
+            problem = f"the asset event of {extra['gate']} has the date {extra.get('date')!r}"
+            return _in_doubt(due, problem, "date=, a date or a template that returns one")
         named[on, f"the asset event of {extra['gate']}"] = None
     dates = {on for on, _ in named}
     if len(dates) > 1:
-        given = listed([f"{on.isoformat()} ({who})" for on, who in named], most=_MOST_SHOWN)
+        different = listed(
+            [f"{on.isoformat()} ({origin})" for on, origin in named], most=_MOST_SHOWN
+        )
         return _in_doubt(
             due,
-            f"the run was triggered with different dates: {given}",
+            f"the run was triggered with different dates: {different}",
             "date= with one of them, or expand the gate over all of them with .expand(date=...)",
         )
     if dates:
@@ -118,17 +120,17 @@ def _logical_date(timestamp: datetime, zone: Any) -> DataDate:
     DAG."""
     on = _day_of(timestamp)
     source = "from the logical date of the run"
-    there = _day_of(timestamp.astimezone(zone)) if zone is not None else on
-    if there == on:
+    local_day = _day_of(timestamp.astimezone(zone)) if zone is not None else on
+    if local_day == on:
         return DataDate(on, source)
     name = getattr(zone, "name", None) or str(zone)
     return DataDate(
         on,
         source,
         f"the logical date {timestamp.isoformat()} is {on.isoformat()} in UTC and "
-        f"{there.isoformat()} "
+        f"{local_day.isoformat()} "
         f'in {name}, the time zone of the DAG: write date="{{{{ ds }}}}" for {on.isoformat()}, or '
-        f"date=\"{{{{ logical_date.in_timezone('{name}') | ds }}}}\" for {there.isoformat()}",
+        f"date=\"{{{{ logical_date.in_timezone('{name}') | ds }}}}\" for {local_day.isoformat()}",
     )
 
 

@@ -62,12 +62,13 @@ def with_databases(
     refs = tuple(refs)
     ids = dict.fromkeys(ref.conn_id for ref in refs if ref.conn_id is not None)
     in_airflow = {
-        one: require_connection(one, "database connection", _DATABASE_EXAMPLE) for one in ids
+        conn_id: require_connection(conn_id, "database connection", _DATABASE_EXAMPLE)
+        for conn_id in ids
     }
     try:
         connections = {
-            conn_id: connection_of(conn_id, {name: getattr(its, name) for name in FIELDS})
-            for conn_id, its in in_airflow.items()
+            conn_id: connection_of(conn_id, {name: getattr(connection, name) for name in FIELDS})
+            for conn_id, connection in in_airflow.items()
         }
         return with_lineage_names(refs, connections), connections
     except RequestError as error:

@@ -59,7 +59,7 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
             self.takes_several
             and isinstance(returned, list | tuple)
             and bool(returned)
-            and all(isinstance(one, str | os.PathLike) for one in returned)
+            and all(isinstance(source, str | os.PathLike) for source in returned)
         )
 
 

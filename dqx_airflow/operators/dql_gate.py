@@ -94,19 +94,19 @@ class DqlGateOperator(GateOperator):
         checked = [_checked(source)[0] for source in self._found]
         chosen = self._chosen(request, checked)
         suites: dict[str, GatePart] = {}
-        for source, one, (suite, selection) in zip(self._found, checked, chosen, strict=True):
-            diagnostics = list(one.diagnostics)
+        for source, result, (suite, selection) in zip(self._found, checked, chosen, strict=True):
+            diagnostics = list(result.diagnostics)
             if suite is not None:
                 diagnostics += check_datasets(suite, request.datasets)
-            log_diagnostics(diagnostics, one.sources, self.log, kind="suite")
-            name = one.valid_suite.name.value
+            log_diagnostics(diagnostics, result.sources, self.log, kind="suite")
+            name = result.valid_suite.name.value
             if name in suites:
                 raise GateMisconfigured(_namesakes(name))
             if suite is None:
                 self.log.warning("suite '%s' is not run: none of its assertions is selected", name)
                 continue
             suites[name] = GatePart(
-                request.run_key, source.source, one.imports, selection=selection
+                request.run_key, source.source, result.imports, selection=selection
             )
         shadow = self._shadow(request.datasets)
         first = next(iter(suites.values()))
@@ -137,9 +137,13 @@ class DqlGateOperator(GateOperator):
         """
         from dqx_airflow.operators.sources import selected_suites
 
-        sound = [one.suite for one in checked if one.suite is not None and not one.errors]
+        sound = [
+            result.suite for result in checked if result.suite is not None and not result.errors
+        ]
         if request.selection is None or len(sound) < len(checked):
-            return [(None if one.errors else one.suite, request.selection) for one in checked]
+            return [
+                (None if result.errors else result.suite, request.selection) for result in checked
+            ]
         sources = [suite.source for suite in self._found]
         return selected_suites(request, list(zip(sound, sources, strict=True)))
 
@@ -174,7 +178,7 @@ class DqlGateOperator(GateOperator):
         names: set[str] = set()
         if is_open(self.suite) or (self.is_set_by_function and not self.suite):
             return [], ()
-        read: list[tuple[Suite, FoundSource, Checked]] = []
+        readable: list[tuple[Suite, FoundSource, Checked]] = []
         for suite in suites_of(self.suite):
             if is_open(suite):
                 continue
@@ -193,16 +197,16 @@ class DqlGateOperator(GateOperator):
                 mistakes += [_namesakes(name)] if name in names else []
                 names.add(name)
                 if not checked.errors:
-                    read.append((checked.suite, source, checked))
-        left: Sequence[Suite | None] = [suite for suite, *_ in read]
+                    readable.append((checked.suite, source, checked))
+        selected: Sequence[Suite | None] = [suite for suite, *_ in readable]
         selection = known_selection(self)
-        if selection is not None and len(read) == len(suites_of(self.suite)):
-            pairs = [(suite, source.source) for suite, source, _ in read]
-            left, unselected = selectable_suites(selection, pairs, datasets or ())
+        if selection is not None and len(readable) == len(suites_of(self.suite)):
+            pairs = [(suite, source.source) for suite, source, _ in readable]
+            selected, unselected = selectable_suites(selection, pairs, datasets or ())
             mistakes += unselected
-        for asked, (_, source, checked) in zip(left, read, strict=True):
-            if asked is not None and datasets is not None:
-                diagnostics = check_datasets(asked, datasets)
+        for chosen, (_, source, checked) in zip(selected, readable, strict=True):
+            if chosen is not None and datasets is not None:
+                diagnostics = check_datasets(chosen, datasets)
                 mistakes += errors_in(
                     diagnostics, checked.sources, f"the suite {source.source.name}"
                 )

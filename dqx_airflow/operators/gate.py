@@ -49,7 +49,7 @@ class GateOperator(SparkJobOperator, GateArguments):
     Before the task ends, in any state, a summary of the report is pushed to XCom as `dqx_report`,
     for notices and downstream tasks: `gate`, `date` and `date_from` (the origin of the date),
     `outcome`, `headline` (one line for people), `run_id` (for `dql results show`), `suite`,
-    `contract`, `partial` (what was selected; None where that is everything), `fail_on`,
+    `contract`, `partial` (what was selected; None if that is everything), `fail_on`,
     `finished_at`, `counts` of the assertions by status, `verdicts` (those that failed or could not
     be evaluated, worst first) and `more_verdicts` (the number of omitted ones), `datasets`, and by
     dataset `versions` (that were read), `quarantined` (rows), `promoted` (the new version),
@@ -264,7 +264,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         return super().render_template(content, context, jinja_env, seen_oids)
 
     def execute(self, context: Any) -> str:
-        """Returns the outcome, "passed" or "warned" (or "blocked", where that is a warning).
+        """Returns the outcome, "passed" or "warned" (or "blocked", if that is a warning).
 
         :raises GateBlocked: the data breaks a rule.
         :raises GateBroken: a rule could not be evaluated.

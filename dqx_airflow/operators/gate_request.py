@@ -51,7 +51,7 @@ def build_request(
     datasets, databases = with_databases(
         dataset_ref(str(name), given, trust_log=gate.trust_log) for name, given in settings.items()
     )
-    timeouts = [_seconds(one) for one in (gate.timeout, execution_timeout) if one]
+    timeouts = [_seconds(timeout) for timeout in (gate.timeout, execution_timeout) if timeout]
     request = GateRequest(
         run_key=of_task.run_key_of(context, gate.gate, chosen.on),
         attempt=of_task.attempt_of(context),

@@ -43,7 +43,7 @@ class GatePartial(OperatorPartial):
         """
         mapped = super().expand_kwargs(kwargs, strict=strict)
         if isinstance(kwargs, list | tuple):
-            own = [one if isinstance(one, Mapping) else {} for one in kwargs]
+            own = [instance if isinstance(instance, Mapping) else {} for instance in kwargs]
             require_sound_instances(self.operator_class, self.kwargs, own)
         return mapped
 
@@ -66,8 +66,8 @@ def _instances(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _combined(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The instances with all their values: every combination of the arguments' values."""
-    for each in product(*(_values(given) or [LATER] for given in mapped.values())):
-        yield dict(zip(mapped, each, strict=True))
+    for combination in product(*(_values(given) or [LATER] for given in mapped.values())):
+        yield dict(zip(mapped, combination, strict=True))
 
 
 def _values(given: Any) -> list[Any]:

@@ -17,13 +17,13 @@ def target_mistakes(instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
     :param instances: the arguments of each instance.
     """
-    seen: dict[tuple[str, str, str], int] = {}
-    for number, given in enumerate(instances):
-        part, date = _fixed(given.get("promote_slice")), _fixed(given.get("date"))
+    promoted_by: dict[tuple[str, str, str], int] = {}
+    for number, arguments in enumerate(instances):
+        part, date = _fixed(arguments.get("promote_slice")), _fixed(arguments.get("date"))
         if part is None or date is None:
             continue
-        for target in _targets(given.get("promote_to")):
-            first = seen.setdefault((target, part, date), number)
+        for target in _targets(arguments.get("promote_to")):
+            first = promoted_by.setdefault((target, part, date), number)
             if first != number:
                 yield (
                     f"the instances {first} and {number} would both be promoted to {target} for "
@@ -33,18 +33,18 @@ def target_mistakes(instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 return
 
 
-def _targets(given: Any) -> list[str]:
+def _targets(value: Any) -> list[str]:
     """The places that are the same text in each instance."""
-    places = given.values() if isinstance(given, Mapping) else [given]
-    known = [os.fspath(place) for place in places if isinstance(place, str | os.PathLike)]
-    return [place for place in known if place and not _DIFFERS.search(place)]
+    places = value.values() if isinstance(value, Mapping) else [value]
+    paths = [os.fspath(place) for place in places if isinstance(place, str | os.PathLike)]
+    return [place for place in paths if place and not _DIFFERS.search(place)]
 
 
-def _fixed(given: Any) -> str | None:
+def _fixed(value: Any) -> str | None:
     """A value as a string; None if it is only known when the instance runs."""
     from dqx_airflow.operators.arguments import has_open
 
-    text = repr(given)
-    if isinstance(given, str) and "{{" in given:
-        return None if _DIFFERS.search(given) else text
-    return None if has_open(given) else text
+    text = repr(value)
+    if isinstance(value, str) and "{{" in value:
+        return None if _DIFFERS.search(value) else text
+    return None if has_open(value) else text

@@ -163,17 +163,17 @@ def selectable_suites(
     severity of an assertion depends on the day."""
     everything: list[nodes.Suite | None] = [suite for suite, _ in suites]
     has_profiles = any(suite.profiles for suite, _ in suites)
-    asked = replace(selection, severity=None) if has_profiles else selection
-    if asked == Selection():
+    undated = replace(selection, severity=None) if has_profiles else selection
+    if undated == Selection():
         return everything, []
     from dqx_airflow.plan.selection import choose, choose_among, seen
 
     today = date.today()
     try:
-        known = [seen(suite, source, datasets, today, contract) for suite, source in suites]
+        selectables = [seen(suite, source, datasets, today, contract) for suite, source in suites]
         return [
             None if own is None else choose(suite, source, datasets, today, own, contract).suite
-            for (suite, source), own in zip(suites, choose_among(known, asked), strict=True)
+            for (suite, source), own in zip(suites, choose_among(selectables, undated), strict=True)
         ], []
     except RequestError as error:
         return everything, [error.in_one_line]
@@ -216,8 +216,8 @@ def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
     mistakes: list[str] = []
     names = tuple(ref.name for ref in refs)
 
-    def read(make: Callable[[], _Pairs], given: object) -> _Pairs:
-        if is_open(given) and not isinstance(given, str):
+    def read(make: Callable[[], _Pairs], argument: object) -> _Pairs:
+        if is_open(argument) and not isinstance(argument, str):
             return ()
         try:
             return make()

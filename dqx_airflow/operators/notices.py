@@ -78,7 +78,9 @@ class _Message:
 
     def markdown(self) -> str:
         lines = [f"Gate {_code(self.gate)} {self.outcome}: {_plain(self.title)}"]
-        lines += [f"- {one.severity} {_code(one.name)} {_code(one.detail)}" for one in self.faults]
+        lines += [
+            f"- {fault.severity} {_code(fault.name)} {_code(fault.detail)}" for fault in self.faults
+        ]
         lines += [f"- and {self.more} more"] if self.more else []
         lines += [f"{_plain(name)}: {_code(text)}" for name, text in self.to_do]
         lines += [self.url] if self.url else []
@@ -87,8 +89,8 @@ class _Message:
 
     def html(self) -> str:
         items = [
-            f"<li>{escape(one.severity)} <b>{escape(one.name)}</b> {escape(one.detail)}</li>"
-            for one in self.faults
+            f"<li>{escape(fault.severity)} <b>{escape(fault.name)}</b> {escape(fault.detail)}</li>"
+            for fault in self.faults
         ]
         items += [f"<li>and {self.more} more</li>"] if self.more else []
         listed = f"<ul>{''.join(items)}</ul>" if items else ""
@@ -223,8 +225,8 @@ def _faults(report: Mapping[str, Any]) -> tuple[list[_Fault], int]:
     """The worst assertions that did not pass, and the number of the others."""
     verdicts = report.get("verdicts") or []
     faults = [
-        _Fault(_text(one.get("severity")), _text(one.get("name")), _verdict_line(one))
-        for one in verdicts[:_MOST_VERDICTS]
+        _Fault(_text(verdict.get("severity")), _text(verdict.get("name")), _verdict_line(verdict))
+        for verdict in verdicts[:_MOST_VERDICTS]
     ]
     return faults, len(verdicts) - len(faults) + int(report.get("more_verdicts") or 0)
 
@@ -246,10 +248,10 @@ def _verdict_line(verdict: Mapping[str, Any]) -> str:
 def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Whom to contact and what to do, according to the contract; empty if the gate passed."""
     contract = report.get("contract") or {}
-    known = contract.get("responsible") if isinstance(contract, Mapping) else None
-    if report.get("outcome") == "passed" or not isinstance(known, Mapping):
+    responsible = contract.get("responsible") if isinstance(contract, Mapping) else None
+    if report.get("outcome") == "passed" or not isinstance(responsible, Mapping):
         return []
-    return [(_text(name), _cut(_text(text), _LONGEST_TEXT)) for name, text in known.items()]
+    return [(_text(name), _cut(_text(text), _LONGEST_TEXT)) for name, text in responsible.items()]
 
 
 def _code(text: str) -> str:
@@ -261,8 +263,8 @@ def _plain(text: str) -> str:
     return _OPENS_TAG.sub("< ", printable(" ".join(text.split())).replace("`", "'"))
 
 
-def _text(given: object) -> str:
-    return "" if given is None else str(given)
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def _cut(text: str, longest: int) -> str:

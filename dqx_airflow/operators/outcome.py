@@ -143,7 +143,9 @@ def validated_places(report: GateReport) -> dict[str, dict[str, Any]]:
 def _places(report: GateReport) -> dict[str, str]:
     """The locations of the datasets over time. One that is too long is left out: truncated, it
     would be another location."""
-    places = {_cut(one.name): location_of(one) for one in report.datasets[:_MOST_DATASETS]}
+    places = {
+        _cut(dataset.name): location_of(dataset) for dataset in report.datasets[:_MOST_DATASETS]
+    }
     return {name: place for name, place in places.items() if place and len(place) <= _LONGEST_PLACE}
 
 

@@ -39,10 +39,10 @@ _WHERE_MAPPED = "give it in partial, or to each instance"
 _OF_THIS_PROCESS = re.compile(" at 0x[0-9a-f]+")
 """The address in Python's representation of callbacks and other objects."""
 
-_Seen = list[tuple[str, int, int]]
+_Statuses = list[tuple[str, int, int]]
 """Files with their modification time and size; -1 and -1 for a missing one."""
 
-_notes: dict[Path, dict[str, _Seen]] = {}
+_notes: dict[Path, dict[str, _Statuses]] = {}
 """What this process has read, by the file of the notes."""
 
 
@@ -124,8 +124,8 @@ def _unnamed(kind: type[Any], given: Mapping[str, Any], own: Mapping[str, Any]) 
     """The unknown arguments of an instance, and the required ones that are missing."""
     named = {*given, *own, *_default_args(given)}
     parameters: dict[str, inspect.Parameter] = {}
-    for one in kind.__mro__:
-        parameters = {**_parameters(one), **parameters}
+    for base in kind.__mro__:
+        parameters = {**_parameters(base), **parameters}
     missing = [
         f"missing argument {name}: {_WHERE_MAPPED}"
         for name in kind.checked_arguments
@@ -142,10 +142,13 @@ def _default_args(given: Mapping[str, Any]) -> dict[str, Any]:
 
     dag = given.get("dag") or DagContext.get_current()
     group = given.get("task_group") or (TaskGroupContext.get_current(dag) if dag else None)
-    found: dict[str, Any] = {}
-    for known in (getattr(dag, "default_args", None), getattr(group, "default_args", None)):
-        found |= known or {}
-    return found | (given.get("default_args") or {})
+    defaults: dict[str, Any] = {}
+    for scope_defaults in (
+        getattr(dag, "default_args", None),
+        getattr(group, "default_args", None),
+    ):
+        defaults |= scope_defaults or {}
+    return defaults | (given.get("default_args") or {})
 
 
 def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, Any]]) -> None:
@@ -157,10 +160,10 @@ def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, A
     mistakes = {}
     for task, given in arguments.items():
         gate = object.__new__(kind)
-        known = {**_default_args(given), **given}
+        complete = {**_default_args(given), **given}
         gate.__dict__.update(
-            {name: known.get(name, _default(kind, name)) for name in kind.checked_arguments},
-            **{name: known[name] for name in (*SPARK_ARGUMENTS, _REFUSED) if name in known},
+            {name: complete.get(name, _default(kind, name)) for name in kind.checked_arguments},
+            **{name: complete[name] for name in (*SPARK_ARGUMENTS, _REFUSED) if name in complete},
         )
         examined = _examined(gate, given.get("dag") or DagContext.get_current())
         mistakes[task] = examined.mistakes if examined is not None else ()
@@ -179,13 +182,13 @@ def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
 
 
 def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
-    known = {name for one in kind.__mro__ for name in _parameters(one)}
+    known = {name for base in kind.__mro__ for name in _parameters(base)}
     unknown = [name for name in given if name not in known]
     if not unknown:
         return []
     from dqx_airflow.diagnostics.nearest import nearest, slip_of
 
-    own = [name for one in kind.__mro__[:3] for name in _parameters(one)]
+    own = [name for base in kind.__mro__[:3] for name in _parameters(base)]
     mistakes = []
     for name in unknown:
         near = nearest(name, own) or slip_of(name, sorted(known))
@@ -205,8 +208,8 @@ def _default(kind: type[Any], name: str) -> Any:
     gets."""
     if name in kind.template_fields:
         return LATER
-    for one in kind.__mro__:
-        parameter = _parameters(one).get(name)
+    for base in kind.__mro__:
+        parameter = _parameters(base).get(name)
         if parameter is not None and parameter.default is not inspect.Parameter.empty:
             return parameter.default
     return LATER
@@ -223,7 +226,11 @@ def _examined(gate: Any, dag: Any) -> Examined | None:
     dag_file = getattr(dag, "fileloc", None)
     key = _key_of(gate, dag)
     notes = _notes_of(dag_file) if dag_file else None
-    if notes is not None and (seen := _read(notes).get(key)) is not None and _is_unchanged(seen):
+    if (
+        notes is not None
+        and (statuses := _read(notes).get(key)) is not None
+        and _is_unchanged(statuses)
+    ):
         return None
     from dqx_airflow.operators.mistakes import examine
 
@@ -265,31 +272,33 @@ def _notes_file(folder: str, dag_file: str) -> Path:
     return Path(folder, f"dqx-airflow-{os.getuid()}", name)
 
 
-def _read(notes: Path) -> dict[str, _Seen]:
-    known = _notes.get(notes)
-    if known is None:
-        _notes[notes] = known = {}
+def _read(notes: Path) -> dict[str, _Statuses]:
+    statuses_by_key = _notes.get(notes)
+    if statuses_by_key is None:
+        _notes[notes] = statuses_by_key = {}
         try:
             lines = notes.read_text("utf-8").splitlines()
         except (OSError, ValueError):
             lines = []
         for line in lines:
             try:
-                key, seen = json.loads(line)
-                known[key] = [(str(path), int(changed), int(size)) for path, changed, size in seen]
+                key, statuses = json.loads(line)
+                statuses_by_key[key] = [
+                    (str(path), int(changed), int(size)) for path, changed, size in statuses
+                ]
             except (ValueError, TypeError):
                 continue  # truncated, or of another process
-    return known
+    return statuses_by_key
 
 
 def _note(notes: Path, key: str, files: Iterable[Path]) -> None:
-    seen = [_status(str(file)) for file in files]
-    _read(notes)[key] = seen
+    statuses = [_status(str(file)) for file in files]
+    _read(notes)[key] = statuses
     try:
         is_large = notes.is_file() and notes.stat().st_size > _LARGEST_NOTES
         if is_large or not notes.exists():
             _forget_old(notes.parent)
-        line = f"{json.dumps([key, seen])}\n".encode()
+        line = f"{json.dumps([key, statuses])}\n".encode()
         flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_large else os.O_APPEND)
         number = os.open(notes, flags, 0o600)
         try:
@@ -306,8 +315,8 @@ def _forget_old(folder: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _is_unchanged(seen: _Seen) -> bool:
-    return all(_status(entry[0]) == entry for entry in seen)
+def _is_unchanged(statuses: _Statuses) -> bool:
+    return all(_status(entry[0]) == entry for entry in statuses)
 
 
 def _status(file: str) -> tuple[str, int, int]:

@@ -58,7 +58,7 @@ def summaries_of_parts(reports: Sequence[GateReport]) -> dict[str, Any]:
     """The part of the XCom summary about each report; empty for a single one."""
     if len(reports) == 1:
         return {}
-    ranked = sorted(reports, key=lambda one: one.outcome in (Outcome.PASSED, Outcome.WARNED))
+    ranked = sorted(reports, key=lambda report: report.outcome in (Outcome.PASSED, Outcome.WARNED))
     return {
         "parts": [
             {
@@ -79,7 +79,7 @@ def part_lines(reports: Sequence[GateReport]) -> list[str]:
     for outcome in Outcome:
         own = [report for report in reports if report.outcome is outcome]
         if own and len(reports) > 1:
-            named = [f"{one.run_key.date.isoformat()} {one.suite}" for one in own]
+            named = [f"{report.run_key.date.isoformat()} {report.suite}" for report in own]
             lines.append(f"{outcome.value}: {len(own)} of {len(reports)}: {listed(named, most=5)}")
     return lines
 
@@ -94,35 +94,35 @@ def _datasets(reports: Sequence[GateReport]) -> tuple[DatasetSnapshot, ...]:
     """Each dataset once, with the rows of all dates, which were read in one version."""
     by_name: dict[str, dict[object, DatasetSnapshot]] = {}
     for report in reports:
-        for item in report.datasets:
-            of_dates = by_name.setdefault(item.name, {})
-            known = of_dates.get(report.run_key.date)
-            quarantined = _sum([known.quarantined if known else None, item.quarantined])
-            of_dates[report.run_key.date] = replace(known or item, quarantined=quarantined)
+        for snapshot in report.datasets:
+            of_dates = by_name.setdefault(snapshot.name, {})
+            earlier = of_dates.get(report.run_key.date)
+            quarantined = _sum([earlier.quarantined if earlier else None, snapshot.quarantined])
+            of_dates[report.run_key.date] = replace(earlier or snapshot, quarantined=quarantined)
     return tuple(_joined(tuple(of_dates.values())) for of_dates in by_name.values())
 
 
 def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
     """One snapshot of a dataset on several dates."""
-    if len(items) == 1 or all(item.condition is None for item in items):
+    if len(items) == 1 or all(snapshot.condition is None for snapshot in items):
         return items[0]
-    promotions = [item.promotion for item in items if item.promotion is not None]
-    newest = max(promotions, key=lambda one: one.version, default=None)
+    promotions = [snapshot.promotion for snapshot in items if snapshot.promotion is not None]
+    newest = max(promotions, key=lambda promotion: promotion.version, default=None)
     return replace(
         items[0],
-        rows=_sum([item.rows for item in items]),
+        rows=_sum([snapshot.rows for snapshot in items]),
         metrics=(),
-        quarantined=_sum([item.quarantined for item in items]),
-        condition=" OR ".join(f"({item.condition})" for item in items),
+        quarantined=_sum([snapshot.quarantined for snapshot in items]),
+        condition=" OR ".join(f"({snapshot.condition})" for snapshot in items),
         promotion=newest
         if newest is None
-        else replace(newest, rows=sum(one.rows for one in promotions)),
+        else replace(newest, rows=sum(promotion.rows for promotion in promotions)),
     )
 
 
 def _sum(numbers: Sequence[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+    present = [number for number in numbers if number is not None]
+    return sum(present) if present else None
 
 
 def _sources(reports: Sequence[GateReport]) -> tuple[SourceDigest, ...]:

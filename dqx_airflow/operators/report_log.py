@@ -77,8 +77,8 @@ def _drawn(report: GateReport, root: str, room: int, *, fails: bool) -> list[Log
     for index, verdict in enumerate(verdicts):
         drawing = draw_verdict(verdict, report, root=root)
         lines = drawing.count("\n") + 1
-        left = len(verdicts) - index - 1
-        if index and lines + min(left, _MOST_NAMED + 1) > room:
+        remaining = len(verdicts) - index - 1
+        if index and lines + min(remaining, _MOST_NAMED + 1) > room:
             return [*entries, *_named(report, verdicts[index:], fails=fails)]
         room -= lines
         entries.append(LogEntry(_level_of(verdict, report, fails=fails), drawing))
@@ -86,7 +86,7 @@ def _drawn(report: GateReport, root: str, room: int, *, fails: bool) -> list[Log
 
 
 def _named(report: GateReport, rest: Sequence[Verdict], *, fails: bool) -> list[LogEntry]:
-    """A line for each of the next assertions, and the number of those behind."""
+    """A line for each of the next assertions, and a line with the number of the others."""
     entries = []
     for verdict in rest[:_MOST_NAMED]:
         name = f"{verdict.status.value}: {verdict.name} ({verdict.severity.value})"
@@ -110,16 +110,16 @@ def _graded(verdict: Verdict) -> str:
     return f"{verdict.name} ({verdict.severity.value})"
 
 
-def _listed(level: Level, what: str, verdicts: Sequence[tuple[Verdict, str]]) -> list[LogEntry]:
+def _listed(level: Level, heading: str, verdicts: Sequence[tuple[Verdict, str]]) -> list[LogEntry]:
     lines = [
-        f"{what}: {name}: {verdict.note if what == 'passed' else verdict.reason}"
+        f"{heading}: {name}: {verdict.note if heading == 'passed' else verdict.reason}"
         for verdict, name in verdicts
     ]
-    return [LogEntry(level, printable(line)) for line in _cut(lines, what)]
+    return [LogEntry(level, printable(line)) for line in _cut(lines, heading)]
 
 
-def _cut(lines: Sequence[str], what: str = "") -> list[str]:
+def _cut(lines: Sequence[str], heading: str = "") -> list[str]:
     if len(lines) <= _MOST_LISTED + 1:
         return [*lines]
-    more = f"{f'{what}: ' if what else ''}... and {len(lines) - _MOST_LISTED} more"
+    more = f"{f'{heading}: ' if heading else ''}... and {len(lines) - _MOST_LISTED} more"
     return [*lines[:_MOST_LISTED], more]

@@ -30,7 +30,7 @@ class ResultsHook(BaseHook):
         self.dqx_conn_id = dqx_conn_id
 
     def get_conn(self) -> ResultsLocation:
-        """Where the results store of the connection is, with its keys.
+        """The location of the results store of the connection, with its credentials.
 
         :raises AirflowNotFoundException: the connection does not exist.
         """

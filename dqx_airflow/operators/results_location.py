@@ -1,4 +1,4 @@
-"""Where results are kept, and what it takes to get there: arguments, a connection, settings."""
+"""The results root and the options of its storage: from arguments, a connection, settings."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class ResultsLocation:
 
     @contextmanager
     def in_environment(self) -> Iterator[None]:
-        """While it lasts, a process that is started here knows the options of the storage.
+        """Sets the options of the storage in the environment of this process and its children.
 
-        They are passed in the environment alone: arguments and `conf` are seen by others.
+        They are passed in no other way: others can read the arguments of a process, and `conf`.
         """
         before = os.environ.get(STORAGE_VARIABLE)
         if self.storage_options:
@@ -57,12 +57,12 @@ class ResultsLocation:
 def results_location_of(
     root: str | None = None, conn_id: str | None = None
 ) -> ResultsLocation | None:
-    """The location that is given, or that the connection leads to, or the configuration names; None
-    where nothing says it.
+    """The location from the arguments, from the connection, or from the configuration; None without
+    any.
 
-    :raises GateMisconfigured: the connection leads to no results store, or the environment tells
-        its options in no form that can be read.
-    :raises GateInfrastructureError: who knows the connection does not answer.
+    :raises GateMisconfigured: the connection has no results root, or the options in the environment
+        are invalid.
+    :raises GateInfrastructureError: the source of connections does not respond.
     """
     conn_id = conn_id or airflow_conf.get("dqx", "results_conn_id", fallback=None)
     if not conn_id:
@@ -107,10 +107,10 @@ def location_of_connection(connection: Any, root: str | None = None) -> ResultsL
     extra = connection.extra_dejson
     options = {key: _text(value) for key, value in extra.items() if value not in (None, "")}
     storage = _STORAGE_OF.get(str(root).partition("://")[0])
-    given = zip(
+    login = zip(
         _LOGIN_OF.get(storage or "", ()), (connection.login, connection.password), strict=False
     )
-    options = {**{key: value for key, value in given if key and value}, **options}
+    options = {**{key: value for key, value in login if key and value}, **options}
     return ResultsLocation(str(root), options or None)
 
 

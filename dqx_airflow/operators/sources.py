@@ -89,10 +89,10 @@ def errors_in(
     errors = errors_of(diagnostics)
     if not errors:
         return []
-    kept, rest = shown(errors)
-    many = f"{len(errors)} errors" if len(errors) > 1 else "an error"
-    drawn = [draw([diagnostic], sources) for diagnostic in kept]
-    return ["\n".join(filter(None, (f"{name} has {many}:", *drawn, rest)))]
+    displayed, rest = shown(errors)
+    number = f"{len(errors)} errors" if len(errors) > 1 else "an error"
+    drawn = [draw([diagnostic], sources) for diagnostic in displayed]
+    return ["\n".join(filter(None, (f"{name} has {number}:", *drawn, rest)))]
 
 
 def log_diagnostics(
@@ -106,8 +106,8 @@ def log_diagnostics(
     from dqx_airflow.diagnostics.text import draw, shown
 
     diagnostics = list(diagnostics)
-    kept, rest = shown(diagnostics)
-    for diagnostic in kept:
+    displayed, rest = shown(diagnostics)
+    for diagnostic in displayed:
         write = log.error if diagnostic.level is Level.ERROR else log.warning
         write("%s", draw([diagnostic], sources))
     if rest:
@@ -115,10 +115,10 @@ def log_diagnostics(
     errors = errors_of(diagnostics)
     if errors:
         first = errors[0]
-        many = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
+        number = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
         hint = first.help or first.label
         raise GateMisconfigured(
-            f"the {kind} {first.span.file} has {many} in line {first.span.line}: "
+            f"the {kind} {first.span.file} has {number} in line {first.span.line}: "
             f"{first.message}{f' ({hint})' if hint else ''}"
         )
 
@@ -128,9 +128,9 @@ def selected_suite(request: GateRequest, suite: nodes.Suite) -> nodes.Suite:
 
     :raises GateMisconfigured: it leaves nothing, or names something that does not exist.
     """
-    left, _ = selected_suites(request, [(suite, request.suite)])[0]
-    assert left is not None
-    return left
+    selected, _ = selected_suites(request, [(suite, request.suite)])[0]
+    assert selected is not None
+    return selected
 
 
 def selected_suites(
@@ -147,14 +147,16 @@ def selected_suites(
     from dqx_airflow.errors import RequestError
     from dqx_airflow.plan.selection import choose_among, chosen_of, require_protected, seen_of
 
-    known = [seen_of(replace(request, suite=source), suite) for suite, source in suites]
+    selectables = [seen_of(replace(request, suite=source), suite) for suite, source in suites]
     selected: list[tuple[nodes.Suite | None, Selection | None]] = []
     try:
         for (suite, source), own, all_of in zip(
-            suites, choose_among(known, request.selection), known, strict=True
+            suites, choose_among(selectables, request.selection), selectables, strict=True
         ):
             if own is None:
-                require_protected([one.name for one in all_of if one.is_protected], request)
+                require_protected(
+                    [assertion.name for assertion in all_of if assertion.is_protected], request
+                )
                 selected.append((None, None))
                 continue
             chosen = chosen_of(replace(request, suite=source, selection=own), suite)

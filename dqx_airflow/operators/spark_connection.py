@@ -17,7 +17,8 @@ def require_connection(
 ) -> Any:
     """The connection. (SparkSubmitHook silently replaces an unknown one by the master `yarn`.)
 
-    :param kind: what it is, for messages, and `example` how one is added.
+    :param kind: the kind of connection, as in messages.
+    :param example: the options of a command that adds one, for messages.
     :raises GateMisconfigured: there is none, it cannot be read, or it is empty.
     :raises GateInfrastructureError: the source of connections does not respond; the task is
         retried.
@@ -75,14 +76,14 @@ def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
             "write sc://HOST, the token into the password, and use_ssl into the extra"
         )
     port = f":{connection.port}" if connection.port else ""
-    given = {
+    options = {
         "user_id": connection.login,
         "token": connection.password,
         "use_ssl": connection.extra_dejson.get("use_ssl"),
     }
     parameters = [
         f";{key}={quote(str(value), safe='')}"
-        for key, value in given.items()
+        for key, value in options.items()
         if value not in (None, "")
     ]
     token = connection.password or ""
@@ -99,7 +100,8 @@ def master_of(connection: Any) -> str:
 
 
 def _failed_lookup(conn_id: str) -> str | None:
-    """Who failed to look a connection up. Airflow treats that like an unknown one."""
+    """The source of connections that failed, None if none did. Airflow treats a failure like an
+    unknown connection."""
     try:
         from airflow.sdk.execution_time.supervisor import ensure_secrets_backend_loaded
     except ImportError:  # no public interface: other versions may have it elsewhere

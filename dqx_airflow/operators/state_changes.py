@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """What the previous attempt left: its outcome, the worst of its reports, and these."""
+    """The previous attempt: the worst outcome of its reports, and their run ids."""
 
     outcome: Outcome
     run_ids: tuple[str, ...]
@@ -59,7 +59,7 @@ def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
 
 
 def _change(context: Any, report: Mapping[str, Any]) -> str | None:
-    """What has changed since the attempt before, such as "recovered"; None where nothing has."""
+    """What has changed since the attempt before, such as "recovered"; None if nothing has."""
     if not report.get("run_id"):
         return "no report"
     is_bad = report.get("outcome") in _BAD
@@ -122,8 +122,8 @@ def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Map
     columns = ["run_id", "scheduler_run", "attempt", "attempt_id", "outcome", "finished_at"]
     columns.append(PARTIAL)
     order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'
-    found: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
-    return found
+    runs: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
+    return runs
 
 
 def _attempt_before(
@@ -133,12 +133,12 @@ def _attempt_before(
     from dqx_airflow.results.query import PARTIAL
 
     own = {run["attempt_id"] for run in runs if str(run["run_id"]) in _own_runs(report)}
-    for first in runs:
-        if first["attempt_id"] in own or str(first["run_id"]) in _own_runs(report):
+    for candidate in runs:
+        if candidate["attempt_id"] in own or str(candidate["run_id"]) in _own_runs(report):
             continue
-        attempt = [run for run in runs if run["attempt_id"] == first["attempt_id"]]
+        attempt = [run for run in runs if run["attempt_id"] == candidate["attempt_id"]]
         outcome = worst_outcome(Outcome(run["outcome"]) for run in attempt)
-        if outcome in _BAD or not first.get(PARTIAL):
+        if outcome in _BAD or not candidate.get(PARTIAL):
             return _Earlier(outcome, tuple(str(run["run_id"]) for run in attempt))
     return None
 
@@ -157,14 +157,14 @@ def _failed_without_report(
     retries = getattr(context.get("task"), "retries", None) or 0
     cleared = (getattr(ti, "max_tries", None) or 0) - retries
     if cleared > 0:
-        return not any((one, cleared) in reported for one in scheduler_runs)
+        return not any((run_id, cleared) in reported for run_id in scheduler_runs)
     previous = getattr(ti, "get_previous_ti", None)  # from Airflow 3.2 on
     failed = previous(state="failed", map_index=ti.map_index) if previous else None
     if failed is None or failed.end_date is None:
         return False
     is_mapped = ti.map_index is not None and ti.map_index >= 0
     scheduler_run = f"{failed.run_id}[{ti.map_index}]" if is_mapped else failed.run_id
-    if any(one == scheduler_run for one, _ in reported):
+    if any(run_id == scheduler_run for run_id, _ in reported):
         return False
     finished = (as_utc(run["finished_at"]) for run in runs if str(run["run_id"]) not in own)
     return all(at < as_utc(failed.end_date) for at in finished)

@@ -184,11 +184,11 @@ TasksDep: TypeAlias = Annotated[GateTasks, Depends(gate_tasks)]
 
 
 def may_read(
-    request: Request, user: Any, dag_id: str, what: DagAccessEntity = DagAccessEntity.XCOM
+    request: Request, user: Any, dag_id: str, entity: DagAccessEntity = DagAccessEntity.XCOM
 ) -> bool:
     """Whether the user may read the results of a DAG's tasks: by the same check as the tab, so that
     both always agree."""
-    return _allows(requires_access_dag("GET", what, dag_id), request, user)
+    return _allows(requires_access_dag("GET", entity, dag_id), request, user)
 
 
 def may_edit(request: Request, user: Any, dag_id: str) -> bool:
@@ -225,12 +225,12 @@ def tasks_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskRef]:
         (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
         (TaskInstance, TaskInstance.id),
     ):
-        ids = [one for one in map(_uuid, attempt_ids) if one]
-        wanted = ids if column.type.python_type is UUID else [str(one) for one in ids]
+        ids = [attempt_id for attempt_id in map(_uuid, attempt_ids) if attempt_id]
+        wanted = ids if column.type.python_type is UUID else [str(attempt_id) for attempt_id in ids]
         if wanted:
             task = model.dag_id, model.run_id, model.task_id, model.map_index
-            asked = select(column, *task, model.rendered_map_index).where(column.in_(wanted))
-            rows = session.execute(asked)
+            query = select(column, *task, model.rendered_map_index).where(column.in_(wanted))
+            rows = session.execute(query)
             tasks |= {str(attempt): TaskRef(*task) for attempt, *task in rows}
     return tasks
 
@@ -416,8 +416,8 @@ def recent_runs(
         .order_by(recent.c.number, TaskInstance.map_index)
         .limit(_MOST_ROWS)
     ).all()
-    left = {row.id: row.timestamp for row in rows if row.timestamp is not None}
-    summaries = summaries_of(session, left)
+    timestamps = {row.id: row.timestamp for row in rows if row.timestamp is not None}
+    summaries = summaries_of(session, timestamps)
     return tuple(_task_run((*row[:-1], summaries.get(row.id))) for row in rows)
 
 

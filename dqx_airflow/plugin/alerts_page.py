@@ -78,12 +78,14 @@ def chosen_alerts(
 ) -> tuple[tuple[RecentAlert, ...], int]:
     """The displayed alerts, in the order of the page, and the number of other matches."""
     groups: dict[AssertionKey, list[RecentAlert]] = {}
-    for one in recent:
-        if filters.show == "all" or one.alert.label is None:
-            groups.setdefault(one.key, []).append(one)
+    for recent_alert in recent:
+        if filters.show == "all" or recent_alert.alert.label is None:
+            groups.setdefault(recent_alert.key, []).append(recent_alert)
     ranked = sorted(groups.values(), key=_rank)
-    asked = [one for group in ranked for one in sorted(group, key=_rank_in_group)]
-    return tuple(asked[:MOST_SHOWN]), max(len(asked) - MOST_SHOWN, 0)
+    chosen = [
+        recent_alert for group in ranked for recent_alert in sorted(group, key=_rank_in_group)
+    ]
+    return tuple(chosen[:MOST_SHOWN]), max(len(chosen) - MOST_SHOWN, 0)
 
 
 def alerts_page(
@@ -106,11 +108,13 @@ def alerts_page(
     """
     editable = frozenset(editable)
     unlabelled: dict[AssertionKey, int] = {}
-    for one in recent:
-        unlabelled[one.key] = unlabelled.get(one.key, 0) + (one.alert.label is None)
+    for recent_alert in recent:
+        unlabelled[recent_alert.key] = unlabelled.get(recent_alert.key, 0) + (
+            recent_alert.alert.label is None
+        )
     groups: dict[AssertionKey, list[RecentAlert]] = {}
-    for one in shown:
-        groups.setdefault(one.key, []).append(one)
+    for recent_alert in shown:
+        groups.setdefault(recent_alert.key, []).append(recent_alert)
     return AlertsPage(
         groups=tuple(
             AlertGroup(
@@ -118,7 +122,10 @@ def alerts_page(
                 _instance(alerts, tasks),
                 alerts[0].alert.verdict,
                 unlabelled[key],
-                tuple(_view(one, tasks.get(one.attempt_id), editable) for one in alerts),
+                tuple(
+                    _view(recent_alert, tasks.get(recent_alert.attempt_id), editable)
+                    for recent_alert in alerts
+                ),
                 _spark(histories.get(key, ())),
             )
             for key, alerts in groups.items()
@@ -132,18 +139,18 @@ def alerts_page(
 
 
 def _rank(group: Sequence[RecentAlert]) -> tuple[object, ...]:
-    without = sum(one.alert.label is None for one in group)
-    newest = max(one.alert.date for one in group)
-    severity = min(one.alert.verdict.severity.value for one in group)
+    without = sum(recent_alert.alert.label is None for recent_alert in group)
+    newest = max(recent_alert.alert.date for recent_alert in group)
+    severity = min(recent_alert.alert.verdict.severity.value for recent_alert in group)
     return not without, severity, -without, -newest.toordinal(), group[0].key
 
 
-def _rank_in_group(one: RecentAlert) -> tuple[bool, int]:
-    return one.alert.label is not None, -one.alert.date.toordinal()
+def _rank_in_group(recent_alert: RecentAlert) -> tuple[bool, int]:
+    return recent_alert.alert.label is not None, -recent_alert.alert.date.toordinal()
 
 
-def _view(one: RecentAlert, task: TaskRef | None, editable: frozenset[str]) -> AlertView:
-    alert = one.alert
+def _view(recent_alert: RecentAlert, task: TaskRef | None, editable: frozenset[str]) -> AlertView:
+    alert = recent_alert.alert
     return AlertView(
         alert.date,
         alert.run_id,
@@ -159,8 +166,8 @@ def _instance(alerts: Sequence[RecentAlert], tasks: Mapping[str, TaskRef]) -> st
     index = alerts[0].alert.map_index
     if index < 0:
         return ""
-    known = (tasks.get(one.attempt_id) for one in alerts)
-    labels = [task.label for task in known if task is not None and task.label]
+    refs = (tasks.get(recent_alert.attempt_id) for recent_alert in alerts)
+    labels = [task.label for task in refs if task is not None and task.label]
     return labels[0] if labels else str(index)
 
 

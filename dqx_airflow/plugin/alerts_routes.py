@@ -63,10 +63,10 @@ def alerts(
     """The failures of the last weeks in the gates that the user may read."""
     filters = AlertFilters(dag, task, "all" if show == "all" else "")
     rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
-    asked = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
+    selected = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
     session.close()
     client = store_client()
-    gates, problem = gates_of_rows(client, asked)
+    gates, problem = gates_of_rows(client, selected)
     answer: Answer[RecentAlert] = Answer(problem=problem)
     if names := set(chain.from_iterable(gates.values())):
         answer = client.ask(lambda store: recent_alerts(store.select, names))
@@ -76,10 +76,10 @@ def alerts(
     )
     past: Answer[Any] = Answer()
     if chosen:
-        until = max(one.alert.date for one in answer.found)
-        keys = {one.key for one in chosen}
+        until = max(recent_alert.alert.date for recent_alert in answer.found)
+        keys = {recent_alert.key for recent_alert in chosen}
         past = client.ask(lambda store: tuple(histories(store.select, keys, until).items()))
-    labelled = tasks_of(session, {one.attempt_id for one in chosen})
+    labelled = tasks_of(session, {recent_alert.attempt_id for recent_alert in chosen})
     editable = {dag_id for dag_id in _dags(labelled) if may_edit(request, user, dag_id)}
     page = alerts_page(
         answer.found,
@@ -123,7 +123,7 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
         raise _NO_ALERT
     alert = answer.found[0].alert
     author = user.get_name()
-    said = Label(
+    new_label = Label(
         alert.gate,
         alert.date,
         check,
@@ -135,10 +135,10 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
         alert.run_id,
         alert.map_index,
     )
-    record(session, user, "dqx label", task, _facts(said))
+    record(session, user, "dqx label", task, _facts(new_label))
     session.close()
     problem = client.change(
-        lambda root, options: write_labels(root, [said], storage_options=options)
+        lambda root, options: write_labels(root, [new_label], storage_options=options)
     )
     if problem is not None:
         return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
@@ -150,11 +150,11 @@ def gates_of_rows(
 ) -> tuple[dict[tuple[str, str], set[str]], str | None]:
     """The names of gates by DAG and task, one for each suite, and why there are none."""
     tasks = recent_attempts(rows)
-    known = client.ask(lambda store: gates_of_attempts(store.select, tasks))
+    runs = client.ask(lambda store: gates_of_attempts(store.select, tasks))
     gates: dict[tuple[str, str], set[str]] = {}
-    for one in known.found:
-        gates.setdefault(tasks[one.attempt_id], set()).add(one.gate)
-    return gates, known.problem
+    for run in runs.found:
+        gates.setdefault(tasks[run.attempt_id], set()).add(run.gate)
+    return gates, runs.problem
 
 
 def counts_of_rows(client: StoreClient, rows: list[GateRow]) -> dict[tuple[str, str], int]:
@@ -179,7 +179,7 @@ def _task(session: Any, runs: Answer[Any]) -> TaskRef | None:
     """The task of a run; None if Airflow does not know it."""
     if runs.problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, runs.problem)
-    attempts = [one.attempt_id for one in runs.found]
+    attempts = [run.attempt_id for run in runs.found]
     return tasks_of(session, attempts).get(attempts[0]) if attempts else None
 
 

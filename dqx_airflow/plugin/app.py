@@ -184,13 +184,13 @@ def _past_of(
     """The reports of gates by DAG and task, newest first; and why there are none."""
     tasks = recent_attempts(rows)
     client = store_client()
-    known = client.ask(lambda store: store.reports_of(tasks))
-    if not known.found:
-        return {}, known.problem
+    recent = client.ask(lambda store: store.reports_of(tasks))
+    if not recent.found:
+        return {}, recent.problem
     gates: dict[tuple[str, str], set[str]] = {}
-    for report in known.found:
+    for report in recent.found:
         gates.setdefault(tasks[report.attempt.id], set()).add(report.run_key.gate)
-    until = max(report.run_key.date for report in known.found)
+    until = max(report.run_key.date for report in recent.found)
     most = max(1, min(_MOST_PAST // len(set().union(*gates.values())), most))
     instances = {(row.dag_id, row.task_id): _instance(row) for row in rows}
     past: dict[tuple[str, str], list[GateReport]] = {}
@@ -200,7 +200,7 @@ def _past_of(
         answer = _past_reports(client, set().union(*of_index.values()), until, most, index)
         problem = problem or answer.problem
         for task, own in of_index.items():
-            past[task] = [one for one in answer.found if one.run_key.gate in own]
+            past[task] = [report for report in answer.found if report.run_key.gate in own]
     return past, problem
 
 

@@ -186,8 +186,8 @@ def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBo
         late=sum(row.is_late for row in rows),
         choices={
             "dag": _choices(row.dag_id for row in rows),
-            "dataset": _choices(one.location for row in rows for one in row.datasets),
-            "contract": _choices(one.id for row in rows for one in row.contracts),
+            "dataset": _choices(dataset.location for row in rows for dataset in row.datasets),
+            "contract": _choices(contract.id for row in rows for contract in row.contracts),
             "outcome": tuple(state for state in STATES_WORST_FIRST if state in states),
             "severity": _choices(row.worst.severity.value for row in rows if row.worst),
             "owner": _choices(name for row in rows for name in _owners(row)),
@@ -202,17 +202,17 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
     decided = _decided(cells)
     latest = decided[0] if decided else cells[0]
     report = latest.report
-    heard = next((cell for cell in cells if cell.report), None)
-    known = heard.report if heard else None
+    reporting = next((cell for cell in cells if cell.report), None)
+    last_report = reporting.report if reporting else None
     run = latest.run
-    last = heard.reports if heard else ()
+    reports = reporting.reports if reporting else ()
     contracts = {
         (report.contract.id, report.contract.version): report.contract
-        for report in last
+        for report in reports
         if report.contract
     }
     return GateRow(
-        gate=(known.gate if known else "") or f"{run.dag_id}.{run.task_id}",
+        gate=(last_report.gate if last_report else "") or f"{run.dag_id}.{run.task_id}",
         dag_id=run.dag_id,
         task_id=run.task_id,
         owner=dag.owners,
@@ -220,9 +220,11 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         streak=_streak(cells),
         latest=latest,
         cells=tuple(reversed(cells)),
-        datasets=tuple(dict.fromkeys(one for report in last for one in datasets_in(report))),
+        datasets=tuple(
+            dict.fromkeys(dataset for report in reports for dataset in datasets_in(report))
+        ),
         promotions=tuple(
-            dict.fromkeys(promotion for report in last for promotion in promotions_in(report))
+            dict.fromkeys(promotion for report in reports for promotion in promotions_in(report))
         ),
         contracts=tuple(contracts.values()),
         worst=report.worst if report else None,
@@ -262,7 +264,7 @@ def _left_out(cells: Sequence[Cell]) -> int:
 
 
 def _cell(instances: Sequence[TaskRun]) -> Cell:
-    run = min(instances, key=lambda one: _rank(_state(one)))
+    run = min(instances, key=lambda instance: _rank(_state(instance)))
     return Cell(_state(run), run, view_of_summary(run.pushed), tuple(instances))
 
 
@@ -288,18 +290,22 @@ def _streak(cells: Sequence[Cell]) -> str:
     length = next(
         (index for index, state in enumerate(decided) if (state in _BAD) != is_bad), len(decided)
     )
-    what = "failing" if is_bad else "passing"
+    status = "failing" if is_bad else "passing"
     if length == 1 and len(decided) > 1:
-        return f"{what} since this run"
+        return f"{status} since this run"
     more = "+" if length == len(decided) and len(cells) >= DEPTH else ""
-    return f"{what} for {length}{more} run{'' if length == 1 else 's'}"
+    return f"{status} for {length}{more} run{'' if length == 1 else 's'}"
 
 
 def _is_asked_for(row: GateRow, filters: Filters) -> bool:
     return (
         filters.dag in ("", row.dag_id)
-        and (not filters.dataset or filters.dataset in [one.location for one in row.datasets])
-        and (not filters.contract or filters.contract in [one.id for one in row.contracts])
+        and (
+            not filters.dataset or filters.dataset in [dataset.location for dataset in row.datasets]
+        )
+        and (
+            not filters.contract or filters.contract in [contract.id for contract in row.contracts]
+        )
         and filters.outcome in ("", row.state)
         and (not filters.severity or bool(row.worst and row.worst.severity == filters.severity))
         and (not filters.owner or filters.owner in _owners(row))

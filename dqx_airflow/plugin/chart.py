@@ -133,10 +133,10 @@ def chart_of(
     :param is_age: whether they are durations in seconds.
     """
     values = [_number(past.value) for past in history]
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < 2:
         return None
-    drawn = [*known, *(limit for past in history for limit in past.limits)]
+    drawn = [*numbers, *(limit for past in history for limit in past.limits)]
     is_count = all(isinstance(past.value, int | None) for past in history)
     levels = levels_of(float(min(drawn)), float(max(drawn)), is_count=is_count, is_age=is_age)
     low, high = levels[0], levels[-1]
@@ -159,12 +159,12 @@ def chart_of(
     return Chart(
         width=width,
         height=height,
-        label=_label(name, history, known, read),
+        label=_label(name, history, numbers, read),
         lines=_polylines(points),
         limits=tuple(
             line
-            for which in range(max(len(past.limits) for past in history))
-            for line in _steps([past.limits[which : which + 1] for past in history], x, y)
+            for index in range(max(len(past.limits) for past in history))
+            for line in _steps([past.limits[index : index + 1] for past in history], x, y)
         ),
         marks=tuple(
             Mark(
@@ -177,7 +177,9 @@ def chart_of(
             for i, (point, past) in enumerate(zip(points, history, strict=True))
         ),
         bands=_bands(history, x),
-        levels=tuple(read(int(one) if one.is_integer() else one) for one in reversed(levels)),
+        levels=tuple(
+            read(int(level) if level.is_integer() else level) for level in reversed(levels)
+        ),
         rules=tuple(map(y, reversed(levels))),
         **_axis(history, lambda share: round(margin + share * (width - 2 * margin), 1)),
         limit=" and ".join(map(read, history[-1].limits)),
@@ -192,10 +194,10 @@ def _axis(history: Sequence[PastValue], x: _Scale) -> dict[str, tuple[Any, ...]]
     first, last = history[0], history[-1]
     if first.on is None or last.on is None or not first.on < last.on:
         return {"days": tuple(dict.fromkeys((first.when, last.when))), "posts": ()}
-    days, whole = days_of(first.on, last.on), (last.on - first.on).days
+    days, length = days_of(first.on, last.on), (last.on - first.on).days
     return {
         "days": tuple(day.isoformat() for day in days),
-        "posts": tuple(x((day - first.on).days / whole) for day in days),
+        "posts": tuple(x((day - first.on).days / length) for day in days),
     }
 
 
@@ -213,7 +215,7 @@ def _number(value: MetricValue) -> float | None:
 
 def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:
     """The segments without a gap."""
-    stretches = [list(group) for there, group in groupby(points, bool) if there]
+    stretches = [list(group) for is_drawn, group in groupby(points, bool) if is_drawn]
     return tuple(
         " ".join(f"{point[0]},{point[1]}" for point in stretch if point)
         for stretch in stretches
@@ -247,11 +249,11 @@ def _bands(history: Sequence[PastValue], x: _Scale) -> tuple[Band, ...]:
     return tuple(bands)
 
 
-def _label(name: str, history: Sequence[PastValue], known: Sequence[float], read: Reading) -> str:
+def _label(name: str, history: Sequence[PastValue], numbers: Sequence[float], read: Reading) -> str:
     failed = sum(past.status is Status.FAILED for past in history)
     return (
         f"{name}: {len(history)} runs from {history[0].when} to {history[-1].when}, "
-        f"from {read(min(known))} to {read(max(known))}, "
+        f"from {read(min(numbers))} to {read(max(numbers))}, "
         f"most recently {read(history[-1].value)}; {failed} failed"
     )
 

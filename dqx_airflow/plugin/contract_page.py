@@ -134,13 +134,13 @@ class ContractPage:
 
 def runs_under(runs: Iterable[TaskRun], contract_id: str) -> list[TaskRun]:
     """The runs of the task instances that recently enforced the contract, in the same order."""
-    known = [(run, view_of_summary(run.pushed)) for run in runs]
+    viewed = [(run, view_of_summary(run.pushed)) for run in runs]
     under = {
         _task(run)
-        for run, view in known
+        for run, view in viewed
         if view and view.contract and view.contract.id == contract_id
     }
-    return [run for run, _ in known if _task(run) in under]
+    return [run for run, _ in viewed if _task(run) in under]
 
 
 def contract_page(
@@ -153,28 +153,28 @@ def contract_page(
     """The page of a contract.
 
     :param rows: the gates that enforce it.
-    :param past: by DAG and task of a gate its reports, newest first. What the store lacks is taken
-        from the summaries of the tasks.
+    :param past: by DAG and task of a gate its reports, newest first. If the store has none, the
+        summaries of the tasks are used.
     :param runs: the runs that enforced it, newest first.
     :param more: the number of other gates that enforce it.
     """
     reported = [_reported(row, past, contract_id) for row in rows]
-    known = [one for of_row in reported for one in of_row]
-    views = [one.view for one in known]
+    all_verdicts = [verdicts for of_row in reported for verdicts in of_row]
+    views = [verdicts.view for verdicts in all_verdicts]
     versions = _versions(runs or _runs(views))
-    clauses = _broken(known)
+    clauses = _broken(all_verdicts)
     return ContractPage(
         id=contract_id,
         versions=versions[:_SHOWN_VERSIONS],
         more_versions=max(len(versions) - _SHOWN_VERSIONS, 0),
         gates=tuple(
-            _gate(row, [one.view for one in of_row])
+            _gate(row, [verdicts.view for verdicts in of_row])
             for row, of_row in zip(rows, reported, strict=True)
         ),
         more_gates=more,
         clauses=clauses[:_SHOWN_CLAUSES],
         more_clauses=max(len(clauses) - _SHOWN_CLAUSES, 0),
-        runs=len(known),
+        runs=len(all_verdicts),
     )
 
 
@@ -193,13 +193,15 @@ def _reported(
         )
         for report in past.get((row.dag_id, row.task_id), ())
     ]
-    left = [
+    in_airflow = [
         GateVerdicts(cell.report, gate_address(cell.run))
         for cell in reversed(row.cells)
         if cell.report
     ]
     return [
-        one for one in stored or left if one.view.contract and one.view.contract.id == contract_id
+        verdicts
+        for verdicts in stored or in_airflow
+        if verdicts.view.contract and verdicts.view.contract.id == contract_id
     ]
 
 
@@ -239,7 +241,7 @@ def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
     newest = views[0]
     datasets = []
     for snapshot in newest.datasets:
-        about = (one.status for one in newest.verdicts if snapshot.name in one.datasets)
+        about = (verdict.status for verdict in newest.verdicts if snapshot.name in verdict.datasets)
         location = location_in(newest.gate, snapshot)
         datasets.append(DatasetUse(snapshot.name, location, Counter(about)))
     contract = newest.contract
@@ -254,22 +256,22 @@ def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
 def _broken(reported: Sequence[GateVerdicts]) -> tuple[BrokenClause, ...]:
     """The clauses that were violated or could not be checked, most frequent first."""
     by_clause: dict[str, list[tuple[GateVerdicts, Verdict]]] = {}
-    for one in reported:
+    for verdicts in reported:
         paths = set()
-        for verdict in one.view.verdicts:
+        for verdict in verdicts.view.verdicts:
             if verdict.clause and verdict.status in _BAD and verdict.clause not in paths:
                 paths.add(verdict.clause)
-                by_clause.setdefault(verdict.clause, []).append((one, verdict))
+                by_clause.setdefault(verdict.clause, []).append((verdicts, verdict))
     clauses = []
     for path, broken in by_clause.items():
         newest, verdict = max(broken, key=lambda pair: pair[0].view.date or date.min)
         gates: dict[str, str] = {}
-        for one, _ in broken:
-            gates.setdefault(one.view.gate, one.href)
-        runs = sum(one.view.gate in gates for one in reported)
+        for verdicts, _ in broken:
+            gates.setdefault(verdicts.view.gate, verdicts.href)
+        runs = sum(verdicts.view.gate in gates for verdicts in reported)
         named = tuple(sorted(gates.items()))
         clauses.append(
             BrokenClause(path, len(broken), runs, newest.view.date, verdict, newest.href, named)
         )
-    clauses.sort(key=lambda one: (-one.failures, one.newest.severity.value, one.path))
+    clauses.sort(key=lambda clause: (-clause.failures, clause.newest.severity.value, clause.path))
     return tuple(clauses)

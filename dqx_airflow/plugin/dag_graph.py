@@ -20,9 +20,9 @@ class DagGraph:
     def before(self, task_id: str) -> frozenset[str]:
         """All tasks upstream of a task."""
         preceding: dict[str, set[str]] = {}
-        for one, those in self.following.items():
-            for other in those:
-                preceding.setdefault(other, set()).add(one)
+        for task, followers in self.following.items():
+            for follower in followers:
+                preceding.setdefault(follower, set()).add(task)
         return _reached(preceding, task_id)
 
 
@@ -35,7 +35,7 @@ def graph_of(data: object) -> DagGraph:
         task_id, following = _get(fields, "task_id"), _get(fields, "downstream_task_ids")
         if isinstance(task_id, str):
             ids = following if isinstance(following, list) else ()
-            upstream[task_id] = frozenset(one for one in ids if isinstance(one, str))
+            upstream[task_id] = frozenset(follower for follower in ids if isinstance(follower, str))
     return DagGraph(upstream)
 
 

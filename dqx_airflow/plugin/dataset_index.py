@@ -35,7 +35,7 @@ class DatasetRow:
     @property
     def contracts(self) -> tuple[str, ...]:
         """The ids of the contracts that gates enforce on it."""
-        return tuple(dict.fromkeys(one.id for row in self.gates for one in row.contracts))
+        return tuple(dict.fromkeys(contract.id for row in self.gates for contract in row.contracts))
 
     def is_found(self, words: Sequence[str]) -> bool:
         """Whether each of the words, in lower case, is in its location or in one of its names."""
@@ -77,24 +77,24 @@ def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
 
     :param gates: worst first.
     """
-    read: dict[str, list[GateRow]] = {}
-    filled: dict[str, list[GateRow]] = {}
+    readers: dict[str, list[GateRow]] = {}
+    writers: dict[str, list[GateRow]] = {}
     names: dict[str, list[str]] = {}
     for row in gates:
-        for location in dict.fromkeys(one.location for one in row.datasets):
-            read.setdefault(location, []).append(row)
+        for location in dict.fromkeys(dataset.location for dataset in row.datasets):
+            readers.setdefault(location, []).append(row)
         for location in row.promotions:
-            filled.setdefault(location, []).append(row)
-        for one in row.datasets:
-            names.setdefault(one.location, []).append(one.name)
+            writers.setdefault(location, []).append(row)
+        for dataset in row.datasets:
+            names.setdefault(dataset.location, []).append(dataset.name)
     rows = [
         DatasetRow(
             location,
             tuple(dict.fromkeys(names.get(location, ()))),
-            tuple(read.get(location, ())),
-            tuple(filled.get(location, ())),
+            tuple(readers.get(location, ())),
+            tuple(writers.get(location, ())),
         )
-        for location in dict.fromkeys((*read, *filled))
+        for location in dict.fromkeys((*readers, *writers))
     ]
     return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.location)))
 

@@ -22,8 +22,8 @@ class LocatedDataset:
 
 def location_in(gate: str, snapshot: DatasetSnapshot) -> str:
     """The location of a dataset of a gate; for a query, or if it is unknown, its name there."""
-    known = location_of(snapshot) if snapshot.location else None
-    return known or _name_in(gate, snapshot)
+    location = location_of(snapshot) if snapshot.location else None
+    return location or _name_in(gate, snapshot)
 
 
 def is_at(location: str, gate: str, snapshot: DatasetSnapshot) -> bool:
@@ -37,12 +37,19 @@ def _name_in(gate: str, snapshot: DatasetSnapshot) -> str:
 
 def datasets_in(report: ReportView) -> tuple[LocatedDataset, ...]:
     """The datasets of a report."""
-    return tuple(LocatedDataset(one.name, location_in(report.gate, one)) for one in report.datasets)
+    return tuple(
+        LocatedDataset(snapshot.name, location_in(report.gate, snapshot))
+        for snapshot in report.datasets
+    )
 
 
 def promotions_in(report: ReportView) -> tuple[str, ...]:
     """The locations into which a report's rows were promoted."""
-    done = (one.location for one in report.promotions if one.version is not None and one.location)
+    done = (
+        promotion.location
+        for promotion in report.promotions
+        if promotion.version is not None and promotion.location
+    )
     return tuple(map(trimmed_location, done))
 
 
@@ -51,11 +58,11 @@ def runs_reading(runs: Iterable[TaskRun], location: str) -> list[TaskRun]:
 
     An instance of a mapped task that was about other data in another run is left out.
     """
-    known = [(run, _is_about(run.pushed, location)) for run in runs]
-    instances = {_instance(run) for run, is_about in known if is_about}
+    candidates = [(run, _is_about(run.pushed, location)) for run in runs]
+    instances = {_instance(run) for run, is_about in candidates if is_about}
     return [
         run
-        for run, is_about in known
+        for run, is_about in candidates
         if is_about or (_instance(run) in instances and outcome_of_summary(run.pushed) is None)
     ]
 
@@ -68,7 +75,7 @@ def _is_about(pushed: object, location: str) -> bool:
         return False
     view = view_of_summary(pushed)
     assert view is not None
-    return location in (*(one.location for one in datasets_in(view)), *promotions_in(view))
+    return location in (*(dataset.location for dataset in datasets_in(view)), *promotions_in(view))
 
 
 def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
@@ -83,14 +90,20 @@ def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
 def _locations_and_names(pushed: Mapping[str, Any]) -> frozenset[str]:
     locations, validated = pushed.get("places"), pushed.get("validated")
     mentioned = (
-        {str(one) for one in locations.values()} if isinstance(locations, Mapping) else set()
+        {str(location) for location in locations.values()}
+        if isinstance(locations, Mapping)
+        else set()
     )
     if isinstance(validated, Mapping):
-        locations = (one.get("location") for one in validated.values() if isinstance(one, Mapping))
-        mentioned |= {trimmed_location(one) for one in locations if isinstance(one, str)}
+        locations = (
+            entry.get("location") for entry in validated.values() if isinstance(entry, Mapping)
+        )
+        mentioned |= {
+            trimmed_location(location) for location in locations if isinstance(location, str)
+        }
     datasets = pushed.get("datasets")
     if isinstance(datasets, list):
-        mentioned |= {_nameless(one, pushed.get("gate")) for one in datasets}
+        mentioned |= {_nameless(name, pushed.get("gate")) for name in datasets}
     return frozenset(mentioned)
 
 

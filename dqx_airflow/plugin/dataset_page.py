@@ -110,7 +110,11 @@ class DatasetPage:
     @property
     def contracts(self) -> tuple[EnforcedContract, ...]:
         """The contracts that gates enforce on it, each with its versions."""
-        contracts = {(one.id, one.version): one for row in self.rows for one in row.contracts}
+        contracts = {
+            (contract.id, contract.version): contract
+            for row in self.rows
+            for contract in row.contracts
+        }
         return tuple(contracts.values())
 
 
@@ -142,7 +146,7 @@ def paging_of(dataset: DatasetRow, page: int) -> Paging:
 
 
 def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
-    oldest_first = [one for one in reversed(reports) if _names(location, one)]
+    oldest_first = [report for report in reversed(reports) if _names(location, report)]
     days = [
         DatasetDay(
             report.run_key.date,
@@ -157,26 +161,28 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHis
     ]
     last = oldest_first[-1] if oldest_first else None
     names = _names(location, last) if last else ()
-    newest = [one for one in last.verdicts if {*names} & {*one.datasets}] if last else []
-    keys = {(one.check, one.name) for one in newest}
+    newest = (
+        [verdict for verdict in last.verdicts if {*names} & {*verdict.datasets}] if last else []
+    )
+    keys = {(verdict.check, verdict.name) for verdict in newest}
     counts = [
         PastValue(
-            one.date.isoformat(),
-            one.snapshot.rows,
+            day.date.isoformat(),
+            day.snapshot.rows,
             (),
             Status.PASSED,
-            event=one.promoted,
-            on=one.date,
-            href=one.href,
+            event=day.promoted,
+            on=day.date,
+            href=day.href,
         )
-        for one in days
+        for day in days
     ]
     assertions = [
         _assertion(history)
         for key, history in histories(oldest_first, row.dag_id, row.task_id).items()
         if key in keys
     ]
-    assertions.sort(key=lambda one: (-one.failures, one.newest.severity.value))
+    assertions.sort(key=lambda assertion: (-assertion.failures, assertion.newest.severity.value))
     return GateHistory(
         row=row,
         names=names,
@@ -185,18 +191,18 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHis
         days=tuple(reversed(days))[:_SHOWN_PAST],
         assertions=tuple(assertions[:_SHOWN_ASSERTIONS]),
         more=max(len(assertions) - _SHOWN_ASSERTIONS, 0),
-        counts=Counter(one.status for one in newest),
+        counts=Counter(verdict.status for verdict in newest),
     )
 
 
 def _names(location: str, report: GateReport) -> tuple[str, ...]:
     """The names of the dataset at a location in a report; empty if it is about other locations."""
     gate = report.run_key.gate
-    return tuple(one.name for one in report.datasets if is_at(location, gate, one))
+    return tuple(snapshot.name for snapshot in report.datasets if is_at(location, gate, snapshot))
 
 
 def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
-    past = tuple(one for one, _ in history)
+    past = tuple(value for value, _ in history)
     newest = history[-1][1]
     read = reading_of(newest)
     is_old = is_age(newest.expression)

@@ -83,7 +83,7 @@ def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
         return f"{format_percent(1 - value)} of the rows that were evaluated"
     if metric.unit is not MetricUnit.ROWS or not isinstance(value, int):
         return ""
-    rows = next((one.rows for one in datasets if one.name in verdict.datasets), None)
+    rows = next((snapshot.rows for snapshot in datasets if snapshot.name in verdict.datasets), None)
     if not rows or not 0 < value <= rows:
         return ""
     return f"{value} of {rows} rows ({format_percent(value / rows)})"

@@ -33,11 +33,11 @@ class GateFilters:
     severity: str = ""
     column: str = ""
 
-    def wants(self, one: AssertionView) -> bool:
+    def wants(self, assertion: AssertionView) -> bool:
         """Whether an assertion matches."""
-        verdict = one.verdict
+        verdict = assertion.verdict
         return (
-            self.status in ("", one.state)
+            self.status in ("", assertion.state)
             and self.severity in ("", verdict.severity.value)
             and self.column in ("", verdict.column)
         )
@@ -102,8 +102,8 @@ class EarlierRun:
 
 @dataclass(frozen=True, slots=True)
 class ShadowView:
-    """What the shadow of the gate would have said: the verdicts that differ, those of the gate
-    first in each pair. None stands for an assertion that one of them lacks."""
+    """The result of the shadow suite of a gate. `changes` are the verdicts that differ, as pairs of
+    the gate's and the shadow's; None if the suite does not have the assertion."""
 
     name: str
     outcome: str
@@ -113,7 +113,7 @@ class ShadowView:
 
 @dataclass(frozen=True, slots=True)
 class GatePage:
-    """The report of an attempt, as far as it is known, with what stands around it."""
+    """The report of an attempt, with its sources, other attempts, and the history of the gate."""
 
     report: ReportView
     assertions: tuple[AssertionView, ...]
@@ -127,18 +127,18 @@ class GatePage:
 
     @property
     def wanted(self) -> tuple[AssertionView, ...]:
-        """The assertions that are asked for."""
-        return tuple(one for one in self.assertions if self.filters.wants(one))
+        """The assertions that match the filters."""
+        return tuple(assertion for assertion in self.assertions if self.filters.wants(assertion))
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The number of assertions in the whole report per status, as it is displayed."""
-        return Counter(one.state for one in self.assertions)
+        """The number of assertions of each displayed status, ignoring the filters."""
+        return Counter(assertion.state for assertion in self.assertions)
 
     @property
     def choices(self) -> Mapping[str, tuple[str, ...]]:
         """What the filters can ask for."""
-        verdicts = [one.verdict for one in self.assertions]
+        verdicts = [assertion.verdict for assertion in self.assertions]
         return {
             "status": tuple(sorted(self.counts)),
             "severity": tuple(sorted({verdict.severity.value for verdict in verdicts})),
@@ -149,24 +149,27 @@ class GatePage:
 def chosen_report(
     pushed: object, reports: Sequence[GateReport], attempt_id: str
 ) -> GateReport | None:
-    """The stored report that is shown; None where it is that which the task left, or none.
+    """The stored report to display: of several reports of an attempt the worst one. None if the
+    store does not have it.
 
-    :param pushed: what the task left as its summary.
+    :param pushed: the summary that the task pushed.
     :param reports: the reports of its attempts, the one started last first.
-    :param attempt_id: the attempt that is asked for, or one of its reports; the last one that
-        reported where it is none. Of an attempt with several reports the worst is shown.
+    :param attempt_id: an attempt, or one of its reports. If it is neither, the report of the
+        summary is displayed, or without a summary that of the last attempt.
     """
     for report in reports:
         if report_name(report.attempt.id, report.run_id) == attempt_id:
             return report
-    asked = [report for report in reports if report.attempt.id == attempt_id]
-    if asked:
-        return _worst(asked)
+    of_attempt = [report for report in reports if report.attempt.id == attempt_id]
+    if of_attempt:
+        return _worst(of_attempt)
     summary = view_of_summary(pushed)
     if summary is None:
         last = reports[0].attempt.id if reports else ""
-        return _worst([one for one in reports if one.attempt.id == last]) if reports else None
-    return next((one for one in reports if one.run_id == summary.run_id), None)
+        return (
+            _worst([report for report in reports if report.attempt.id == last]) if reports else None
+        )
+    return next((report for report in reports if report.run_id == summary.run_id), None)
 
 
 def _worst(reports: Sequence[GateReport]) -> GateReport:
@@ -180,29 +183,29 @@ def _attempts(reports: Sequence[GateReport], chosen: GateReport | None) -> Itera
     for report in reversed(reports):
         by_id.setdefault(report.attempt.id, []).append(report)
     for attempt_id, own in by_id.items():
-        outcome = worst_outcome(one.outcome for one in own)
+        outcome = worst_outcome(report.outcome for report in own)
         yield GateAttempt(attempt_id, own[0].attempt.number, outcome.value, chosen in own)
 
 
 def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> tuple[ReportPart, ...]:
-    """The reports of the attempt that is shown, where it has several: by date and suite."""
+    """The reports of the displayed attempt, by date and suite; empty if it has only one."""
     attempt = chosen.attempt.id if chosen else None
     keys: dict[tuple[str, date], GateReport] = {}
-    for one in reports:
-        if one.attempt.id == attempt:
-            keys.setdefault((one.run_key.gate, one.run_key.date), one)
+    for report in reports:
+        if report.attempt.id == attempt:
+            keys.setdefault((report.run_key.gate, report.run_key.date), report)
     if len(keys) < 2:
         return ()
-    own = sorted(keys.values(), key=lambda one: (one.run_key.date, one.suite))
+    own = sorted(keys.values(), key=lambda report: (report.run_key.date, report.suite))
     return tuple(
         ReportPart(
-            report_name(one.attempt.id, one.run_id),
-            one.run_key.date,
-            one.suite,
-            one.outcome.value,
-            one is chosen,
+            report_name(report.attempt.id, report.run_id),
+            report.run_key.date,
+            report.suite,
+            report.outcome.value,
+            report is chosen,
         )
-        for one in own
+        for report in own
     )
 
 
@@ -214,13 +217,13 @@ def gate_page(
     sources: Sequence[SourceFile] = (),
     filters: GateFilters = NO_FILTERS,
 ) -> GatePage | None:
-    """The page of a task instance; None where nothing is known of any report.
+    """The page of a task instance; None if it has neither a report nor a summary.
 
     :param reports: the reports of its attempts, the one started last first.
-    :param chosen: the one of them that is shown, if it is one of them.
+    :param chosen: the report to display; None for the summary of the task.
     :param past: earlier reports of the gate, newest first.
-    :param sources: the texts that the gate went by, as far as they may be shown.
-    :param filters: which assertions are asked for.
+    :param sources: the source files of the gate that the user may read.
+    :param filters: the filters on assertions.
     """
     view = view_of_report(chosen) if chosen else view_of_summary(run.pushed)
     if view is None:
@@ -232,7 +235,7 @@ def gate_page(
         filters=filters,
         sources=sources_of(view.verdicts, view.fail_on, sources),
         attempts=tuple(_attempts(reports, chosen)),
-        past=tuple(_past_run(run, one) for one in history),
+        past=tuple(_past_run(run, report) for report in history),
         is_superseded=chosen is not None and chosen.attempt.id != run.attempt_id,
         shadow=_shadow_view(chosen) if chosen else None,
         parts=_parts(reports, chosen),
@@ -269,7 +272,8 @@ def _shadow_view(report: GateReport) -> ShadowView | None:
 
 
 def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, ...]:
-    """The history of a report, oldest first, which ends with it, whatever superseded it."""
+    """The earlier reports of a gate, oldest first, and then the chosen one, even if a later attempt
+    supersedes it."""
     key = chosen.run_key
     earlier = [
         report
@@ -293,7 +297,7 @@ def _assertions(
 def _assertion(
     verdict: Verdict, view: ReportView, earlier: Sequence[tuple[PastValue, Verdict]]
 ) -> AssertionView:
-    past = [one for one, _ in earlier]
+    past = [value for value, _ in earlier]
     read = reading_of(verdict)
     is_old = is_age(verdict.expression)
     bad = verdict.status in (Status.FAILED, Status.ERROR)

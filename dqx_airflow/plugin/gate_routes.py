@@ -48,9 +48,9 @@ _MOST_SILENT = 20
 
 
 @dataclass(frozen=True, slots=True)
-class AskedInstance:
-    """The task instance and the attempt in an address. Airflow writes `{MAP_INDEX}` where there is
-    none."""
+class RequestedInstance:
+    """The task instance and the attempt in an address. `map_index` is `{MAP_INDEX}`, as Airflow
+    writes it, if the task is not mapped."""
 
     dag_id: str = ""
     run_id: str = ""
@@ -64,7 +64,7 @@ class AskedInstance:
         return task_runs(session, self.dag_id, self.run_id, self.task_id, index)
 
     def forgotten(self) -> TaskRun:
-        """The instance where Airflow does not know it (any longer)."""
+        """The same instance for a task that Airflow no longer knows."""
         index = whole_number(self.map_index)
         own = self.attempt.partition("/")[0]
         at = -1 if index is None else index
@@ -73,7 +73,7 @@ class AskedInstance:
 
 @dataclass(frozen=True, slots=True)
 class AttemptReports:
-    """The reports of the attempts of a task instance, and the one of them that is asked for."""
+    """The reports of the attempts of a task instance, and the one to display."""
 
     reports: tuple[GateReport, ...]
     chosen: GateReport | None
@@ -86,53 +86,61 @@ def gate(
     session: SessionDep,
     user: GetUserDep,
     reads_code: READS_CODE,
-    asked: Annotated[AskedInstance, Depends()],
+    instance: Annotated[RequestedInstance, Depends()],
     filters: Annotated[GateFilters, Depends()],
 ) -> Response:
     """The tab of a task instance."""
-    runs = asked.runs(session)
+    runs = instance.runs(session)
     if len(runs) > 1:
         session.close()
         return _mapped(runs)
-    run = runs[0] if runs else asked.forgotten()
+    run = runs[0] if runs else instance.forgotten()
     if runs and view_of_summary(run.pushed) is None and "Gate" not in (run.operator or ""):
         return html_page("not_a_gate.html", run=run)
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
-    edits = may_edit(request, user, asked.dag_id)
+    edits = may_edit(request, user, instance.dag_id)
     client = store_client()
-    known = reported(session, client, run, is_forgotten=not runs, attempt=asked.attempt)
+    attempt_reports = reported(
+        session, client, run, is_forgotten=not runs, attempt=instance.attempt
+    )
     past: Answer[GateReport] = Answer()
     sources: Answer[SourceFile] = Answer()
     labels: Answer[Label] = Answer()
-    if known.chosen is not None:
-        report, key = known.chosen, known.chosen.run_key
+    if attempt_reports.chosen is not None:
+        report, key = attempt_reports.chosen, attempt_reports.chosen.run_key
         labels = client.ask(lambda store: labels_of(store.select, key))
         past = client.ask(
             lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
         )
         if reads_code:
             sources = client.ask(lambda store: store.sources_of(report))
-    page = gate_page(run, known.reports, known.chosen, past.found, sources.found, filters)
+    page = gate_page(
+        run, attempt_reports.reports, attempt_reports.chosen, past.found, sources.found, filters
+    )
     if page is None and not runs:
         return notice(
             HTTPStatus.NOT_FOUND,
             "No such task instance",
-            f"Task {asked.task_id} has no instance in run {asked.run_id} of DAG {asked.dag_id}: it "
-            "was removed, or has not been scheduled yet.",
+            f"Task {instance.task_id} has no instance in run {instance.run_id} of DAG "
+            f"{instance.dag_id}: it was removed, or has not been scheduled yet.",
         )
     if page is None:
-        return html_page("no_report.html", run=run, stoppers=stoppers, problem=known.problem)
+        return html_page(
+            "no_report.html", run=run, stoppers=stoppers, problem=attempt_reports.problem
+        )
     return html_page(
         "gate.html",
         run=run,
         is_forgotten=not runs,
         page=page,
-        attempt=_name_of(known.chosen, page) if known.chosen and asked.attempt else "",
-        problem=known.problem or past.problem or sources.problem,
+        attempt=_name_of(attempt_reports.chosen, page)
+        if attempt_reports.chosen and instance.attempt
+        else "",
+        problem=attempt_reports.problem or past.problem or sources.problem,
         root=client.root or "",
         labels={(label.check, label.name): label for label in labels.found},
         edits=edits,
-        read_only=client.read_only() if edits and known.chosen else None,
+        read_only=client.read_only() if edits and attempt_reports.chosen else None,
         token=form_token(user),
     )
 
@@ -140,23 +148,30 @@ def gate(
 @router.get("/rows.csv", dependencies=[READS_DAG])
 def failing_rows(
     session: SessionDep,
-    asked: Annotated[AskedInstance, Depends()],
+    instance: Annotated[RequestedInstance, Depends()],
     check: str = "",
     name: str = "",
 ) -> Response:
     """The stored failing rows of an assertion, all columns, as a file for spreadsheets."""
-    runs = asked.runs(session)
-    run = runs[0] if runs else asked.forgotten()
-    known = reported(session, store_client(), run, is_forgotten=not runs, attempt=asked.attempt)
-    verdicts = known.chosen.verdicts if known.chosen and len(runs) < 2 else ()
+    runs = instance.runs(session)
+    run = runs[0] if runs else instance.forgotten()
+    attempt_reports = reported(
+        session, store_client(), run, is_forgotten=not runs, attempt=instance.attempt
+    )
+    verdicts = attempt_reports.chosen.verdicts if attempt_reports.chosen and len(runs) < 2 else ()
     rows = next(
-        (one.failing_rows for one in verdicts if (one.check, one.name) == (check, name)), ()
+        (
+            verdict.failing_rows
+            for verdict in verdicts
+            if (verdict.check, verdict.name) == (check, name)
+        ),
+        (),
     )
     if not rows:
         return notice(
             HTTPStatus.NOT_FOUND,
             "No failing rows",
-            known.problem or "The results store has no failing rows of this assertion.",
+            attempt_reports.problem or "The results store has no failing rows of this assertion.",
         )
     return Response(
         csv_of(rows),
@@ -174,19 +189,19 @@ def runs_of_gate(
     task_id: str = "",
 ) -> Response:
     """All runs of a gate."""
-    known = recent_runs(session, [(dag_id, task_id)], DEPTH)
-    if not any(run.is_gate for run in known):
+    recent = recent_runs(session, [(dag_id, task_id)], DEPTH)
+    if not any(run.is_gate for run in recent):
         return notice(
             HTTPStatus.NOT_FOUND,
             "No such gate",
             f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
         )
-    (row,) = gate_rows(known, {})
+    (row,) = gate_rows(recent, {})
     ended = ended_runs(session, dag_id, task_id)
     silent = tuple(run for run in ended if view_of_summary(run.pushed) is None)[:_MOST_SILENT]
     session.close()
     client = store_client()
-    gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
+    gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
     wanted = filters.wanted(gates.found)
     counted = client.ask(lambda store: store.count_runs(wanted))
     counts = dict(counted.found)
@@ -203,9 +218,9 @@ def runs_of_gate(
             paging.number,
             paging.pages,
             total,
-            {one.value: counts.get(one.value, 0) for one in Outcome},
+            {outcome.value: counts.get(outcome.value, 0) for outcome in Outcome},
             filters,
-            any(run.map_index >= 0 for run in known),
+            any(run.map_index >= 0 for run in recent),
             silent,
             () if gates.found else row.cells,
         ),
@@ -216,8 +231,8 @@ def runs_of_gate(
 def reported(
     session: SessionDep, client: StoreClient, run: TaskRun, *, is_forgotten: bool, attempt: str
 ) -> AttemptReports:
-    """The reports of a task instance; of a forgotten one that of the attempt, where it was one of
-    the same gate. The connection to Airflow's database is free while the store is asked."""
+    """The reports of a task instance; of a forgotten one those of the attempt, if it belonged to
+    the same gate. The session is closed before the query to the store."""
     if not is_forgotten:
         attempts = attempts_of(session, run)
     elif _is_of_task(session, client, run):
@@ -225,9 +240,9 @@ def reported(
     else:
         attempts = frozenset()
     session.close()
-    known = client.ask(lambda store: store.reports_of(attempts))
+    answer = client.ask(lambda store: store.reports_of(attempts))
     return AttemptReports(
-        known.found, chosen_report(run.pushed, known.found, attempt), known.problem
+        answer.found, chosen_report(run.pushed, answer.found, attempt), answer.problem
     )
 
 
@@ -241,8 +256,8 @@ def _is_of_task(session: SessionDep, client: StoreClient, run: TaskRun) -> bool:
     that Airflow still knows as attempts of the task reported on that gate."""
     if not run.attempt_id:
         return False
-    known = recent_runs(session, [(run.dag_id, run.task_id)], DEPTH)
-    attempts = {one.attempt_id for one in known}
+    recent = recent_runs(session, [(run.dag_id, run.task_id)], DEPTH)
+    attempts = {recent_run.attempt_id for recent_run in recent}
     own = client.ask(lambda store: store.gates_of({run.attempt_id})).found
     return bool(own) and set(own) <= set(client.ask(lambda store: store.gates_of(attempts)).found)
 
@@ -251,10 +266,10 @@ def _mapped(runs: tuple[TaskRun, ...]) -> Response:
     """The instances of a mapped task to choose from."""
     (row,) = gate_rows(runs, {})
     instances = [(run, gate_rows([run], {})[0]) for run in runs]
-    is_gate = any(one.latest.report for _, one in instances)
+    is_gate = any(gate_row.latest.report for _, gate_row in instances)
     if not is_gate and "Gate" not in (runs[0].operator or ""):
         return html_page("not_a_gate.html", run=runs[0])
-    instances.sort(key=lambda one: one[0].map_index)
+    instances.sort(key=lambda instance: instance[0].map_index)
     attempts = {run.attempt_id for run in runs}
     stored = store_client().ask(lambda store: store.runs_of_attempts(attempts))
     places = {line.attempt_id: line.locations[0] for line in stored.found if line.locations}

@@ -1,5 +1,4 @@
-"""The page of an incident: a gate that blocks, since when, what waits for it, who takes care of
-it."""
+"""The page of an incident: the gate, its faults, the waiting tasks, and the notes of people."""
 
 from __future__ import annotations
 
@@ -19,7 +18,8 @@ from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Ve
 @dataclass(frozen=True, slots=True)
 class Fault:
     """An assertion that did not pass in `run`, the last bad run of its suite. `since` is the first
-    date of the incident from which on it never passed, `failing` how many rows fail of how many."""
+    date of the incident from which on it never passed, `failing` the number of failing rows and of
+    all rows."""
 
     run: RunLine
     verdict: Verdict
@@ -31,7 +31,7 @@ class Fault:
 @dataclass(frozen=True, slots=True)
 class DatasetVersions:
     """A dataset as the first bad run of a suite read it, and the version that the last good run
-    before it read; None where it is not known."""
+    before it read; None if that is unknown."""
 
     bad: DatasetSnapshot
     good: int | None
@@ -47,7 +47,7 @@ class WaitingTask:
 
 @dataclass(frozen=True, slots=True)
 class IncidentPage:
-    """What is known of an incident of a gate, and the earlier ones, newest first. `last` has the
+    """An incident of a gate. `others` are the other ones, newest first, and `last` has the
     last bad report of each suite."""
 
     dag_id: str
@@ -76,14 +76,14 @@ class IncidentPage:
 
 
 def faults_of(
-    incident: Incident, known: Mapping[str, GateReport], past: Sequence[GateReport]
+    incident: Incident, reports_by_run: Mapping[str, GateReport], past: Sequence[GateReport]
 ) -> tuple[Fault, ...]:
     """What did not pass in the last bad report of each suite, what blocks first."""
     faults: list[Fault] = []
     for run in incident.last_of_each:
-        if run.run_id in known:
+        if run.run_id in reports_by_run:
             of_gate = [report for report in past if report.run_key.gate == run.run_key.gate]
-            faults += _faults_of_run(run, known[run.run_id], of_gate)
+            faults += _faults_of_run(run, reports_by_run[run.run_id], of_gate)
     return tuple(sorted(faults, key=lambda fault: not fault.blocks))
 
 
@@ -96,25 +96,30 @@ def _faults_of_run(run: RunLine, newest: GateReport, past: Sequence[GateReport])
             continue
         since = newest.run_key.date
         for report in newest_first:
-            same = [
-                other
-                for other in report.verdicts
-                if (other.check, other.name) == (verdict.check, verdict.name)
+            same_assertion = [
+                earlier_verdict
+                for earlier_verdict in report.verdicts
+                if (earlier_verdict.check, earlier_verdict.name) == (verdict.check, verdict.name)
             ]
-            if not same or not view.is_wrong(same[0]):
+            if not same_assertion or not view.is_wrong(same_assertion[0]):
                 break
             since = min(since, report.run_key.date)
         blocks = view.fail_on is None or verdict.can_block(view.fail_on)
         yield Fault(run, verdict, blocks, since, failing_total(verdict, newest.datasets))
 
 
-def versions_of(incident: Incident, known: Mapping[str, GateReport]) -> tuple[DatasetVersions, ...]:
+def versions_of(
+    incident: Incident, reports_by_run: Mapping[str, GateReport]
+) -> tuple[DatasetVersions, ...]:
     """The datasets of all suites, each as the suite that was bad first read it."""
-    found: dict[str, DatasetVersions] = {}
+    versions: dict[str, DatasetVersions] = {}
     for run in incident.first_of_each:
         before = incident.before.get(run.run_key.gate)
-        report, sound = known.get(run.run_id), known.get(before.run_id) if before else None
+        report, sound = (
+            reports_by_run.get(run.run_id),
+            reports_by_run.get(before.run_id) if before else None,
+        )
         good = {dataset.name: dataset.version for dataset in sound.datasets} if sound else {}
         for dataset in report.datasets if report else ():
-            found.setdefault(dataset.name, DatasetVersions(dataset, good.get(dataset.name)))
-    return tuple(found.values())
+            versions.setdefault(dataset.name, DatasetVersions(dataset, good.get(dataset.name)))
+    return tuple(versions.values())

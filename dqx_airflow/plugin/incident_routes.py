@@ -112,15 +112,18 @@ def _page(
     reports = client.ask(lambda store: store.reports_of(attempts))
     past = client.ask(lambda store: store.past_reports(bad, last.date, most, index))
     notes = client.ask(lambda store: notes_from(store.select, gates, since, last.date, index))
-    known = {report.run_id: report for report in reports.found}
+    reports_by_run = {report.run_id: report for report in reports.found}
     after = sorted(graph_of_dag(session, task.dag_id).after(task.task_id))
     states = states_of(session, task.dag_id, last.dag_run_id, after)
     waiting = (
-        WaitingTask(TaskRun(task.dag_id, last.dag_run_id, waits, -1, None, None, ""), states[waits])
-        for waits in after
-        if waits in states
+        WaitingTask(
+            TaskRun(task.dag_id, last.dag_run_id, waiting_id, -1, None, None, ""),
+            states[waiting_id],
+        )
+        for waiting_id in after
+        if waiting_id in states
     )
-    newest = (known.get(run.run_id) for run in incident.last_of_each)
+    newest = (reports_by_run.get(run.run_id) for run in incident.last_of_each)
     page = IncidentPage(
         task.dag_id,
         task.task_id,
@@ -129,8 +132,8 @@ def _page(
         incident,
         tuple(other for other in incidents if other is not incident)[:_MOST_LISTED],
         tuple(view_of_report(report) for report in newest if report),
-        faults_of(incident, known, past.found),
-        versions_of(incident, known),
+        faults_of(incident, reports_by_run, past.found),
+        versions_of(incident, reports_by_run),
         tuple(waiting),
         assets_of(session, task.dag_id, [task.task_id, *after]),
         owners_of(session, task.dag_id),
@@ -192,10 +195,10 @@ def _note_id(text: str) -> str:
 def _gates(
     session: Any, client: StoreClient, dag_id: str, task_id: str
 ) -> tuple[tuple[str, ...], str | None]:
-    """The gate on which the newest attempts of a task reported, as the store knows it; of several
-    suites each."""
-    known = recent_runs(session, [(dag_id, task_id)], DEPTH)
-    gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in known}))
+    """The names under which the newest attempts of a task reported, one for each suite; and why
+    there are none."""
+    recent = recent_runs(session, [(dag_id, task_id)], DEPTH)
+    gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
     return tuple(gates.found), gates.problem
 
 

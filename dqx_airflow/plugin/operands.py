@@ -42,7 +42,7 @@ def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         operands.append((int(lag or 0), name, format_value(value)))
     if len(operands) < 2:
         return ()
-    operands.sort(key=lambda one: one[:2])
+    operands.sort(key=lambda operand: operand[:2])
     return tuple((f"{name}{_days(lag)}", value) for lag, name, value in operands[:_MOST])
 
 
@@ -62,7 +62,13 @@ def _days(lag: int) -> str:
     return "" if lag == 0 else f", {lag} day{'' if lag == 1 else 's'} before"
 
 
-def _argument(given: Any) -> str:
-    if isinstance(given, dict):
-        return f"where {given['where']}" if "where" in given else str(given.get("rows", given))
-    return f"[{', '.join(map(_argument, given))}]" if isinstance(given, list) else str(given)
+def _argument(argument: Any) -> str:
+    if isinstance(argument, dict):
+        return (
+            f"where {argument['where']}"
+            if "where" in argument
+            else str(argument.get("rows", argument))
+        )
+    return (
+        f"[{', '.join(map(_argument, argument))}]" if isinstance(argument, list) else str(argument)
+    )

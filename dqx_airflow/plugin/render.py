@@ -57,12 +57,12 @@ def plain(text: str) -> str:
 
     Lone surrogates are among them, with which no response could be encoded.
     """
-    kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-    if kept.isprintable():
-        return kept
+    shortened = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    if shortened.isprintable():
+        return shortened
     return "".join(
         character if character.isprintable() or character == "\n" else "\N{REPLACEMENT CHARACTER}"
-        for character in kept
+        for character in shortened
     )
 
 

@@ -51,7 +51,7 @@ class PartialView:
 
     @property
     def shown(self) -> str:
-        """For people: `2 of 5 assertions selected (tag slow)`."""
+        """As displayed: `2 of 5 assertions selected (tag slow)`."""
         return f"{self.selected} of {self.assertions} assertions selected ({self.selection})"
 
 
@@ -183,7 +183,7 @@ def outcome_of_summary(pushed: object) -> Outcome | None:
 def view_of_summary(pushed: object) -> ReportView | None:
     """The view of a task's summary; None for anything that is not one.
 
-    Any task can leave anything under our key, so nothing in it is trusted.
+    Any task can push anything under our key, so nothing in it is trusted.
     """
     if not isinstance(pushed, Summary):
         return _view_of(pushed)
@@ -209,7 +209,7 @@ def _view_of(pushed: object) -> ReportView | None:
         headline=_text(pushed.get("headline")),
         counts={status: _count(counts.get(status.value)) for status in Status},
         verdicts=tuple(
-            verdict for one in _list(pushed.get("verdicts")) if (verdict := _verdict(one))
+            verdict for item in _list(pushed.get("verdicts")) if (verdict := _verdict(item))
         ),
         datasets=tuple(
             DatasetSnapshot(
@@ -232,8 +232,8 @@ def _view_of(pushed: object) -> ReportView | None:
     )
 
 
-def _partial(given: object) -> PartialView | None:
-    fields = _mapping(given)
+def _partial(value: object) -> PartialView | None:
+    fields = _mapping(value)
     if not fields:
         return None
     selected, assertions = _count(fields.get("selected")), _count(fields.get("assertions"))
@@ -259,8 +259,8 @@ def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
     )
 
 
-def _contract(given: object) -> EnforcedContract | None:
-    contract = _mapping(given)
+def _contract(value: object) -> EnforcedContract | None:
+    contract = _mapping(value)
     if not (contract_id := _text(contract.get("id"))):
         return None
     return EnforcedContract(
@@ -279,21 +279,21 @@ def _contract(given: object) -> EnforcedContract | None:
     )
 
 
-def _responsible(given: object) -> Responsible | None:
-    known = {_text(name): _text(text) or None for name, text in _mapping(given).items()}
+def _responsible(value: object) -> Responsible | None:
+    texts = {_text(name): _text(text) or None for name, text in _mapping(value).items()}
     responsible = Responsible(
-        known.get("owner"),
-        tuple(filter(None, [known.get("contacts")])),
-        known.get("channel"),
-        known.get("runbook"),
-        known.get("incident response"),
-        known.get("business hours"),
+        texts.get("owner"),
+        tuple(filter(None, [texts.get("contacts")])),
+        texts.get("channel"),
+        texts.get("runbook"),
+        texts.get("incident response"),
+        texts.get("business hours"),
     )
     return responsible if responsible.facts else None
 
 
-def _verdict(given: object) -> Verdict | None:
-    row = _mapping(given)
+def _verdict(value: object) -> Verdict | None:
+    row = _mapping(value)
     status, severity = _member(Status, row.get("status")), _member(Severity, row.get("severity"))
     if status is None or severity is None:
         return None
@@ -316,46 +316,46 @@ def _verdict(given: object) -> Verdict | None:
     )
 
 
-def _member(kind: type[E], given: object) -> E | None:
+def _member(kind: type[E], value: object) -> E | None:
     try:
-        return kind(given)
+        return kind(value)
     except ValueError:
         return None
 
 
-def _text(given: object) -> str:
-    return given if isinstance(given, str) else "" if given is None else str(given)
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def _value(given: object) -> MetricValue:
-    return given if given is None or isinstance(given, int | float | str) else str(given)
+def _value(value: object) -> MetricValue:
+    return value if value is None or isinstance(value, int | float | str) else str(value)
 
 
-def _whole(given: object) -> int | None:
-    return given if isinstance(given, int) else None
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
-def _count(given: object) -> int:
-    return max(_whole(given) or 0, 0)
+def _count(value: object) -> int:
+    return max(_whole(value) or 0, 0)
 
 
-def _mapping(given: object) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
-def _list(given: object) -> list[Any]:
-    return given if isinstance(given, list) else []
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
-def _day(given: object) -> date | None:
+def _day(value: object) -> date | None:
     try:
-        return date.fromisoformat(_text(given))
+        return date.fromisoformat(_text(value))
     except ValueError:
         return None
 
 
-def _timestamp(given: object) -> datetime | None:
+def _timestamp(value: object) -> datetime | None:
     try:
-        return datetime.fromisoformat(_text(given))
+        return datetime.fromisoformat(_text(value))
     except ValueError:
         return None

@@ -61,7 +61,10 @@ def review_page(stored: Sequence[StoredProposal], editable: frozenset[str]) -> R
 
     :param editable: the ids of those that the user may decide.
     """
-    views = [_view(one, one.proposal.id in editable) for one in stored]
+    views = [
+        _view(stored_proposal, stored_proposal.proposal.id in editable)
+        for stored_proposal in stored
+    ]
     by_stage: dict[ProposalStage, list[ProposalView]] = {stage: [] for stage in ProposalStage}
     for view in views:
         by_stage[view.stored.stage].append(view)
@@ -76,10 +79,10 @@ def review_page(stored: Sequence[StoredProposal], editable: frozenset[str]) -> R
 
 def _view(stored: StoredProposal, can_decide: bool) -> ProposalView:
     evidence = _mapping(stored.proposal.evidence)
-    held = _mapping(evidence.get("held_out"))
-    before, after = _mapping(held.get("before")), _mapping(held.get("after"))
+    held_out = _mapping(evidence.get("held_out"))
+    before, after = _mapping(held_out.get("before")), _mapping(held_out.get("after"))
     named = (("false_alarms", "false alarms"), ("missed", "missed issues"), ("cost", "cost"))
-    changes = [one for one in map(_change, _list(evidence.get("changes"))) if one]
+    changes = [change for change in map(_change, _list(evidence.get("changes"))) if change]
     charts = [_chart(curve) for curve in _list(evidence.get("curves"))[:_MOST_CHARTS]]
     return ProposalView(
         stored,
@@ -89,18 +92,18 @@ def _view(stored: StoredProposal, can_decide: bool) -> ProposalView:
             for name, title in named
             if name in before and name in after
         ),
-        held_out=_span(evidence, held),
+        held_out=_span(evidence, held_out),
         days=tuple(changes[:_MOST_DAYS]),
         more_days=max(len(changes) - _MOST_DAYS, 0),
         charts=tuple(chart for chart in charts if chart),
     )
 
 
-def _span(evidence: Mapping[str, Any], held: Mapping[str, Any]) -> str:
+def _span(evidence: Mapping[str, Any], held_out: Mapping[str, Any]) -> str:
     parts = []
-    if "days" in held:
+    if "days" in held_out:
         instances = f" of {evidence['instances']} instances" if "instances" in evidence else ""
-        parts.append(f"{held['days']} held-out days{instances}")
+        parts.append(f"{held_out['days']} held-out days{instances}")
     if "labels" in evidence:
         parts.append(f"{evidence['labels']} labels")
     if "from" in evidence and "to" in evidence:
@@ -108,8 +111,8 @@ def _span(evidence: Mapping[str, Any], held: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _change(given: object) -> SideChange | None:
-    fields = _mapping(given)
+def _change(value: object) -> SideChange | None:
+    fields = _mapping(value)
     label = fields.get("label")
     try:
         date, assertion, before, after = (
@@ -119,8 +122,8 @@ def _change(given: object) -> SideChange | None:
         return None
     if isinstance(index := fields.get("map_index"), int):
         date += f"[{index}]"
-    said = _LABELS[label] if isinstance(label, bool) else ""
-    return SideChange(date, assertion, before, after, said)
+    label_text = _LABELS[label] if isinstance(label, bool) else ""
+    return SideChange(date, assertion, before, after, label_text)
 
 
 def _chart(curve: object) -> Markup | None:
@@ -143,9 +146,9 @@ def _chart(curve: object) -> Markup | None:
         return None
 
 
-def _mapping(given: object) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
-def _list(given: object) -> Sequence[Any]:
-    return given if isinstance(given, list | tuple) else ()
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()

@@ -42,19 +42,19 @@ def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
     client = store_client()
     answer = client.ask(lambda store: proposals_from(store.select))
     dags = _dags_of(client, session, answer.found)
-    seen = [
-        one
-        for one in answer.found
-        if _all(dags.get(one.proposal.id), lambda dag_id: may_read(request, user, dag_id))
+    visible = [
+        stored
+        for stored in answer.found
+        if _all(dags.get(stored.proposal.id), lambda dag_id: may_read(request, user, dag_id))
     ]
     editable = {
-        one.proposal.id
-        for one in seen
-        if _all(dags[one.proposal.id], lambda dag_id: may_edit(request, user, dag_id))
+        stored.proposal.id
+        for stored in visible
+        if _all(dags[stored.proposal.id], lambda dag_id: may_edit(request, user, dag_id))
     }
     return html_page(
         "review.html",
-        page=review_page(seen, frozenset(editable)),
+        page=review_page(visible, frozenset(editable)),
         problem=answer.problem,
         read_only=client.read_only() if editable else None,
         token=form_token(user),
@@ -76,7 +76,7 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
     answer = client.ask(lambda store: proposals_from(store.select))
     if answer.problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
-    wanted = [one for one in answer.found if one.proposal.id == form.get("proposal")]
+    wanted = [stored for stored in answer.found if stored.proposal.id == form.get("proposal")]
     dags = _dags_of(client, session, wanted)
     if not wanted or not _all(
         dags.get(wanted[0].proposal.id), lambda dag_id: may_read(request, user, dag_id)
@@ -123,14 +123,18 @@ def _dags_of(
     the suite, in the store. A proposal without a DAG in Airflow is left out."""
     if not proposals:
         return {}
-    asked: Answer[Any] = client.ask(
+    answer: Answer[Any] = client.ask(
         lambda store: tuple(attempts_behind(store.select, proposals).items())
     )
     session.close()
-    tasks = tasks_of(session, {one for _, gates in asked.found for ids in gates for one in ids})
+    tasks = tasks_of(
+        session, {attempt_id for _, gates in answer.found for ids in gates for attempt_id in ids}
+    )
     by_key = {}
-    for key, gates in asked.found:
-        dags = {tasks[one].dag_id for ids in gates for one in ids if one in tasks}
+    for key, gates in answer.found:
+        dags = {
+            tasks[attempt_id].dag_id for ids in gates for attempt_id in ids if attempt_id in tasks
+        }
         if dags:
             by_key[key] = frozenset(dags)
     return by_key

@@ -30,7 +30,7 @@ class RunFilters:
         """The matching runs; invalid filters match all."""
         return RunsWanted(
             gates,
-            next((one for one in Outcome if one.value == self.outcome), None),
+            next((outcome for outcome in Outcome if outcome.value == self.outcome), None),
             day(self.since),
             day(self.until),
             whole_number(self.instance),

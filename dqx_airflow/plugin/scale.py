@@ -47,11 +47,11 @@ def levels_of(
 def _step(span: float) -> float:
     rough = span / _INTERVALS
     unit = 10.0 ** math.floor(math.log10(rough))
-    return next(unit * one for one in _STEPS if unit * one >= rough * (1 - 1e-9))
+    return next(unit * step for step in _STEPS if unit * step >= rough * (1 - 1e-9))
 
 
 def _age_step(span: float) -> float:
-    return next((one for one in _AGES if one >= span / _INTERVALS), None) or _step(span)
+    return next((age for age in _AGES if age >= span / _INTERVALS), None) or _step(span)
 
 
 def days_of(first: date, last: date) -> tuple[date, ...]:

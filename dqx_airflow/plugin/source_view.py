@@ -88,13 +88,13 @@ def sources_of(
         return 0 if any(mark.note for mark in own) else 1 if own else 2
 
     views = []
-    left = _MOST_LINES
+    room = _MOST_LINES
     for text in sorted(sources, key=lambda text: rank(text.name)):
-        view = _whole(text, marks.get(text.name, ()), left)
-        left -= sum(len(stretch.lines) for stretch in view.stretches)
+        view = _whole(text, marks.get(text.name, ()), room)
+        room -= sum(len(stretch.lines) for stretch in view.stretches)
         views.append(view)
-    known = {text.name for text in sources}
-    for file in sorted(marks.keys() - known):
+    stored = {text.name for text in sources}
+    for file in sorted(marks.keys() - stored):
         if excerpt := _excerpt(file, marks[file]):
             views.append(excerpt)
     return tuple(sorted(views, key=lambda view: rank(view.file)))
@@ -151,12 +151,12 @@ def _stretches(lines: Sequence[SourceLine], *, is_bad: bool) -> Iterator[Stretch
 
 def _within(stretches: Sequence[Stretch], most: int) -> tuple[Stretch, ...]:
     """The stretches with as many lines as fit, the folded ones last."""
-    kept: dict[int, Stretch] = {}
-    for index, stretch in sorted(enumerate(stretches), key=lambda one: one[1].is_folded):
+    fitting: dict[int, Stretch] = {}
+    for index, stretch in sorted(enumerate(stretches), key=lambda item: item[1].is_folded):
         lines = stretch.lines[: max(most, 0)]
         most -= len(lines)
-        kept[index] = replace(stretch, lines=lines, left_out=len(stretch.lines) - len(lines))
-    return tuple(kept[index] for index in range(len(stretches)))
+        fitting[index] = replace(stretch, lines=lines, left_out=len(stretch.lines) - len(lines))
+    return tuple(fitting[index] for index in range(len(stretches)))
 
 
 def _excerpt(file: str, marks: Sequence[_Mark]) -> SourceView | None:

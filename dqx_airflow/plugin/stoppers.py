@@ -29,11 +29,11 @@ def stopped_by(run: TaskRun, session: Any) -> tuple[Stopper, ...]:
     unknown."""
     before = graph_of_dag(session, run.dag_id).before(run.task_id)
     stoppers = []
-    for one in ended_gates(session, run):
-        if before and one.task_id not in before:
+    for gate_run in ended_gates(session, run):
+        if before and gate_run.task_id not in before:
             continue
-        report = view_of_summary(one.pushed)
-        stops = report.outcome in _STOPS if report else one.state == "failed"
-        if stops and one.state != "success":
-            stoppers.append(Stopper(one, report))
-    return tuple(sorted(stoppers, key=lambda one: one.report is None))
+        report = view_of_summary(gate_run.pushed)
+        stops = report.outcome in _STOPS if report else gate_run.state == "failed"
+        if stops and gate_run.state != "success":
+            stoppers.append(Stopper(gate_run, report))
+    return tuple(sorted(stoppers, key=lambda stopper: stopper.report is None))

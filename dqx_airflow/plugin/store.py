@@ -78,8 +78,8 @@ class StoreClient:
         if time.monotonic() < self._rests_until:
             return Answer(problem=UNREACHABLE)
         try:
-            asked = self._pool.submit(lambda: question(self._open()))
-            return Answer(asked.result(timeout=PATIENCE_S))
+            response = self._pool.submit(lambda: question(self._open()))
+            return Answer(response.result(timeout=PATIENCE_S))
         except TooLate:
             log.warning("the results store %s did not respond within %g s", self.root, PATIENCE_S)
         except (DqxError, ImportError) as error:

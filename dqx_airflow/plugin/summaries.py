@@ -1,6 +1,6 @@
 """The summaries of tasks, parsed once: the board displays thousands of them repeatedly.
 
-An attempt of a task has an id of its own, and its summary has a time.
+The key of a summary is the id of its attempt, and the time at which it was pushed.
 """
 
 from __future__ import annotations
@@ -25,16 +25,20 @@ _kept: dict[tuple[object, datetime], object] = {}
 """The parsed summaries, by the attempt and the time."""
 
 
-def summaries_of(session: Any, left: Mapping[Any, datetime]) -> dict[Any, object]:
+def summaries_of(session: Any, timestamps: Mapping[Any, datetime]) -> dict[Any, object]:
     """The summaries of attempts under our key.
 
-    :param left: the attempts, each with the time of its summary.
+    :param timestamps: the time of the summary of each attempt.
     """
-    pushed = {one: _kept[one, at] for one, at in left.items() if (one, at) in _kept}
-    missing = iter([one for one in left if one not in pushed])
-    while some := list(islice(missing, _ASKED_AT_ONCE)):
-        for one, at, value in session.execute(_pushed().where(TaskInstance.id.in_(some))):
-            _kept[one, at] = pushed[one] = as_pushed(value)
+    pushed = {
+        attempt_id: _kept[attempt_id, at]
+        for attempt_id, at in timestamps.items()
+        if (attempt_id, at) in _kept
+    }
+    missing = iter([attempt_id for attempt_id in timestamps if attempt_id not in pushed])
+    while batch := list(islice(missing, _ASKED_AT_ONCE)):
+        for attempt_id, at, value in session.execute(_pushed().where(TaskInstance.id.in_(batch))):
+            _kept[attempt_id, at] = pushed[attempt_id] = as_pushed(value)
     for key in [*islice(_kept, max(len(_kept) - _MOST_KEPT, 0))]:
         _kept.pop(key, None)
     return pushed

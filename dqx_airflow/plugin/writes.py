@@ -68,9 +68,9 @@ def require_own_origin(request: Request) -> None:
 
 def _own_hosts(request: Request) -> set[str]:
     """The hosts of this server: a foreign page cannot set either header."""
-    named = [own_origin(), f"//{request.headers.get('host', '')}"]
-    named.append(f"//{request.headers.get('x-forwarded-host', '').partition(',')[0].strip()}")
-    return {_host(one) for one in named} - {""}
+    origins = [own_origin(), f"//{request.headers.get('host', '')}"]
+    origins.append(f"//{request.headers.get('x-forwarded-host', '').partition(',')[0].strip()}")
+    return {_host(origin) for origin in origins} - {""}
 
 
 def _host(address: str) -> str:
