@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 import tempfile
@@ -80,6 +81,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     from dqx_airflow.engine.session.spark_session import create_session
 
     before = dict(os.environ)
+    # Its connections end when the process does, and pytest has closed the streams of its handlers.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     home = tmp_path_factory.mktemp("spark")
     os.environ.update(java_environment())
     os.environ["SPARK_SUBMIT_OPTS"] = f"{QUICK_JVM} -Xmn384m -Dderby.system.home={home}"
