@@ -87,13 +87,13 @@ class Backtest:
         )
         self._groups = self._grouped()
         plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
-        asked = (
-            self._past_judge.keys(one, group.plan).behind.values()
+        requested_keys = (
+            self._past_judge.keys(planned, group.plan).behind.values()
             for group in self._groups
-            for one in group.plan.assertions
+            for planned in group.plan.assertions
         )
-        self.days = with_earlier_values(self.days, chain.from_iterable(asked))
-        written = [node for check in suite.checks for node in check.assertions]
+        self.days = with_earlier_values(self.days, chain.from_iterable(requested_keys))
+        assertion_nodes = [node for check in suite.checks for node in check.assertions]
         reached = self._reached(plan)
         self.assertions = tuple(
             TunedAssertion(
@@ -105,13 +105,14 @@ class Backtest:
                 planned.is_experimental,
                 names,
             )
-            for planned, node, names in zip(plan.assertions, written, reached, strict=True)
+            for planned, node, names in zip(plan.assertions, assertion_nodes, reached, strict=True)
         )
         self.labels = tuple(
-            tuple(day.labels.get(one.key) for day in self.days) for one in self.assertions
+            tuple(day.labels.get(assertion.key) for day in self.days)
+            for assertion in self.assertions
         )
         """For each assertion and day whether there was a real issue; None without a label."""
-        self._written = written
+        self._written = assertion_nodes
         self._slim: dict[frozenset[str], tuple[tuple[int, ...], nodes.Suite]] = {}
         self._numbers: list[list[MetricValue]] = [[None] * len(self.days) for _ in reached]
         self._base = self._judged_in_full()
@@ -140,7 +141,7 @@ class Backtest:
     def profiles(self) -> tuple[tuple[str, ...], ...]:
         """The names of the active profiles of each day."""
         return tuple(
-            tuple(one.name.value for one in active_profiles(self.suite, day.date))
+            tuple(profile.name.value for profile in active_profiles(self.suite, day.date))
             for day in self.days
         )
 
@@ -161,13 +162,15 @@ class Backtest:
 
         Bounds are not checked: `tuning.protection` decides what may be set.
         """
-        own = self.values
-        wanted = {**own, **(values or {})}
-        changed = frozenset(name for name, value in wanted.items() if own.get(name) != value)
+        current_values = self.values
+        new_values = {**current_values, **(values or {})}
+        changed = frozenset(
+            name for name, value in new_values.items() if current_values.get(name) != value
+        )
         if not changed:
-            return JudgedDays(wanted, self._base)
+            return JudgedDays(new_values, self._base)
         tuned, slim = self._reached_by(changed)
-        suite = with_values(slim, wanted)
+        suite = with_values(slim, new_values)
         rows = [[*row] for row in self._base]
         for number, group in enumerate(self._groups):
             plan = self._plan(suite, group.on)
@@ -175,7 +178,7 @@ class Backtest:
                 statuses = self._statuses(row, number, planned)
                 for index, status in zip(group.days, statuses, strict=True):
                     rows[row][index] = status
-        return JudgedDays(wanted, tuple(map(tuple, rows)))
+        return JudgedDays(new_values, tuple(map(tuple, rows)))
 
     def verdict(
         self, row: int, index: int, values: Mapping[str, float] | None = None
@@ -197,12 +200,14 @@ class Backtest:
             planned = self._plan(suite, group.on).assertions[row]
             if not has_limits(planned):
                 continue
-            limits = [self._limits_of(number, planned, one) for one in planned.condition.bounds]
+            limits = [self._limits_of(number, planned, bound) for bound in planned.condition.bounds]
             subjects = self._subjects_of(row, number)
             for index, subject, *ends in zip(group.days, subjects, *limits, strict=True):
                 if isinstance(subject, ComparedNumber):
-                    away = [abs(end.near - subject.near) for end in ends if end is not None]
-                    distances[index] = min(away, default=None)
+                    distances_to_ends = [
+                        abs(end.near - subject.near) for end in ends if end is not None
+                    ]
+                    distances[index] = min(distances_to_ends, default=None)
         return distances
 
     def compared(self, row: int) -> tuple[MetricValue, ...]:
@@ -236,16 +241,20 @@ class Backtest:
         names: list[set[str]] = [set() for _ in plan.assertions]
         for tunable in self.tunables:
             for value in {tunable.min_bound, tunable.max_bound} - {tunable.value}:
-                other = self._plan(with_values(self.suite, {tunable.name: value}), plan.date)
-                for own, one, two in zip(names, plan.assertions, other.assertions, strict=True):
-                    if one != two:
-                        own.add(tunable.name)
-        return [frozenset(own) for own in names]
+                changed_plan = self._plan(with_values(self.suite, {tunable.name: value}), plan.date)
+                for tunable_names, planned, changed in zip(
+                    names, plan.assertions, changed_plan.assertions, strict=True
+                ):
+                    if planned != changed:
+                        tunable_names.add(tunable.name)
+        return [frozenset(tunable_names) for tunable_names in names]
 
     def _reached_by(self, changed: frozenset[str]) -> tuple[tuple[int, ...], nodes.Suite]:
         """The assertions that depend on some tunables, and the suite reduced to them."""
         if changed not in self._slim:
-            rows = [row for row, one in enumerate(self.assertions) if one.tunables & changed]
+            rows = [
+                row for row, assertion in enumerate(self.assertions) if assertion.tunables & changed
+            ]
             only = with_assertions(self.suite, {id(self._written[row]) for row in rows})
             self._slim[changed] = tuple(rows), only
         return self._slim[changed]
@@ -291,13 +300,13 @@ class Backtest:
         return tuple(
             _status_of(
                 all(
-                    limit is not None and one.holds(op, limit)
+                    limit is not None and subject.holds(op, limit)
                     for op, limit in zip(_ops(planned), of_day, strict=True)
                 )
             )
-            if isinstance(one, ComparedNumber)
-            else one
-            for one, of_day in zip(
+            if isinstance(subject, ComparedNumber)
+            else subject
+            for subject, of_day in zip(
                 self._subjects_of(row, number), zip(*limits, strict=True), strict=True
             )
         )
@@ -312,8 +321,8 @@ class Backtest:
             return (ComparedNumber.of(Side.of(bound, value)),) * len(days)
         series = self._series_of(number, bound, planned)
         return [
-            ComparedNumber.of(Side.of(bound, one)) if isinstance(one, NUMBERS) else None
-            for one in series
+            ComparedNumber.of(Side.of(bound, limit)) if isinstance(limit, NUMBERS) else None
+            for limit in series
         ]
 
     def _series_of(
@@ -333,7 +342,7 @@ class Backtest:
         if series is None:
             if isinstance(term, Applied):
                 parts = (self._series_of(number, part, planned) for part in term.terms)
-                series = tuple(apply(term.function, one) for one in zip(*parts, strict=True))
+                series = tuple(apply(term.function, values) for values in zip(*parts, strict=True))
             else:
                 assert isinstance(term, Measured)
                 keys = self._past_judge.keys(planned, self._groups[number].plan)
@@ -343,21 +352,21 @@ class Backtest:
         return series
 
     def failing_days(self, row: int) -> FailingDays | None:
-        """The days on which an assertion fails, by the values of its tunables; None where more than
-        one tunable moves a limit, or something else than a factor of it."""
+        """The days on which an assertion fails, for any values of its tunables; None if a limit
+        depends on several tunables, or is not a multiple of its tunable."""
         if row not in self._failing:
             of_groups = [self._failing_days(row, number) for number in range(len(self._groups))]
-            known = [one for one in of_groups if one is not None]
-            self._failing[row] = FailingDays.over(known) if len(known) == len(of_groups) else None
+            judged = [failing for failing in of_groups if failing is not None]
+            self._failing[row] = FailingDays.over(judged) if len(judged) == len(of_groups) else None
         return self._failing[row]
 
     def _failing_days(self, row: int, number: int) -> FailingDays | None:
-        """The same for a group of days."""
+        """`failing_days` for a group of days."""
         planned, moving = self._groups[number].plan.assertions[row], self._moving(row, number)
         if moving is None:
             return None
         days, subjects = self._groups[number].days, self._subjects_of(row, number)
-        always = {n for n, one in zip(days, subjects, strict=True) if one is Status.FAILED}
+        always = {n for n, subject in zip(days, subjects, strict=True) if subject is Status.FAILED}
         limits = []
         for position, bound in enumerate(planned.condition.bounds if moving else ()):
             op = _ops(planned)[position]
@@ -380,12 +389,12 @@ class Backtest:
         return FailingDays(bits_of(always), tuple(limits))
 
     def _moving(self, row: int, number: int) -> dict[int, tuple[str, Term]] | None:
-        """By the place of a limit the tunable that moves it on a group of days, and what it is a
-        multiple of; None where a tunable does something else."""
+        """The tunables that move limits on a group of days, by the position of the limit, each with
+        the term that the limit is a multiple of; None if a tunable has another effect."""
         group, moving = self._groups[number], dict[int, tuple[str, Term]]()
         planned = group.plan.assertions[row]
         for name in sorted(self.assertions[row].tunables):
-            values = next(one for one in self.tunables if one.name == name).bounds
+            values = next(tunable for tunable in self.tunables if tunable.name == name).bounds
             tuned, slim = self._reached_by(frozenset({name}))
             ends = [
                 self._plan(with_values(slim, {**self.values, name: value}), group.on).assertions[
@@ -408,22 +417,23 @@ class Backtest:
         return moving
 
     def turning_points(self, row: int, name: str) -> list[float]:
-        """The values of a tunable at which an assertion changes sides, on each day on which that is
-        known: the compared value, or its ratio to what the limit is a multiple of."""
-        tunable = next(one for one in self.tunables if one.name == name)
+        """The values of a tunable at which the verdict on an assertion changes, one for each day on
+        which it is known: the compared value, or its ratio to the term that the tunable scales."""
+        tunable = next(tunable for tunable in self.tunables if tunable.name == name)
         low, high = (float(end) for end in tunable.bounds)
         tuned, slim = self._reached_by(frozenset({name}))
         ends = [with_values(slim, {**self.values, name: end}) for end in tunable.bounds]
         points = []
         for number, group in enumerate(self._groups):
-            one, other = (
+            at_low, at_high = (
                 self._plan(suite, group.on).assertions[tuned.index(row)] for suite in ends
             )
-            if not only_limits_differ(one, other):
+            if not only_limits_differ(at_low, at_high):
                 continue
-            for first, last in zip(one.condition.bounds, other.condition.bounds, strict=True):
+            for first, last in zip(at_low.condition.bounds, at_high.condition.bounds, strict=True):
                 limits = (
-                    self._limits_of(number, of, at) for of, at in ((one, first), (other, last))
+                    self._limits_of(number, planned, bound)
+                    for planned, bound in ((at_low, first), (at_high, last))
                 )
                 subjects = self._subjects_of(row, number)
                 for subject, *pair in zip(subjects, *limits, strict=True):
@@ -435,8 +445,8 @@ class Backtest:
         return points
 
     def _subjects_of(self, row: int, number: int) -> tuple[Status | ComparedNumber | None, ...]:
-        """The compared value on each day of a group, whatever the limit; a status, or None for an
-        unknown one, where no limit matters."""
+        """The compared value on each day of a group. Days whose verdict no limit can change have
+        their status instead, None if it is unknown."""
         key = row, number
         if key not in self._subjects:
             group = self._groups[number]

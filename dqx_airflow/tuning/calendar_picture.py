@@ -39,7 +39,7 @@ _HEAD = (
 def calendar_svg(comparison: BacktestComparison) -> str:
     """The picture, as one SVG document."""
     dates = comparison.dates
-    rows = [one for assertion in comparison.assertions for one in _by_instance(assertion)]
+    rows = [row for assertion in comparison.assertions for row in _by_instance(assertion)]
     longest = max((len(_shown(row.name)) for row in rows), default=0)
     left = round(longest * _LETTER) + 10
     width = left + len(dates) * (_CELL + _GAP) + 10

@@ -76,25 +76,29 @@ def tuned_profiles(
     text: SuiteText,
     gate: str | None = None,
 ) -> tuple[dict[int, Tuned], dict[int, frozenset[int]]]:
-    """By the row of an assertion: the tuned assertion if its false alarms cluster, and the days for
-    which a profile is proposed.
+    """The assertions whose false alarms cluster, and the days for which a profile is proposed, both
+    by the row of the assertion.
 
     :param text: that of the suite.
     """
-    tried = [*calendars]
+    candidates = [*calendars]
     if rules.profile_days is ProfileDays.INCLUDE:
-        tried += map(_existing, past.backtest.suite.profiles)
-    named = {profile.name.value for profile in past.backtest.suite.profiles}
+        candidates += map(_existing, past.backtest.suite.profiles)
+    used_names = {profile.name.value for profile in past.backtest.suite.profiles}
     profiles: dict[int, Tuned] = {}
     left_out = {}
-    for row, one in enumerate(past.backtest.assertions):
-        if one.is_required:
+    for row, assertion in enumerate(past.backtest.assertions):
+        if assertion.is_required:
             continue
         # Also days of profiles: an assertion that alarms there in spite of scaling may need another
         # one.
         days = range(len(past.backtest.days))
         failed: list[Tuned] = []
-        new = [made for made in tried if not named & set(_profile_names(one.name, made))]
+        new = [
+            calendar
+            for calendar in candidates
+            if not used_names & set(_profile_names(assertion.name, calendar))
+        ]
         for cluster in _clusters(past, row, days, new):
             tuned = _tuned(past, row, cluster, days, rules, text, gate)
             if tuned.proposal is not None:
@@ -122,7 +126,7 @@ def _existing(profile: nodes.Profile) -> Calendar:
 
 
 def _clusters(
-    past: KnownPast, row: int, days: Sequence[int], tried: Sequence[Calendar]
+    past: KnownPast, row: int, days: Sequence[int], calendars: Sequence[Calendar]
 ) -> list[_Cluster]:
     """The calendars on which the alarms of an assertion cluster: first those whose factor explains
     the values best, such as that of Sundays if Saturdays are almost usual.
@@ -132,22 +136,22 @@ def _clusters(
     """
     count = past.backtest.count_dates
     dates, statuses = past.backtest.dates, past.backtest.judge().statuses[row]
-    known = [n for n in days if statuses[n] is not None]
-    label = {n: past.label(row, n) for n in known}
-    alarms = [n for n in known if statuses[n] is Status.FAILED and not label[n]]
+    judged = [n for n in days if statuses[n] is not None]
+    label = {n: past.label(row, n) for n in judged}
+    alarms = [n for n in judged if statuses[n] is Status.FAILED and not label[n]]
     clusters = []
-    for one in tried:
-        held = frozenset(n for n in known if one.holds(dates[n]))
-        inside = [n for n in alarms if n in held]
+    for calendar in calendars:
+        matching = frozenset(n for n in judged if calendar.holds(dates[n]))
+        inside = [n for n in alarms if n in matching]
         false = sum(label[n] is False for n in inside)
-        if false < FEWEST_IN_CLUSTER or len(held) == len(known):
+        if false < FEWEST_IN_CLUSTER or len(matching) == len(judged):
             continue
-        chance = _at_least(count(inside), count(alarms), count(held) / count(known))
-        if chance < CHANCE / len(tried):
-            factor, spread = _factor(past, row, held, days)
+        chance = _at_least(count(inside), count(alarms), count(matching) / count(judged))
+        if chance < CHANCE / len(calendars):
+            factor, spread = _factor(past, row, matching, days)
             counted = len(inside), len(alarms), false, chance
-            clusters.append(_Cluster(one, held, *counted, factor, spread))
-    return sorted(clusters, key=lambda one: (one.spread, one.chance))[:_MOST_CLUSTERS]
+            clusters.append(_Cluster(calendar, matching, *counted, factor, spread))
+    return sorted(clusters, key=lambda cluster: (cluster.spread, cluster.chance))[:_MOST_CLUSTERS]
 
 
 def _at_least(hits: int, trials: int, rate: float) -> float:
@@ -166,8 +170,8 @@ def _tuned(
     source: SuiteText,
     gate: str | None,
 ) -> Tuned:
-    backtest, one = past.backtest, past.backtest.assertions[row]
-    about = (one.name, cluster.calendar.name)
+    backtest, assertion = past.backtest, past.backtest.assertions[row]
+    about = (assertion.name, cluster.calendar.name)
     thin = thin_evidence(about, past, [row], days, rules)
     if thin is not None:
         return thin
@@ -177,7 +181,9 @@ def _tuned(
             about, None, "its values on these days are not a different share of the usual ones"
         )
     labelled = past.labelled([row], days)
-    text = profile_text(one.check, one.name, cluster.calendar, factor, _why(cluster, one.name))
+    text = profile_text(
+        assertion.check, assertion.name, cluster.calendar, factor, _why(cluster, assertion.name)
+    )
     try:
         after = source.changed(text)
     except SourceError as error:
@@ -190,7 +196,7 @@ def _tuned(
         return Tuned(about, None, no_win(trials), len(labelled))
     statuses, would_be = backtest.judge().statuses[row], _judged_alone(backtest, after, row)
     was, becomes = (
-        counts(judged, past.known[row], one.cost, days) for judged in (statuses, would_be)
+        counts(judged, past.known[row], assertion.cost, days) for judged in (statuses, would_be)
     )
     if becomes.cost >= was.cost:
         return Tuned(about, None, "over all days it costs more than it saves", len(labelled))
@@ -211,7 +217,7 @@ def _tuned(
             if statuses[n] is not would_be[n]
         ],
     }
-    reason = f"{_why(cluster, one.name)}; {reason_of(evidence)}"
+    reason = f"{_why(cluster, assertion.name)}; {reason_of(evidence)}"
     proposal = Proposal(
         backtest.suite.name.value, AGENT, (), text, reason=reason, gate=gate, evidence=evidence
     )
@@ -220,16 +226,16 @@ def _tuned(
 
 def _trial(past: KnownPast, row: int, cluster: _Cluster, fold: Fold, source: SuiteText) -> Trial:
     """The held-out days of a fold, with the factor that its earlier days suggest."""
-    one, known = past.backtest.assertions[row], past.known[row]
+    assertion, known = past.backtest.assertions[row], past.known[row]
     before = after = past.backtest.judge().statuses[row]
     factor, _ = _factor(past, row, cluster.days, fold.learned)
     if factor is not None:
-        text = profile_text(one.check, one.name, cluster.calendar, factor, "")
+        text = profile_text(assertion.check, assertion.name, cluster.calendar, factor, "")
         after = _judged_alone(past.backtest, source.changed(text), row)
     return Trial(
         fold,
-        counts(before, known, one.cost, fold.held_out),
-        counts(after, known, one.cost, fold.held_out),
+        counts(before, known, assertion.cost, fold.held_out),
+        counts(after, known, assertion.cost, fold.held_out),
     )
 
 
@@ -275,23 +281,23 @@ def _factor(
         value, truth = values[n], past.known[row][n]
         if not isinstance(value, NUMBERS) or (truth and truth.is_label and truth.is_issue):
             continue
-        both = of_instances.setdefault(backtest.days[n].instance, ([], []))
-        both[n not in inside].append(nearest_float(value))
+        sides = of_instances.setdefault(backtest.days[n].instance, ([], []))
+        sides[n not in inside].append(nearest_float(value))
     # Of a mapped gate, each instance has its own usual value.
-    there: list[float] = []
-    elsewhere: list[float] = []
-    for here, others in of_instances.values():
-        usual = median(others) if others else 0.0
+    inside_shares: list[float] = []
+    outside_shares: list[float] = []
+    for inner, outer in of_instances.values():
+        usual = median(outer) if outer else 0.0
         if usual:
-            there += (value / usual for value in here)
-            elsewhere += (value / usual for value in others)
-    if not there or median(there) <= 0:
+            inside_shares += (value / usual for value in inner)
+            outside_shares += (value / usual for value in outer)
+    if not inside_shares or median(inside_shares) <= 0:
         return None, math.inf
-    factor = float(f"{1 / median(there):.2g}")
+    factor = float(f"{1 / median(inside_shares):.2g}")
     if abs(factor - 1) < _SAME:
         return None, math.inf
     factor = min(max(factor, 1 / _FURTHEST_FACTOR), _FURTHEST_FACTOR)
-    scaled = [*elsewhere, *(value * factor for value in there)]
+    scaled = [*outside_shares, *(value * factor for value in inside_shares)]
     return factor, fmean(abs(value - 1) for value in scaled)
 
 

@@ -33,7 +33,7 @@ class ComparedDay:
 
     @property
     def changes_side(self) -> bool:
-        """True if only one of the two alarms."""
+        """True if only one of the two verdicts is an alarm."""
         return (self.before is Status.FAILED) != (self.after is Status.FAILED)
 
 
@@ -46,13 +46,13 @@ class ComparedAssertion:
 
     def count(self, status: Status | None, *, after: bool) -> int:
         statuses = ((day.after if after else day.before) for day in self.days)
-        return sum(one is status for one in statuses)
+        return sum(of_day is status for of_day in statuses)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
     """The number of verdicts of each kind. `false_alarms` are failures labelled as wrong, `missed`
-    passes on days with a real issue."""
+    are passes on days with a real issue."""
 
     passed: int
     failed: int
@@ -95,25 +95,27 @@ class BacktestComparison:
 
     @property
     def changed(self) -> tuple[tuple[ComparedAssertion, ComparedDay], ...]:
-        """The days that change sides."""
-        return tuple((one, day) for one, day in self._all() if day.changes_side)
+        """The days that change sides, each with its assertion."""
+        return tuple((assertion, day) for assertion, day in self._all() if day.changes_side)
 
     def _all(self) -> Iterator[tuple[ComparedAssertion, ComparedDay]]:
-        for one in self.assertions:
-            for day in one.days:
-                yield one, day
+        for assertion in self.assertions:
+            for day in assertion.days:
+                yield assertion, day
 
     def _tally(self, *, after: bool) -> Tally:
         judged = [(day.after if after else day.before, day.label) for _, day in self._all()]
-        counts = {status: sum(one is status for one, _ in judged) for status in (*Status, None)}
+        counts = {
+            status: sum(of_day is status for of_day, _ in judged) for status in (*Status, None)
+        }
         return Tally(
             counts[Status.PASSED],
             counts[Status.FAILED],
             counts[Status.SKIPPED],
             counts[Status.ERROR],
             counts[None],
-            sum(one is Status.FAILED and label is False for one, label in judged),
-            sum(one is Status.PASSED and label is True for one, label in judged),
+            sum(status is Status.FAILED and label is False for status, label in judged),
+            sum(status is Status.PASSED and label is True for status, label in judged),
         )
 
 
@@ -122,8 +124,8 @@ def compare_judged(
 ) -> BacktestComparison:
     """The comparison of two backtests over the same days; first the assertions of the proposed
     suite, then those that only the current suite has."""
-    rows_before = {one.key: row for row, one in enumerate(today.assertions)}
-    rows_after = {one.key: row for row, one in enumerate(proposed.assertions)}
+    rows_before = {assertion.key: row for row, assertion in enumerate(today.assertions)}
+    rows_after = {assertion.key: row for row, assertion in enumerate(proposed.assertions)}
     keys = [*rows_after, *(key for key in rows_before if key not in rows_after)]
     return BacktestComparison(
         today.suite.name.value,
@@ -144,7 +146,7 @@ def _compared(
 ) -> ComparedAssertion:
     source, _, row = after if after[2] is not None else before
     assert row is not None
-    one = source.assertions[row]
+    assertion = source.assertions[row]
     values, labels = source.compared(row), source.labels[row]
     was, becomes = _statuses(before), _statuses(after)
     days = []
@@ -153,7 +155,7 @@ def _compared(
         why = None if is_known else source.why_unknown(row, index)
         facts = labels[index], values[index], why, day.map_index
         days.append(ComparedDay(day.date, was[index], becomes[index], *facts))
-    return ComparedAssertion(one.check, one.name, one.severity, tuple(days))
+    return ComparedAssertion(assertion.check, assertion.name, assertion.severity, tuple(days))
 
 
 def _statuses(side: tuple[Backtest, JudgedDays, int | None]) -> Sequence[Status | None]:

@@ -58,19 +58,19 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class PricedDays:
-    """What is known of an assertion, as days that are the bits of a number: for each weight those
-    with a real issue, and those without."""
+    """The truth about an assertion: for each weight the days with a real issue, and those without.
+    Days are the bits of a number."""
 
     cost: Cost
     by_weight: tuple[tuple[float, int, int], ...]
 
     @classmethod
     def of(cls, known: Sequence[KnownTruth | None], cost: Cost) -> PricedDays:
-        found: dict[float, list[int]] = {}
+        days_by_weight: dict[float, list[int]] = {}
         for index, truth in enumerate(known):
             if truth is not None:
-                found.setdefault(truth.weight, [0, 0])[not truth.is_issue] |= 1 << index
-        return cls(cost, tuple((weight, *pair) for weight, pair in found.items()))  # type: ignore[misc]
+                days_by_weight.setdefault(truth.weight, [0, 0])[not truth.is_issue] |= 1 << index
+        return cls(cost, tuple((weight, *pair) for weight, pair in days_by_weight.items()))  # type: ignore[misc]
 
     def without_weak_issues(self, days: int) -> PricedDays:
         """The same, as if nothing were known of failures without a label on some days."""
@@ -83,7 +83,7 @@ class PricedDays:
         )
 
     def price(self, failing: int, passing: int) -> float:
-        """What verdicts cost."""
+        """The cost of verdicts on some days: those that fail, and those that pass."""
         return sum(
             weight
             * (
@@ -95,16 +95,21 @@ class PricedDays:
 
 
 def truths(backtest: Backtest) -> tuple[tuple[KnownTruth | None, ...], ...]:
-    """For each assertion and day the truth; None without a label and a verdict."""
+    """The truth about each assertion on each day; None without a label and a verdict."""
     statuses, labels = backtest.judge().statuses, backtest.labels
     known = []
-    for row, one in enumerate(backtest.assertions):
-        said = [
-            stored.status if (stored := day.verdicts.get(one.key)) else statuses[row][index]
+    for row, assertion in enumerate(backtest.assertions):
+        row_statuses = [
+            stored.status if (stored := day.verdicts.get(assertion.key)) else statuses[row][index]
             for index, day in enumerate(backtest.days)
         ]
-        weight = _failure_weight(one.cost, labels[row], said)
-        known.append(tuple(_truth(*both, weight) for both in zip(labels[row], said, strict=True)))
+        weight = _failure_weight(assertion.cost, labels[row], row_statuses)
+        known.append(
+            tuple(
+                _truth(label, status, weight)
+                for label, status in zip(labels[row], row_statuses, strict=True)
+            )
+        )
     return tuple(known)
 
 
@@ -144,7 +149,7 @@ def counts(
 def labelled_days(
     known: Iterable[Sequence[KnownTruth | None]], days: Collection[int]
 ) -> tuple[int, ...]:
-    """The days with labels of one of the assertions, once for each label."""
+    """The days on which an assertion has a label, once for each label."""
     rows = list(known)
     return tuple(
         index for index in days for row in rows if (truth := row[index]) and truth.is_label

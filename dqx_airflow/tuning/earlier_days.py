@@ -1,8 +1,8 @@
-"""The measurements of earlier days, as the lagged values of later ones.
+"""Completes the measurements of a day: values of earlier days are its lagged values.
 
-A gate that asks for the value of a week ago, and did not in the past, finds it on the day on which
-it was measured, if the dataset was read in the same way: so an instance of a mapped gate finds its
-own. What no gate measured stays unknown.
+If an assertion is new, no past gate stored the value of a week ago that it compares with. It is
+taken from the day on which it was measured, if the dataset was read in the same way on both days:
+an instance of a mapped gate takes its own. What no gate measured stays unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dqx_airflow.tuning.past_days import PastDay
 
 @dataclass(frozen=True, slots=True)
 class _Lagged:
-    """A key of another day, and that of the same value on the day itself."""
+    """The key of a lagged value, and its key on the day on which it was measured."""
 
     key: str
     own_key: str
@@ -30,7 +30,7 @@ def with_earlier_values(days: Sequence[PastDay], keys: Iterable[str]) -> tuple[P
 
     :param keys: those of requests (`plan.measured.request_key`).
     """
-    lagged = [one for key in dict.fromkeys(keys) if (one := _lagged(key))]
+    lagged = [lagged_value for key in dict.fromkeys(keys) if (lagged_value := _lagged(key))]
     if not lagged:
         return tuple(days)
     by_date: dict[date, list[PastDay]] = {}
@@ -56,22 +56,24 @@ def _filled(
     if not measured.values:  # of an older version, or nothing is known
         return day
     values, details = dict(measured.values), dict(measured.details)
-    for one in lagged:
-        if any(one.key in known for known in (values, measured.failures, measured.groups)):
+    for lagged_value in lagged:
+        if any(lagged_value.key in keys for keys in (values, measured.failures, measured.groups)):
             continue
-        for earlier in by_date.get(day.date - timedelta(days=one.lag), ()):
+        for earlier in by_date.get(day.date - timedelta(days=lagged_value.lag), ()):
             stored = earlier.measured
-            if one.own_key in stored.values and _is_same(one.dataset, day, earlier):
-                values[one.key] = stored.values[one.own_key]
-                if one.own_key in stored.details:
-                    details[one.key] = stored.details[one.own_key]
+            if lagged_value.own_key in stored.values and _is_same(
+                lagged_value.dataset, day, earlier
+            ):
+                values[lagged_value.key] = stored.values[lagged_value.own_key]
+                if lagged_value.own_key in stored.details:
+                    details[lagged_value.key] = stored.details[lagged_value.own_key]
                 break
     return replace(day, measured=replace(measured, values=values, details=details))
 
 
 def _is_same(dataset: str, day: PastDay, earlier: PastDay) -> bool:
     """Whether a dataset was read in the same way on both days."""
-    how = day.measured.reads.get(dataset)
-    if how is None and day.map_index != earlier.map_index:
+    reading = day.measured.reads.get(dataset)
+    if reading is None and day.map_index != earlier.map_index:
         return False
-    return how == earlier.measured.reads.get(dataset)
+    return reading == earlier.measured.reads.get(dataset)

@@ -133,15 +133,15 @@ class _Sorted:
 
 @dataclass(frozen=True, slots=True)
 class FailingDays:
-    """The days on which an assertion fails. `always` are those on which it does whatever the
-    values, `limits` those that make it fail on others, each by one tunable alone."""
+    """The days on which an assertion fails: `always` with any values, the others by `limits`, each
+    of which depends on one tunable."""
 
     always: int
     limits: tuple[MovingLimit, ...] = field(default=())
 
     @classmethod
     def over(cls, groups: Iterable[FailingDays]) -> FailingDays:
-        """Those of several groups of days."""
+        """The failing days of several groups of days together."""
         always, limits = 0, list[MovingLimit]()
         for group in groups:
             always |= group.always
@@ -149,7 +149,10 @@ class FailingDays:
         return cls(always, tuple(limits))
 
     def at(self, values: Mapping[str, float]) -> int:
-        """:param values: of all tunables that the assertion depends on."""
+        """The failing days, as the bits of a number.
+
+        :param values: those of all tunables that the assertion depends on.
+        """
         failing = self.always
         for limit in self.limits:
             failing |= limit.failing(values[limit.name])
@@ -183,7 +186,7 @@ def _are_constants(terms: Sequence[Term], values: Sequence[float]) -> bool:
 
 def bits_of(indexes: Iterable[int]) -> int:
     """Days as the bits of a number."""
-    found = 0
+    bits = 0
     for index in indexes:
-        found |= 1 << index
-    return found
+        bits |= 1 << index
+    return bits

@@ -27,18 +27,25 @@ def form_edits(text: str, suite: nodes.Suite, form: ProposedForm) -> list[tuple[
             "reject the proposal and create a new one",
         )
     edits = [(node.claim.span, form.claim)]
-    constants = {one.name.text: one for one in suite.constants if one.span.file == suite.span.file}
-    gone = [constants[name] for name in form.replaces if name in constants]
+    constants = {
+        constant.name.text: constant
+        for constant in suite.constants
+        if constant.span.file == suite.span.file
+    }
+    replaced_constants = [constants[name] for name in form.replaces if name in constants]
     if form.constants:
-        span = gone[0].span if gone else _before(suite, constants)
+        span = replaced_constants[0].span if replaced_constants else _before(suite, constants)
         pad = re.match(r"\s*", lines[span.line - 1])[0]  # type: ignore[index]
         added = f"{end_of_line}{pad}".join(form.constants)
-        edits.append((span, added if gone else f"{added}{end_of_line}{pad}"))
-    edits += [(_whole_lines(one.span, lines), "") for one in gone[bool(form.constants) :]]
+        edits.append((span, added if replaced_constants else f"{added}{end_of_line}{pad}"))
     edits += [
-        (_whole_lines(one.span, lines, with_comment=True), "")
-        for one in suite.profiles
-        if one.name.value in form.drops
+        (_whole_lines(constant.span, lines), "")
+        for constant in replaced_constants[bool(form.constants) :]
+    ]
+    edits += [
+        (_whole_lines(profile.span, lines, with_comment=True), "")
+        for profile in suite.profiles
+        if profile.name.value in form.drops
     ]
     return edits
 

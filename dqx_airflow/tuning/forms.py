@@ -112,38 +112,40 @@ def tuned_forms(
     """
     rows = range(len(past.backtest.assertions))
     tried = ((row, _tuned(past, row, rules, text, profiles.get(row), gate)) for row in rows)
-    return {row: one for row, one in tried if one is not None and one.proposal is not None}
+    return {row: tuned for row, tuned in tried if tuned is not None and tuned.proposal is not None}
 
 
 def _tuned(
     past: KnownPast, row: int, rules: Rules, text: SuiteText, profile: str | None, gate: str | None
 ) -> Tuned | None:
-    one = past.backtest.assertions[row]
-    if one.is_required or not one.tunables:
+    assertion = past.backtest.assertions[row]
+    if assertion.is_required or not assertion.tunables:
         return None
-    about = (one.name, "another form")
+    about = (assertion.name, "another form")
     candidates = list(_candidates(past, row, text))
     if not candidates:
         return None
-    own = past.alone(row)
-    days = _known_in_all([own, *(one.past for one in candidates)])
-    labelled = own.labelled([0], days)
-    count_dates = own.backtest.count_dates
+    current = past.alone(row)
+    days = _known_in_all([current, *(candidate.past for candidate in candidates)])
+    labelled = current.labelled([0], days)
+    count_dates = current.backtest.count_dates
     if count_dates(days) < FEWEST_DAYS:
         return None
-    which = "days with enough history to know the usual value"
-    thin = thin_evidence(about, own, [0], days, rules, which)
+    name_of_days = "days with enough history to know the usual value"
+    thin = thin_evidence(about, current, [0], days, rules, name_of_days)
     if thin is not None:
         return thin
-    folds = [one for one in folds_of(days, labelled) if count_dates(one.learned) >= FEWEST_DAYS]
+    folds = [fold for fold in folds_of(days, labelled) if count_dates(fold.learned) >= FEWEST_DAYS]
     if len(folds) < FEWEST_FOLDS:
         reason = "too little history before the labelled days to learn the usual value"
         return Tuned(about, None, reason, len(labelled))
-    best = _best([_try(own, days, folds, one.past, one) for one in candidates])
+    best = _best(
+        [_try(current, days, folds, candidate.past, candidate) for candidate in candidates]
+    )
     if not wins(best.trials):
         return Tuned(about, None, no_win(best.trials), len(labelled))
-    rival = own if profile is None else past.alone(row, text.changed(profile))
-    fixed = _try(own, days, folds, rival)
+    rival = current if profile is None else past.alone(row, text.changed(profile))
+    fixed = _try(current, days, folds, rival)
     if fixed.is_cheaper(best) or best.fit > fixed.fit:
         return Tuned(about, None, "fixed limits cost less on held-out days", len(labelled))
     is_better = best.is_cheaper(fixed) or best.fit < fixed.fit
@@ -155,14 +157,14 @@ def _tuned(
 def _best(tried: Sequence[_Tried]) -> _Tried:
     """The form with the lowest cost on held-out days; at about equal cost, the one whose limit fits
     the labels best, and is nearest to the values."""
-    cheapest = min(tried, key=lambda one: one.after.cost)
-    as_good = [one for one in tried if not cheapest.is_cheaper(one)]
-    return min(as_good, key=lambda one: (one.fit, one.nearness))
+    cheapest = min(tried, key=lambda form: form.after.cost)
+    as_good = [form for form in tried if not cheapest.is_cheaper(form)]
+    return min(as_good, key=lambda form: (form.fit, form.nearness))
 
 
-def _known_in_all(every: Sequence[KnownPast]) -> tuple[int, ...]:
+def _known_in_all(pasts: Sequence[KnownPast]) -> tuple[int, ...]:
     """The days on which all forms of an assertion are judged."""
-    lines = zip(*(one.backtest.judge().statuses[0] for one in every), strict=True)
+    lines = zip(*(past.backtest.judge().statuses[0] for past in pasts), strict=True)
     return tuple(
         index
         for index, statuses in enumerate(lines)
@@ -185,7 +187,7 @@ def _try(
     (tunables,) = (
         group
         for group in groups_of(backtest)
-        if backtest.assertions[0].tunables & {each.name for each in group}
+        if backtest.assertions[0].tunables & {tunable.name for tunable in group}
     )
     search = Search(backtest, tried.known, tunables, max_move=1.0, is_allowed=lambda _: True)
     before = past.backtest.judge().statuses[0]
@@ -211,8 +213,8 @@ def _try(
 def _nearness(past: KnownPast, values: dict[str, float], days: Sequence[int]) -> float:
     fine = [n for n in days if (truth := past.known[0][n]) and not truth.is_issue]
     distances = past.backtest.distances(0, values)
-    known = [distance for n in fine if (distance := distances[n]) is not None]
-    return median(known) if known else float("inf")
+    known_distances = [distance for n in fine if (distance := distances[n]) is not None]
+    return median(known_distances) if known_distances else float("inf")
 
 
 def _proposed(
@@ -224,8 +226,8 @@ def _proposed(
     gate: str | None,
     labels: int,
 ) -> Tuned:
-    backtest, one = past.backtest, past.backtest.assertions[row]
-    about = (one.name, "another form")
+    backtest, assertion = past.backtest, past.backtest.assertions[row]
+    about = (assertion.name, "another form")
     tunables, candidate = best.search.tunables, best.candidate
     assert candidate is not None
     form = replace(
@@ -269,7 +271,7 @@ def _proposed(
             for position in range(len(tunables))
         ],
     }
-    reason = f"'{one.name}' follows {candidate.reference}; {reason_of(evidence)}"
+    reason = f"'{assertion.name}' follows {candidate.reference}; {reason_of(evidence)}"
     proposal = Proposal(
         backtest.suite.name.value,
         AGENT,
@@ -286,11 +288,11 @@ def _proposed(
 
 def _candidates(past: KnownPast, row: int, text: SuiteText) -> Iterator[_Candidate]:
     """The possible forms of an assertion, each with the past judged by it."""
-    one, suite = past.backtest.assertions[row], past.backtest.suite
-    node = assertion_of(suite, one.check, one.name)
+    assertion, suite = past.backtest.assertions[row], past.backtest.suite
+    node = assertion_of(suite, assertion.check, assertion.name)
     if node is None or node.tolerance is not None:
         return
-    for form, reference in _forms(suite, one.check, node, text.text):
+    for form, reference in _forms(suite, assertion.check, node, text.text):
         try:
             after = text.changed(form=form)
         except (SourceError, RequestError):
@@ -324,7 +326,7 @@ def _forms(
         if is_change:
             op = limits[0][0]
             added: tuple[str, ...] = (_constant(names[0], *_APART),)
-            written = f"abs({_factor(measured)} / {reference} - 1) {op} {names[0]}"
+            new_claim = f"abs({_factor(measured)} / {reference} - 1) {op} {names[0]}"
         else:
             starts = [_LOWER if op[0] == ">" else _UPPER for op, _ in limits]
             added = tuple(
@@ -336,9 +338,9 @@ def _forms(
                 if isinstance(claim.condition, nodes.Between)
                 else f"{limits[0][0]} {bounds[0]}"
             )
-            written = f"{show(measured)} {condition}"
+            new_claim = f"{show(measured)} {condition}"
         drops = _weekly_profiles(suite, check, assertion) if "step 7" in window else ()
-        yield ProposedForm(check, assertion, before, written, added, replaced, drops), reference
+        yield ProposedForm(check, assertion, before, new_claim, added, replaced, drops), reference
 
 
 def _limits(
@@ -377,31 +379,33 @@ def _needed_here_alone(
     suite: nodes.Suite, node: nodes.Assertion, limits: Sequence[tuple[str, nodes.Expression]]
 ) -> tuple[str, ...]:
     """The names of constants that only the limits of an assertion need."""
-    own = {limit.text for _, limit in limits if isinstance(limit, nodes.Name)}
-    others = [
+    limit_names = {limit.text for _, limit in limits if isinstance(limit, nodes.Name)}
+    other_parts = [
         part
         for check in suite.checks
-        for one in check.assertions
-        if one is not node
-        for part in parts_of(one)
+        for assertion in check.assertions
+        if assertion is not node
+        for part in parts_of(assertion)
     ]
-    others += [part for one in suite.constants for part in parts_of(one.value)]
-    needed = {part.text for part in others if isinstance(part, nodes.Name)}
+    other_parts += [part for constant in suite.constants for part in parts_of(constant.value)]
+    needed = {part.text for part in other_parts if isinstance(part, nodes.Name)}
     return tuple(
-        one.name.text
-        for one in suite.constants
-        if one.name.text in own - needed and not one.is_exported
+        constant.name.text
+        for constant in suite.constants
+        if constant.name.text in limit_names - needed and not constant.is_exported
     )
 
 
 def _names(suite: nodes.Suite, limits: Sequence[tuple[str, nodes.Expression]]) -> list[str]:
     """Names for new constants, derived from those of the limits."""
-    taken = {one.name.text for one in suite.constants}
+    used_names = {constant.name.text for constant in suite.constants}
     names: list[str] = []
     for op, limit in limits:
-        own = limit.text if isinstance(limit, nodes.Name) else "LEAST" if op[0] == ">" else "MOST"
-        free = (f"{own}_OF_USUAL{n if n > 1 else ''}" for n in count(1))
-        names.append(next(one for one in free if one not in taken and one not in names))
+        stem = limit.text if isinstance(limit, nodes.Name) else "LEAST" if op[0] == ">" else "MOST"
+        numbered = (f"{stem}_OF_USUAL{n if n > 1 else ''}" for n in count(1))
+        names.append(
+            next(name for name in numbered if name not in used_names and name not in names)
+        )
     return names
 
 
@@ -414,16 +418,16 @@ def _weekly_profiles(suite: nodes.Suite, check: str, name: str) -> tuple[str, ..
     """The names of profiles that only scale an assertion on weekdays: what is usual on a weekday
     needs none."""
     return tuple(
-        one.name.value
-        for one in suite.profiles
-        if one.rules
+        profile.name.value
+        for profile in suite.profiles
+        if profile.rules
         and all(
             isinstance(rule, nodes.Scale)
             and rule.selector.kind == "assertion"
             and rule.selector.name.value == name
             and rule.selector.check is not None
             and rule.selector.check.value == check
-            for rule in one.rules
+            for rule in profile.rules
         )
-        and is_weekly(one)
+        and is_weekly(profile)
     )

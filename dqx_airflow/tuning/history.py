@@ -91,8 +91,10 @@ class History:
     def entries(self) -> tuple[Entry, ...]:
         """All entries, in the order in which they were written, without damaged lines."""
         entries, damaged = self.read()
-        for item in damaged:
-            _log.warning("%s:%d: %s", item.span.file, item.span.line, item.message)
+        for diagnostic in damaged:
+            _log.warning(
+                "%s:%d: %s", diagnostic.span.file, diagnostic.span.line, diagnostic.message
+            )
         return tuple(entry for _, entry in entries)
 
     def read(self) -> tuple[tuple[tuple[int, Entry], ...], tuple[Diagnostic, ...]]:
@@ -123,7 +125,7 @@ class History:
         """The changes of a tunable, or of all of them, oldest first."""
         entries, _ = self.read()
         changes = (_change(number, entry) for number, entry in entries)
-        return tuple(one for one in changes if one and param in (None, one.param))
+        return tuple(change for change in changes if change and param in (None, change.param))
 
     @contextmanager
     def locked(self) -> Iterator[Append]:

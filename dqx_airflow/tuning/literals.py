@@ -14,13 +14,13 @@ from dqx_airflow.tuning.tunables import written_number
 from dqx_airflow.values import SourceFile, Span
 
 
-def typed_values(typed: Iterable[str]) -> dict[str, float]:
+def typed_values(arguments: Iterable[str]) -> dict[str, float]:
     """The values of arguments such as `MAX_NULLS=3%`.
 
     :raises RequestError: one is not such an argument.
     """
     values = {}
-    for text in typed:
+    for text in arguments:
         name, equals, literal = text.partition("=")
         if not equals:
             raise RequestError(f"--set {text}: missing =", "write --set MAX_NULLS=3%")

@@ -17,16 +17,16 @@ from dqx_airflow.values import MetricValue
 _KINDS = frozenset({"<", "<=", ">", ">=", "==", "!=", "between"})
 
 
-def only_limits_differ(one: PlannedAssertion, other: PlannedAssertion) -> bool:
-    """True if the same is measured and compared, with other numbers."""
+def only_limits_differ(planned: PlannedAssertion, other: PlannedAssertion) -> bool:
+    """True if two plans measure and compare the same, with other numbers."""
     return (
-        has_limits(one)
+        has_limits(planned)
         and has_limits(other)
-        and one.disabled_by is None
-        and one.condition.kind == other.condition.kind
-        and one.multiplier == other.multiplier
-        and one.term == other.term
-        and one.requests == other.requests
+        and planned.disabled_by is None
+        and planned.condition.kind == other.condition.kind
+        and planned.multiplier == other.multiplier
+        and planned.term == other.term
+        and planned.requests == other.requests
     )
 
 
@@ -44,14 +44,14 @@ def has_limits(planned: PlannedAssertion) -> bool:
 def _is_number(term: Term) -> bool:
     """True where a term is a number, or computed of numbers and of metrics that were measured.
 
-    A `coalesce` of what another constant may take beyond the range of floating-point numbers is
-    none: a gate sees the overflow behind its answer.
+    A `coalesce` of a computation with a constant does not count: with another value of the constant
+    the computation may overflow, and only a gate notices that behind the answer of `coalesce`.
     """
     match term:
         case Measured():
             return True
         case Applied(function=function, terms=terms) if takes_none(function) and any(
-            isinstance(one, Applied) and _has_constant(one) for one in terms
+            isinstance(part, Applied) and _has_constant(part) for part in terms
         ):
             return False
         case Applied(terms=terms):

@@ -36,8 +36,8 @@ class PastDay:
 
     @property
     def instance(self) -> Hashable:
-        """What identifies an instance of a mapped gate on other days: what it reads. The same map
-        index may be that of other data there."""
+        """What identifies an instance of a mapped gate on all days: the data that it reads. Its map
+        index may belong to other data on another day."""
         if self.map_index < 0:
             return None
         return frozenset(self.measured.reads.items()) or self.map_index

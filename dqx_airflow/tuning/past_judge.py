@@ -31,7 +31,7 @@ class AssertionKeys:
 class PastJudge:
     """Judges assertions, each planned for the day on which it is judged.
 
-    :param days: by which it is known how each dataset is read now.
+    :param days: the last ones show how each dataset is read now.
     :param is_plain: for each assertion of the suite whether it measures the same as ever.
     """
 
@@ -46,9 +46,11 @@ class PastJudge:
         """Why the stored data is insufficient for an assertion; None if it is sufficient."""
         if planned.disabled_by is not None:
             return None
-        known = day.measured
+        measured = day.measured
         for key in self.keys(planned, plan).needed:
-            if not any(key in kept for kept in (known.values, known.groups, known.failures)):
+            if not any(
+                key in by_key for by_key in (measured.values, measured.groups, measured.failures)
+            ):
                 if self._is_judged_by_value(row, planned, day):
                     return None
                 return (
@@ -59,8 +61,8 @@ class PastJudge:
         if day.now is None and any(map(asks_for_now, (planned.term, *planned.condition.bounds))):
             return "it depends on when a gate runs, but no gate ran on this day"
         for name in planned.datasets:
-            how = known.reads.get(name)
-            if how is not None and how not in self._reads[name]:
+            reading = measured.reads.get(name)
+            if reading is not None and reading not in self._reads[name]:
                 return f"dataset '{name}' was different, or was read differently"
         return None
 
@@ -109,10 +111,14 @@ class PastJudge:
 def _current_reads(days: Sequence[PastDay]) -> dict[str, frozenset[str]]:
     """How each dataset is read now: as on the last of the days; by a mapped gate, as on the last
     day of each map index."""
-    last = {(name, day.map_index): how for day in days for name, how in day.measured.reads.items()}
+    last = {
+        (name, day.map_index): reading
+        for day in days
+        for name, reading in day.measured.reads.items()
+    }
     is_mapped = next((day.map_index >= 0 for day in reversed(days) if day.measured.reads), False)
     reads: dict[str, frozenset[str]] = {name: frozenset() for name, _ in last}
-    for (name, index), how in last.items():
+    for (name, index), reading in last.items():
         if (index >= 0) == is_mapped:
-            reads[name] |= {how}
+            reads[name] |= {reading}
     return reads

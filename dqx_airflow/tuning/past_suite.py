@@ -29,19 +29,22 @@ def asks_for_now(term: Term) -> bool:
     return isinstance(term, Now)
 
 
-def with_assertions(suite: nodes.Suite, wanted: Collection[int]) -> nodes.Suite:
+def with_assertions(suite: nodes.Suite, ids: Collection[int]) -> nodes.Suite:
     """The suite with only the assertions of these ids."""
     checks = (
-        replace(check, body=tuple(one for one in check.assertions if id(one) in wanted))
+        replace(
+            check,
+            body=tuple(assertion for assertion in check.assertions if id(assertion) in ids),
+        )
         for check in suite.checks
     )
     return replace(suite, checks=tuple(check for check in checks if check.body))
 
 
 def alone(suite: nodes.Suite, row: int) -> nodes.Suite:
-    """The suite with one of its assertions alone, by its place in all checks."""
-    written = [node for check in suite.checks for node in check.assertions]
-    return with_assertions(suite, {id(written[row])})
+    """The suite with only one of its assertions, by its position among those of all checks."""
+    nodes_in_order = [node for check in suite.checks for node in check.assertions]
+    return with_assertions(suite, {id(nodes_in_order[row])})
 
 
 def is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
@@ -54,7 +57,7 @@ def is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
 
 
 def refs_of(suite: nodes.Suite, days: Sequence[PastDay]) -> tuple[DatasetRef, ...]:
-    """The datasets of the suite, with dates unless they were read without."""
+    """The datasets of the suite, with a date column unless they were read without one."""
     undated = {name for day in days[-1:] for key in day.measured.values for name in _undated(key)}
     return tuple(
         DatasetRef(name, table=name, date_column=None if name in undated else "?")

@@ -62,9 +62,9 @@ class ProposedForm:
     @property
     def text(self) -> str:
         """What is removed from the suite, and what is added."""
-        gone = (*self.replaces, *(f'profile "{name}"' for name in self.drops))
-        lines = [f"- {self.before}", *(f"- {one}" for one in gone)]
-        return "\n".join([*lines, *(f"+ {one}" for one in (*self.constants, self.claim))])
+        all_removed = (*self.replaces, *(f'profile "{name}"' for name in self.drops))
+        lines = [f"- {self.before}", *(f"- {removed}" for removed in all_removed)]
+        return "\n".join([*lines, *(f"+ {added}" for added in (*self.constants, self.claim))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +103,20 @@ def proposal_from_json(text: str) -> Proposal:
     try:
         fields = json.loads(text)
         changes = tuple(
-            ProposedValue(str(one["param"]), one["old"], one["new"], _unit(one.get("unit")))
-            for one in fields.get("changes", ())
+            ProposedValue(str(entry["param"]), entry["old"], entry["new"], _unit(entry.get("unit")))
+            for entry in fields.get("changes", ())
         )
         for change in changes:
             if not all(is_number(value) for value in (change.old, change.new)):
                 raise TypeError(f"{change.param} has no numbers")
         form = _form(fields["form"]) if fields.get("form") is not None else None
-        known = {
+        optional = {
             name: fields[name] for name in ("profile", "reason", "gate", "id") if name in fields
         }
         texts = [
             fields["suite"],
             fields["agent"],
-            *(one for one in known.values() if one is not None),
+            *(value for value in optional.values() if value is not None),
         ]
         if not all(isinstance(text, str) for text in texts):
             raise TypeError("expected a string")
@@ -127,7 +127,7 @@ def proposal_from_json(text: str) -> Proposal:
             evidence=fields.get("evidence") or {},
             form=form,
             at=timestamp_of(fields.get("at")) or datetime.now(timezone.utc),
-            **known,
+            **optional,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"{_NO_PROPOSAL}: {error}") from error

@@ -79,9 +79,9 @@ def judge_change(
         refusals += _beyond_form(pairs, form, agent)
         before, after = _without_form(before, after, form)
     added = after.profiles[len(before.profiles) :]
-    known = replace(after, profiles=after.profiles[: len(before.profiles)])
+    without_added = replace(after, profiles=after.profiles[: len(before.profiles)])
     if not refusals:
-        refusals += _beyond_tunables(before, known, agent)
+        refusals += _beyond_tunables(before, without_added, agent)
     is_marked = bool(touched) and all(_is(pair, "auto_approve") for pair in touched)
     needs_review = (
         bool(added) or form is not None or any(_is(pair, "human_review") for pair in touched)
@@ -102,7 +102,7 @@ def weakened(before: nodes.Suite, after: nodes.Suite, agent: str) -> tuple[Diagn
 
 def changed_since(suite: nodes.Suite, expected: Mapping[str, float]) -> tuple[Diagnostic, ...]:
     """The tunables whose values have changed since a change was proposed."""
-    now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
+    current_values = {tunable.name: tunable.value for tunable in tunables_of(suite)}
     constants = {constant.name.text: constant for constant in suite.constants}
     return tuple(
         Diagnostic(
@@ -112,7 +112,7 @@ def changed_since(suite: nodes.Suite, expected: Mapping[str, float]) -> tuple[Di
             help="reject the proposal and create a new one",
         )
         for name in expected
-        if name in now and now[name] != expected[name]
+        if name in current_values and current_values[name] != expected[name]
     )
 
 
@@ -179,7 +179,7 @@ def _planned(suite: nodes.Suite) -> Iterator[tuple[_Key, _Planned]]:
         for node in check.assertions:
             unnamed += node.name is None
             name = node.name.value if node.name else unnamed
-            effects = (adjust((one,), check, node, constants) for one in suite.profiles)
+            effects = (adjust((profile,), check, node, constants) for profile in suite.profiles)
             kept = tuple(effect for effect in effects if effect.profiles)
             yield (check.name.value, name), (node, next(planned), kept)
 
@@ -224,13 +224,16 @@ def _weakness(pair: _Pair) -> str | None:
         return f"its severity would fall to {new.severity.value}"
     if old.term != new.term:
         return "it would compare a different value, which is not provably stricter"
-    first, then = old.condition, new.condition
-    if (first.kind, first.tolerance) != (then.kind, then.tolerance):
+    old_condition, new_condition = old.condition, new.condition
+    is_same_kind = old_condition.kind == new_condition.kind
+    if not is_same_kind or old_condition.tolerance != new_condition.tolerance:
         return f"its condition would become {_text(new)}"
-    orders = _orders(first.kind, len(first.bounds))
-    for one, other, order in zip(first.bounds, then.bounds, orders, strict=True):
-        was, becomes = number_of(one), number_of(other)
-        if one == other:
+    orders = _orders(old_condition.kind, len(old_condition.bounds))
+    for old_bound, new_bound, order in zip(
+        old_condition.bounds, new_condition.bounds, orders, strict=True
+    ):
+        was, becomes = number_of(old_bound), number_of(new_bound)
+        if old_bound == new_bound:
             continue
         if not (isinstance(was, NUMBERS) and isinstance(becomes, NUMBERS)):
             return f"the new limit of {_text(new)} is not provably stricter"
@@ -240,7 +243,7 @@ def _weakness(pair: _Pair) -> str | None:
 
 
 def _orders(kind: str, limits: int) -> tuple[str, ...]:
-    """For each limit, in which direction it becomes stricter: below, above, or none."""
+    """For each limit `<` if a smaller one is stricter, `>` if a larger one is, `=` if neither."""
     if kind == "between":
         return ">", "<"
     return (kind[0] if kind in ("<", "<=", ">", ">=") else "=",) * limits
@@ -257,7 +260,7 @@ def _out_of_bounds(suite: nodes.Suite) -> Iterator[Diagnostic]:
             continue
         value = fold(constant.value, constants)
         low, high = (fold(bound, constants) for bound in constant.bounds)
-        if not all(isinstance(one, NUMBERS) for one in (value, low, high)):
+        if not all(isinstance(number, NUMBERS) for number in (value, low, high)):
             continue
         if not low <= value <= high:  # type: ignore[operator]
             name = constant.name.text
@@ -284,7 +287,11 @@ def _beyond_tunables(before: nodes.Suite, after: nodes.Suite, agent: str) -> Ite
         was, becomes = getattr(old, part), getattr(new, part)
         if was == becomes:
             continue
-        changed = [one for one, other in zip_longest(was, becomes) if one != other and one]
+        changed = [
+            old_node
+            for old_node, new_node in zip_longest(was, becomes)
+            if old_node != new_node and old_node
+        ]
         node = changed[0] if changed else before.name
         yield _beyond(agent, node.span)
         return
@@ -292,7 +299,7 @@ def _beyond_tunables(before: nodes.Suite, after: nodes.Suite, agent: str) -> Ite
 
 
 def _beyond_form(pairs: Iterable[_Pair], form: ProposedForm, agent: str) -> Iterator[Diagnostic]:
-    """The first other assertion that a new form of one would change."""
+    """The first change of an assertion that is not the new claim of the form."""
     for pair in pairs:
         node, new = pair.node, pair.new_node
         if pair.check == form.check and node.name and node.name.value == form.assertion:
@@ -310,7 +317,7 @@ def _without_form(
     """Two versions of a suite, without what another form of an assertion may change: its claim, its
     constants, and profiles. `_beyond_form` checks that these affect nothing else."""
     old = {constant.name.text: constant for constant in before.constants}
-    kept = {constant.name.text for constant in after.constants}
+    kept_names = {constant.name.text for constant in after.constants}
     claims = {
         (check.name.value, node.name.value): node.claim
         for check in before.checks
@@ -336,13 +343,19 @@ def _without_form(
     return (
         replace(
             before,
-            constants=tuple(one for one in before.constants if one.name.text in kept),
-            profiles=tuple(one for one in before.profiles if one.name.value not in form.drops),
+            constants=tuple(
+                constant for constant in before.constants if constant.name.text in kept_names
+            ),
+            profiles=tuple(
+                profile for profile in before.profiles if profile.name.value not in form.drops
+            ),
         ),
         replace(
             after,
             constants=tuple(
-                one for one in after.constants if one.name.text in old or one.bounds is None
+                constant
+                for constant in after.constants
+                if constant.name.text in old or constant.bounds is None
             ),
             checks=checks,
         ),
@@ -360,15 +373,15 @@ def _beyond(agent: str, span: Span) -> Diagnostic:
 
 def _not_tunable(suite: nodes.Suite, name: str) -> Diagnostic:
     """Why a value cannot be set: the constant does not exist, or it is not tunable."""
-    known = next((one for one in suite.constants if one.name.text == name), None)
-    if known is None:
-        hint = did_you_mean(name, [one.name for one in tunables_of(suite)])
+    constant = next((constant for constant in suite.constants if constant.name.text == name), None)
+    if constant is None:
+        hint = did_you_mean(name, [tunable.name for tunable in tunables_of(suite)])
         span = suite.name.span
         help_line = hint or "mark a constant with tunable [low, high]"
         return Diagnostic(f"the suite has no tunable '{name}'", span, code="E603", help=help_line)
-    if known.bounds is not None:
+    if constant.bounds is not None:
         message = f"the suite has no tunable '{name}': it is imported from another file"
-        return Diagnostic(message, known.name.span, code="E603", help="change it there")
+        return Diagnostic(message, constant.name.span, code="E603", help="change it there")
     message = f"the suite has no tunable '{name}': the constant has no bounds"
-    help_line = f"write `const {name} = {show(known.value)} tunable [low, high]`"
-    return Diagnostic(message, known.name.span, code="E603", help=help_line)
+    help_line = f"write `const {name} = {show(constant.value)} tunable [low, high]`"
+    return Diagnostic(message, constant.name.span, code="E603", help=help_line)

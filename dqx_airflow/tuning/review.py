@@ -63,12 +63,14 @@ def apply_proposal(
         approval = {"agent": HUMAN, "author": author}
         facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": author}
         entries = [_entry("approve", id=proposal.id, **approval, **_given(reason=reason))]
-        now = {tunable.name: tunable.value for tunable in tunables_of(checked.valid_suite)}
+        current_values = {
+            tunable.name: tunable.value for tunable in tunables_of(checked.valid_suite)
+        }
         entries += [
-            _entry("set_param", param=one.param, old=one.old, new=one.new, **facts)
+            _entry("set_param", param=change.param, old=change.old, new=change.new, **facts)
             | _given(reason=proposal.reason)
-            for one in proposal.changes
-            if now[one.param] != one.new  # a user may have written it before
+            for change in proposal.changes
+            if current_values[change.param] != change.new  # a user may have written it before
         ]
         if proposal.profile is not None:
             entries.append(_entry("add_profile", profile=proposal.profile, **facts))
@@ -102,13 +104,13 @@ def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
     require_allowed(file, proposal)
     file.save(
         ParamChange(
-            one.param,
-            one.new,
+            change.param,
+            change.new,
             proposal.agent,
             proposal.reason,
             facts=(("id", proposal.id), ("approved_by", "@auto_approve")),
         )
-        for one in proposal.changes
+        for change in proposal.changes
     )
     return True
 
@@ -137,7 +139,11 @@ def promote(
         checked = file.read()
         owner, node = _experimental(checked, assertion, check)
         content = file.path.read_bytes()
-        edits = [(one.span, "") for one in node.annotations if one.name.text == "experimental"]
+        edits = [
+            (annotation.span, "")
+            for annotation in node.annotations
+            if annotation.name.text == "experimental"
+        ]
         text = _without_empty_lines(content.decode("utf-8"), edits)
         source = source_of(text.encode("utf-8"), file.name)
         if isinstance(source, Unreadable):
@@ -171,21 +177,26 @@ def promote_values(
     :raises ChangeRefusedError: a value is not allowed.
     :raises SourceError: one of the suites has errors.
     """
-    suite, other = file.read().valid_suite, shadow.read().valid_suite
-    known = Backtest(suite, ()).assertions
-    assertions = [one for one in known if one.name == assertion and check in (None, one.check)]
+    suite, shadow_suite = file.read().valid_suite, shadow.read().valid_suite
+    all_assertions = Backtest(suite, ()).assertions
+    assertions = [
+        candidate
+        for candidate in all_assertions
+        if candidate.name == assertion and check in (None, candidate.check)
+    ]
     if not assertions:
-        hint = did_you_mean(assertion, [one.name for one in known]) or ""
+        hint = did_you_mean(assertion, [candidate.name for candidate in all_assertions]) or ""
         raise RequestError(f"the suite has no assertion named '{assertion}'", hint)
     if len(assertions) > 1:
-        checks = ", ".join(one.check for one in assertions)
+        checks = ", ".join(candidate.check for candidate in assertions)
         raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
     names = sorted(assertions[0].tunables)
-    now, then, units = tunables_of(suite), tunables_of(other), units_of(suite)
+    own_tunables, shadow_tunables = tunables_of(suite), tunables_of(shadow_suite)
+    units = units_of(suite)
     taken = tuple(
-        ProposedValue(name, now[name].value, then[name].value, units[name])
+        ProposedValue(name, own_tunables[name].value, shadow_tunables[name].value, units[name])
         for name in names
-        if name in then and now[name].value != then[name].value
+        if name in shadow_tunables and own_tunables[name].value != shadow_tunables[name].value
     )
     if not taken:
         listed = ", ".join(names) or "none"
@@ -195,18 +206,26 @@ def promote_values(
         )
     facts = (("assertion", assertion), ("author", author), ("shadow", shadow.name))
     file.save(
-        ParamChange(one.param, one.new, action="promote", facts=(*facts, ("id", new_id())))
-        for one in taken
+        ParamChange(value.param, value.new, action="promote", facts=(*facts, ("id", new_id())))
+        for value in taken
     )
-    changed = {one.param for one in taken}
-    also = (one.name for one in known if one is not assertions[0] and one.tunables & changed)
+    changed = {value.param for value in taken}
+    also = (
+        candidate.name
+        for candidate in all_assertions
+        if candidate is not assertions[0] and candidate.tunables & changed
+    )
     return TakenOver(taken, tuple(also))
 
 
 def _require_allowed(checked: Checked, file: SuiteFile, proposal: Proposal) -> None:
     suite = checked.valid_suite
-    now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
-    expected = {one.param: one.old for one in proposal.changes if now.get(one.param) != one.new}
+    current_values = {tunable.name: tunable.value for tunable in tunables_of(suite)}
+    expected = {
+        change.param: change.old
+        for change in proposal.changes
+        if current_values.get(change.param) != change.new
+    }
     refuse(changed_since(suite, expected), checked.sources)
     refuse(judge_values(suite, proposal.values, proposal.agent).refusals, checked.sources)
     after = suite
@@ -222,8 +241,8 @@ def _require_allowed(checked: Checked, file: SuiteFile, proposal: Proposal) -> N
 def _has_profile(checked: Checked, proposal: Proposal) -> bool:
     """True if the text of the suite already has the proposed profile."""
     text = checked.sources[checked.suite.span.file] if checked.suite else ""
-    wanted = " ".join((proposal.profile or "").split())
-    return bool(wanted) and wanted in " ".join(text.split())
+    profile_text = " ".join((proposal.profile or "").split())
+    return bool(profile_text) and profile_text in " ".join(text.split())
 
 
 def _has_form(checked: Checked, proposal: Proposal) -> bool:
@@ -232,8 +251,8 @@ def _has_form(checked: Checked, proposal: Proposal) -> bool:
     node = assertion_of(suite, form.check, form.assertion) if form else None
     if form is None or node is None:
         return False
-    now = claim_text(checked.sources[suite.span.file], node)
-    return now == " ".join(form.claim.split())
+    current_claim = claim_text(checked.sources[suite.span.file], node)
+    return current_claim == " ".join(form.claim.split())
 
 
 def _experimental(
@@ -250,7 +269,7 @@ def _experimental(
         for node in owner.assertions
         if node.name is not None and node.name.value == assertion
     ]
-    matching = [one for one in named if check in (None, one[0])]
+    matching = [(owner, node) for owner, node in named if check in (None, owner)]
     if not matching:
         marked = [
             node.name.value
@@ -281,7 +300,7 @@ def _without_empty_lines(text: str, edits: list[tuple[Span, str]]) -> str:
     touched = {span.line for span, _ in edits}
     changed = replaced(text, edits)
     starts = [0, *(match.end() for match in _LINE_END.finditer(changed)), len(changed)]
-    lines = [changed[one:two] for one, two in pairwise(starts)]
+    lines = [changed[start:end] for start, end in pairwise(starts)]
     return "".join(
         line for number, line in enumerate(lines, 1) if number not in touched or line.strip()
     )

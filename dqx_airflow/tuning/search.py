@@ -84,11 +84,11 @@ class Search:
         is_allowed: Callable[[dict[str, float]], bool],
     ) -> None:
         self.tunables = tuple(tunables)
-        names = {one.name for one in tunables}
+        names = {tunable.name for tunable in tunables}
         self.rows = tuple(
-            row for row, one in enumerate(backtest.assertions) if one.tunables & names
+            row for row, assertion in enumerate(backtest.assertions) if assertion.tunables & names
         )
-        self.now = tuple(one.value for one in tunables)
+        self.now = tuple(tunable.value for tunable in tunables)
         self._backtest, self._known = backtest, known
         self._is_allowed = is_allowed
         self._failing: dict[tuple[float, ...], tuple[int, ...] | None] = {}
@@ -102,28 +102,28 @@ class Search:
             PricedDays.of(known[row], backtest.assertions[row].cost) for row in self.rows
         )
         self.candidates = tuple(
-            tuple(_candidates(one, max_move, self._limits(one))) for one in tunables
+            tuple(_candidates(tunable, max_move, self._limits(tunable))) for tunable in tunables
         )
         self._signs = tuple(self._sign(position) for position in range(len(self.tunables)))
 
     def best(self, days: Sequence[int]) -> tuple[float, ...]:
         """The values with the lowest cost on these days, at a distance from both fine days and
         issues."""
-        among = bits_of(days)
+        day_bits = bits_of(days)
         tails = [self._tail(position, days) for position in range(len(self.tunables))]
         as_usual = bits_of(index for tail in tails if tail for index in tail.days)
-        priced = [one.without_weak_issues(as_usual) for one in self._priced]
+        priced = [priced_days.without_weak_issues(as_usual) for priced_days in self._priced]
         costs: dict[tuple[float, ...], float] = {}
         ranks: dict[tuple[float, ...], tuple[float, ...]] = {}
 
         def price(values: tuple[float, ...]) -> float:
             if values not in costs:
-                costs[values] = self.price(values, among, priced)
+                costs[values] = self.price(values, day_bits, priced)
             return costs[values]
 
         def rank(values: tuple[float, ...]) -> tuple[float, ...]:
             if values not in ranks:
-                ranks[values] = self._rank(values, among, tails, price)
+                ranks[values] = self._rank(values, day_bits, tails, price)
             return ranks[values]
 
         start = min(self._starts(), key=rank)
@@ -167,9 +167,9 @@ class Search:
     def named(self, values: tuple[float, ...]) -> dict[str, float]:
         """The values that differ from the current ones, by name."""
         return {
-            one.name: value
-            for one, value in zip(self.tunables, values, strict=True)
-            if value != one.value
+            tunable.name: value
+            for tunable, value in zip(self.tunables, values, strict=True)
+            if value != tunable.value
         }
 
     def _failing_days(self, values: tuple[float, ...]) -> tuple[int, ...] | None:
@@ -183,17 +183,19 @@ class Search:
     def _found_failing(self, values: tuple[float, ...]) -> tuple[int, ...] | None:
         quick = [self._backtest.failing_days(row) for row in self.rows]
         if all(quick):
-            of_all = dict(zip((one.name for one in self.tunables), values, strict=True))
-            return tuple(one.at(of_all) for one in quick if one is not None)
-        found = []
+            of_all = dict(zip((tunable.name for tunable in self.tunables), values, strict=True))
+            return tuple(
+                failing_days.at(of_all) for failing_days in quick if failing_days is not None
+            )
+        failing = []
         for line, decided in zip(self.statuses(values), self._decided, strict=True):
             if decided & ~bits_of(n for n, status in enumerate(line) if status in _DECIDED):
                 return None
-            found.append(bits_of(n for n, status in enumerate(line) if status is Status.FAILED))
-        return tuple(found)
+            failing.append(bits_of(n for n, status in enumerate(line) if status is Status.FAILED))
+        return tuple(failing)
 
     def price(
-        self, values: tuple[float, ...], among: int, priced: Sequence[PricedDays] = ()
+        self, values: tuple[float, ...], day_bits: int, priced: Sequence[PricedDays] = ()
     ) -> float:
         """The cost of values on some days, given as the bits of a number; infinite if they are not
         allowed."""
@@ -201,8 +203,8 @@ class Search:
         if failing is None:
             return math.inf
         return sum(
-            one.price(bits & among, decided & ~bits & among)
-            for one, bits, decided in zip(
+            priced_days.price(bits & day_bits, decided & ~bits & day_bits)
+            for priced_days, bits, decided in zip(
                 priced or self._priced, failing, self._decided, strict=True
             )
         )
@@ -215,18 +217,18 @@ class Search:
     def _rank(
         self,
         values: tuple[float, ...],
-        among: int,
+        day_bits: int,
         tails: Sequence[_Tail | None],
         price: Callable[[tuple[float, ...]], float],
     ) -> tuple[float, ...]:
         failing = self._failing_days(values)
         if failing is None:
             return (math.inf,)
-        failed = sum((bits & among).bit_count() for bits in failing)
+        failed = sum((bits & day_bits).bit_count() for bits in failing)
         stricter = [sign * value for sign, value in zip(self._signs, values, strict=True)]
         moved = sum(abs(value - was) for value, was in zip(values, self.now, strict=True))
         cost = round(self._cost_around(values, tails, price), 9)
-        return (cost, -failed, *(-one for one in stricter), moved)
+        return (cost, -failed, *(-value for value in stricter), moved)
 
     def _cost_around(
         self,
@@ -261,8 +263,8 @@ class Search:
 
         moved = partial(with_value, values, position)
         loosest_last = options[::-sign]
-        at, cost = loosest_last.index(values[position]), price(values)
-        first = last = at
+        index, cost = loosest_last.index(values[position]), price(values)
+        first = last = index
         while first > 0 and abs(price(moved(loosest_last[first - 1])) - cost) < _NO_COST:
             first -= 1
         while (
@@ -274,13 +276,13 @@ class Search:
         if last + 1 < len(options) and cost < price(moved(loosest_last[last + 1])) < math.inf:
             goal = max(goal, -sign * worst + (-sign * worst - tail.usual) / 2)
             goal = min(goal, -sign * _between(worst, furthest, self._share_of_way(position)))
-        nearest = min(loosest_last[first : last + 1], key=lambda one: abs(-sign * one - goal))
+        nearest = min(loosest_last[first : last + 1], key=lambda value: abs(-sign * value - goal))
         return moved(nearest)
 
     def _nearest(self, position: int, value: float) -> float:
         options = self.candidates[position]
-        at = bisect_left(options, value)
-        return min(options[max(0, at - 1) : at + 1], key=lambda one: abs(one - value))
+        index = bisect_left(options, value)
+        return min(options[max(0, index - 1) : index + 1], key=lambda option: abs(option - value))
 
     def _tail(self, position: int, days: Sequence[int]) -> _Tail | None:
         """The loose tail of the values of days, without known issues; None if too few days are
@@ -313,9 +315,11 @@ class Search:
         """The strictest values of a tunable with which assertions pass, and their days; without
         known issues, and days on which no value passes."""
         if position not in self._needed:
-            left = [
+            remaining = [
                 bits_of(
-                    n for n, one in enumerate(self._known[row]) if one and not one.is_known_issue
+                    n
+                    for n, truth in enumerate(self._known[row])
+                    if truth and not truth.is_known_issue
                 )
                 for row in self.rows
             ]
@@ -326,8 +330,8 @@ class Search:
                 if failing is None:
                     continue
                 for row, bits in enumerate(failing):
-                    passing = left[row] & self._decided[row] & ~bits
-                    left[row] &= ~passing
+                    passing = remaining[row] & self._decided[row] & ~bits
+                    remaining[row] &= ~passing
                     needed += [(value, index) for index in _indexes(passing)]
             self._needed[position] = tuple(needed)
         return self._needed[position]
@@ -347,8 +351,8 @@ class Search:
         ]
         return max(
             (
-                one.false_negative / one.false_positive if one.false_positive else math.inf
-                for one in costs
+                cost.false_negative / cost.false_positive if cost.false_positive else math.inf
+                for cost in costs
             ),
             default=_USUAL_COSTS,
         )
@@ -380,15 +384,18 @@ def groups_of(backtest: Backtest) -> tuple[tuple[TunableNumber, ...], ...]:
     groups: list[set[str]] = []
     for tunable in backtest.tunables:
         together = {tunable.name}
-        for one in backtest.assertions:
-            if tunable.name in one.tunables:
-                together |= one.tunables
-        met = [group for group in groups if group & together]
+        for assertion in backtest.assertions:
+            if tunable.name in assertion.tunables:
+                together |= assertion.tunables
+        overlapping = [group for group in groups if group & together]
         groups = [group for group in groups if not group & together]
-        groups.append(together.union(*met))
-    order = {one.name: number for number, one in enumerate(backtest.tunables)}
+        groups.append(together.union(*overlapping))
+    order = {tunable.name: number for number, tunable in enumerate(backtest.tunables)}
     by_first = sorted(groups, key=lambda group: min(order[name] for name in group))
-    return tuple(tuple(one for one in backtest.tunables if one.name in group) for group in by_first)
+    return tuple(
+        tuple(tunable for tunable in backtest.tunables if tunable.name in group)
+        for group in by_first
+    )
 
 
 def with_value(values: Sequence[float], position: int, value: float) -> tuple[float, ...]:
@@ -396,12 +403,12 @@ def with_value(values: Sequence[float], position: int, value: float) -> tuple[fl
     return (*values[:position], value, *values[position + 1 :])
 
 
-def _between(one: float, other: float, share: float) -> float:
-    """The value at a share of the way from one to the other; by logarithms if both are positive, so
+def _between(start: float, end: float, share: float) -> float:
+    """The value at a share of the way from start to end; by logarithms if both are positive, so
     that a distant issue does not pull a limit towards itself."""
-    if one > 0 and other > 0:
-        return one * math.exp(math.log(other / one) * share)
-    return one + (other - one) * share
+    if start > 0 and end > 0:
+        return start * math.exp(math.log(end / start) * share)
+    return start + (end - start) * share
 
 
 def _indexes(bits: int) -> Iterator[int]:
@@ -430,7 +437,7 @@ def _candidates(
         decimals = min(decimals, 0)
     step = 10.0**-decimals
     wanted = {first + (last - first) * number / _STEPS for number in range(_STEPS + 1)}
-    near = sorted({one for one in limits if first - step <= one <= last + step})
+    near = sorted({limit for limit in limits if first - step <= limit <= last + step})
     stride = -(-len(near) // (_MOST_CANDIDATES // 3)) or 1
     for limit in near[::stride]:
         multiple = math.floor(limit / step)

@@ -77,14 +77,14 @@ def _compared(key: _Key, days: Sequence[ShadowedDay]) -> ShadowedAssertion:
 
 
 def _alarms(key: _Key, days: Sequence[tuple[Mapping[_Key, Status], Mapping[_Key, bool]]]) -> Alarms:
-    known = [
+    judged = [
         (statuses[key] is Status.FAILED, labels.get(key))
         for statuses, labels in days
         if statuses.get(key) in (Status.PASSED, Status.FAILED)
     ]
     return Alarms(
-        len(known),
-        sum(failed for failed, _ in known),
-        sum(failed and label is False for failed, label in known),
-        sum(not failed and label is True for failed, label in known),
+        len(judged),
+        sum(failed for failed, _ in judged),
+        sum(failed and label is False for failed, label in judged),
+        sum(not failed and label is True for failed, label in judged),
     )

@@ -91,8 +91,8 @@ def suggested_suite(name: str, seen: Sequence[Seen], now: datetime) -> str:
     :param now: when the datasets were read.
     """
     draft = _SuiteParts()
-    for one in seen:
-        _Suggestions(one, draft, is_alone=len(seen) == 1, now=now).add()
+    for dataset in seen:
+        _Suggestions(dataset, draft, is_alone=len(seen) == 1, now=now).add()
     comment = "".join(f"# {line}\n" for line in _comments(seen, now))
     parts = ["\n".join(draft.constants), *draft.checks, *draft.profiles]
     body = "\n\n".join(part for part in parts if part)
@@ -104,21 +104,22 @@ def _comments(seen: Sequence[Seen], now: datetime) -> Iterator[str]:
         "A draft: it describes the current data, not your requirements. No assertion blocks a gate,"
     )
     yield "since all are @experimental: keep what you require, and `dql promote` it."
-    for one in seen:
-        rows = f"{one.table.rows} rows"
-        if one.days is not None and one.days.rows:
-            first, last = min(one.days.rows), max(one.days.rows)
-            rows += f" on {len(one.days.rows)} days from {first} to {last}, by {one.days.column}"
-        yield f"{one.name}: {one.table.place}, {rows}, read on {now.date()}."
-        for column in one.table.columns:
-            if one.table.rows and column.nulls == one.table.rows:
-                yield f"{one.name}: {column.name} is always NULL."
+    for dataset in seen:
+        name, table, days = dataset.name, dataset.table, dataset.days
+        rows = f"{table.rows} rows"
+        if days is not None and days.rows:
+            first, last = min(days.rows), max(days.rows)
+            rows += f" on {len(days.rows)} days from {first} to {last}, by {days.column}"
+        yield f"{name}: {table.place}, {rows}, read on {now.date()}."
+        for column in table.columns:
+            if table.rows and column.nulls == table.rows:
+                yield f"{name}: {column.name} is always NULL."
             elif column.is_personal:
-                yield f"{one.name}: {column.name} looks personal, so its values are omitted."
-        if not one.table.key and one.table.rows:
-            yield f"{one.name}: no column or pair of columns identifies a row."
-        if one.newest is not None and now - one.newest > _OLDEST:
-            yield f"{one.name}: the newest {one.table.clock} is {one.newest.date()}, too old to"
+                yield f"{name}: {column.name} looks personal, so its values are omitted."
+        if not table.key and table.rows:
+            yield f"{name}: no column or pair of columns identifies a row."
+        if dataset.newest is not None and now - dataset.newest > _OLDEST:
+            yield f"{name}: the newest {table.clock} is {dataset.newest.date()}, too old to"
             yield "suggest an age limit."
 
 
@@ -132,14 +133,14 @@ class _Suggestions:
 
     def add(self) -> None:
         columns = [
-            one
-            for one in self._seen.table.columns
-            if one.nulls < self._seen.table.rows and one.name != self._date_column
+            column
+            for column in self._seen.table.columns
+            if column.nulls < self._seen.table.rows and column.name != self._date_column
         ]
         for title, suggestions in (
             ("Keys", self._keys()),
-            ("Completeness", (text for one in columns for text in self._completeness(one))),
-            ("Values", (text for one in columns for text in self._values(one))),
+            ("Completeness", (text for column in columns for text in self._completeness(column))),
+            ("Values", (text for column in columns for text in self._values(column))),
             ("Volume", self._volume()),
             ("Freshness", self._freshness()),
         ):
@@ -150,8 +151,8 @@ class _Suggestions:
         return self._seen.days.column if self._seen.days else None
 
     def _assertion(self, claim: str, name: str, evidence: str) -> str:
-        full = show_text(f"{self._seen.name}.{name}")
-        return f"# {evidence}\n@experimental\nassert {claim}\n    name {full}"
+        full_name = show_text(f"{self._seen.name}.{name}")
+        return f"# {evidence}\n@experimental\nassert {claim}\n    name {full_name}"
 
     def _keys(self) -> Iterator[str]:
         key = self._seen.table.key
@@ -164,10 +165,12 @@ class _Suggestions:
             )
 
     def _completeness(self, column: ObservedColumn) -> Iterator[str]:
-        rows, shown = self._seen.table.rows, show_name(column.name)
+        rows, shown_name = self._seen.table.rows, show_name(column.name)
         if column.nulls == 0:
             evidence = f"not NULL in {rows} rows"
-            yield self._assertion(f"null_count({shown}) == 0", f"{column.name}.filled", evidence)
+            yield self._assertion(
+                f"null_count({shown_name}) == 0", f"{column.name}.filled", evidence
+            )
             return
         shares = self._seen.days.shares(column.name) if self._seen.days else []
         shares = shares or [Fraction(column.nulls, rows)]
@@ -178,29 +181,29 @@ class _Suggestions:
             f"{least}%",
             f"{min(100, 2 * float(most) + 1):g}%",
         )
-        seen = f"{least}% to {most}% NULL on {len(shares)} days" if len(shares) > 1 else "NULL"
+        observed = f"{least}% to {most}% NULL on {len(shares)} days" if len(shares) > 1 else "NULL"
         yield self._assertion(
-            f"null_count({shown}) / num_rows() <= {constant}",
+            f"null_count({shown_name}) / num_rows() <= {constant}",
             f"{column.name}.nulls",
-            f"{seen}: {column.nulls} of {rows} rows",
+            f"{observed}: {column.nulls} of {rows} rows",
         )
 
     def _values(self, column: ObservedColumn) -> Iterator[str]:
-        shown, rows = show_name(column.name), self._seen.table.rows - column.nulls
+        shown_name, rows = show_name(column.name), self._seen.table.rows - column.nulls
         is_key = column.name in self._seen.table.key or column.is_named_like_a_key
         is_number = family_of(column.type) is Family.NUMBER
         if is_number and not is_key and self._has_values_every_day(column):
-            yield from self._range(column, shown)
+            yield from self._range(column, shown_name)
         if column.values:
             listed = ", ".join(map(show_text, column.values))
             evidence = f"{len(column.values)} different values in {rows} rows"
             yield self._assertion(
-                f"each row: {shown} in [{listed}]", f"{column.name}.values", evidence
+                f"each row: {shown_name} in [{listed}]", f"{column.name}.values", evidence
             )
         if column.pattern is not None:
             evidence = f"all {rows} values have this form"
             yield self._assertion(
-                f"each row: {shown} matches {show_text(column.pattern)}",
+                f"each row: {shown_name} matches {show_text(column.pattern)}",
                 f"{column.name}.form",
                 evidence,
             )
@@ -209,7 +212,7 @@ class _Suggestions:
         """Whether an extreme has a value on each day: it has none if all values are NULL."""
         return self._seen.days is None or max(self._seen.days.shares(column.name), default=1) < 1
 
-    def _range(self, column: ObservedColumn, shown: str) -> Iterator[str]:
+    def _range(self, column: ObservedColumn, shown_name: str) -> Iterator[str]:
         low, high = column.lowest, column.highest
         if low is None or high is None:
             return
@@ -227,8 +230,8 @@ class _Suggestions:
             repr(high),
             *_outward(middle, high, high + span, is_whole=whole),
         )
-        yield self._assertion(f"minimum({shown}) >= {least}", f"{column.name}.least", evidence)
-        yield self._assertion(f"maximum({shown}) <= {most}", f"{column.name}.most", evidence)
+        yield self._assertion(f"minimum({shown_name}) >= {least}", f"{column.name}.least", evidence)
+        yield self._assertion(f"maximum({shown_name}) <= {most}", f"{column.name}.most", evidence)
 
     def _volume(self) -> Iterator[str]:
         days, rows = self._seen.days, self._seen.table.rows
@@ -260,10 +263,10 @@ class _Suggestions:
         check = show_text(f"Volume{self._suffix}")
         for number, factor in factors.items():
             weekday = tuple(WEEKDAYS)[number]
-            here = [count for on, count in days.rows.items() if on.weekday() == number]
+            counts = [count for on, count in days.rows.items() if on.weekday() == number]
             title = show_text(f"{weekday.capitalize()}s{self._suffix}")
             self._draft.profiles.append(
-                f"# {min(here)} to {max(here)} rows on {len(here)} {weekday.capitalize()}s; "
+                f"# {min(counts)} to {max(counts)} rows on {len(counts)} {weekday.capitalize()}s; "
                 f"the median of all days is {median(days.rows.values()):g}\n"
                 f"profile {title} {{\n    type recurring\n"
                 f"    from weekday({weekday})\n    to weekday({weekday})\n"
@@ -295,10 +298,10 @@ def _weekday_factors(rows: Mapping[date, int]) -> dict[int, Fraction]:
     usual = median(rows.values())
     factors = {}
     for weekday, counts in sorted(by_weekday.items()):
-        here = median(counts)
-        if len(counts) < _FEWEST_OF_A_WEEKDAY or not here:
+        usual_on_weekday = median(counts)
+        if len(counts) < _FEWEST_OF_A_WEEKDAY or not usual_on_weekday:
             continue
-        factor = Fraction(f"{usual / here:.2g}")
+        factor = Fraction(f"{usual / usual_on_weekday:.2g}")
         is_other = max(factor, 1 / factor) > 1 + _SAME if factor else False
         # Only if all of these days deviate in the same direction: otherwise it is not a pattern.
         is_apart = max(counts) < usual or min(counts) > usual

@@ -78,13 +78,13 @@ def _sorted_out(
     Each agent is checked against the values of people, and against those of earlier agents.
     """
     written, proposed = [], []
-    for agent in dict.fromkeys(one.agent for one in sorted(wanted, key=_people_first)):
-        own = [one for one in wanted if one.agent == agent]
-        waits = [one for one in own if _judge(suite, [one]).needs_review]
-        direct = [one for one in own if one not in waits]
-        for together in (own, direct):
-            refuse(_judge(suite, together).refusals, checked.sources)
-        suite = with_values(suite, {one.param: one.value for one in direct})
+    for agent in dict.fromkeys(change.agent for change in sorted(wanted, key=_people_first)):
+        own = [change for change in wanted if change.agent == agent]
+        waits = [change for change in own if _judge(suite, [change]).needs_review]
+        direct = [change for change in own if change not in waits]
+        for changes in (own, direct):
+            refuse(_judge(suite, changes).refusals, checked.sources)
+        suite = with_values(suite, {change.param: change.value for change in direct})
         written += direct
         proposed += waits
     return written, proposed
@@ -92,7 +92,7 @@ def _sorted_out(
 
 def _judge(suite: nodes.Suite, changes: Sequence[ParamChange]) -> Judgement:
     agent = changes[0].agent if changes else HUMAN
-    return judge_values(suite, {one.param: one.value for one in changes}, agent)
+    return judge_values(suite, {change.param: change.value for change in changes}, agent)
 
 
 def _people_first(change: ParamChange) -> bool:
@@ -121,7 +121,7 @@ def replacing(path: Path, content: bytes) -> Iterator[None]:
     """
     target = path.resolve()  # a link stays a link
     with _write_errors(path):
-        file, made = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        file, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with _write_errors(path), os.fdopen(file, "wb") as out:
             out.write(content)
@@ -130,9 +130,9 @@ def replacing(path: Path, content: bytes) -> Iterator[None]:
             os.fsync(out.fileno())
         yield
         with _write_errors(path):
-            os.replace(made, target)
+            os.replace(temporary, target)
     except BaseException:
-        Path(made).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
 
 
@@ -252,27 +252,35 @@ class SuiteFile:
         with self.history.locked() as append:
             checked = self.read()
             suite = checked.valid_suite
-            now = {tunable.name: tunable.value for tunable in tunables_of(suite)}
-            wanted = [one for one in changes if now.get(one.param) != one.value]
+            current_values = {tunable.name: tunable.value for tunable in tunables_of(suite)}
+            wanted = [
+                change for change in changes if current_values.get(change.param) != change.value
+            ]
             written, proposed = _sorted_out(checked, suite, wanted)
-            content = self.edited(checked, {one.param: one.value for one in written})
+            content = self.edited(checked, {change.param: change.value for change in written})
             lines, _ = self.history.read()
             logged = {
                 entry["param"]: entry.get("new")
                 for number, entry in lines
                 if logged_since is not None and number > logged_since and "param" in entry
             }
-            entries = [_entry(one, now) for one in written if logged.get(one.param) != one.value]
-            waiting = {(item.get("param"), item.get("new")) for item in pending_in(self.history)}
+            entries = [
+                _entry(change, current_values)
+                for change in written
+                if logged.get(change.param) != change.value
+            ]
+            waiting = {(entry.get("param"), entry.get("new")) for entry in pending_in(self.history)}
             entries += [
-                {**_entry(one, now), "action": "propose", "id": new_id()}
-                for one in proposed
-                if (one.param, one.value) not in waiting
+                {**_entry(change, current_values), "action": "propose", "id": new_id()}
+                for change in proposed
+                if (change.param, change.value) not in waiting
             ]
             with replacing(self.path, content) if written else nullcontext():
                 append(entries)
         self.history.flush()
-        return Saved(tuple(one.param for one in written), tuple(one.param for one in proposed))
+        return Saved(
+            tuple(change.param for change in written), tuple(change.param for change in proposed)
+        )
 
     def last_line(self) -> int:
         """The number of the last line of the history."""

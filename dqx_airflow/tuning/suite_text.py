@@ -49,9 +49,12 @@ def with_edits(
     """
     settled = settle(suite.constants)
     edits = [
-        (one.value.span, show(literal_of(settled[one.name.text], values[one.name.text])))
-        for one in suite.constants
-        if one.name.text in values
+        (
+            constant.value.span,
+            show(literal_of(settled[constant.name.text], values[constant.name.text])),
+        )
+        for constant in suite.constants
+        if constant.name.text in values
     ]
     if profile is not None:
         end = suite.span

@@ -113,8 +113,8 @@ class _Bounded(Tunable[N]):
 
         :raises RequestError: it is not one.
         """
-        known: Any = value
-        return self._number(self.name, known)
+        untyped: Any = value
+        return self._number(self.name, untyped)
 
     def _checked(self, value: N) -> N:
         number = self._number(self.name, value)
@@ -279,7 +279,7 @@ def _tunable(constant: nodes.Constant, constants: Mapping[str, nodes.Constant]) 
     value, low, high = (fold(node, constants) for node in (literal, *constant.bounds))
     is_whole = all(isinstance(number, int) for number in (value, low, high))
     bounds: Any = (low, high)
-    known: Any = value
+    untyped: Any = value
     if isinstance(literal, nodes.Number) and literal.unit is nodes.Unit.PERCENT:
-        return TunablePercent(name, known, bounds)
-    return (TunableInt if is_whole else TunableFloat)(name, known, bounds)
+        return TunablePercent(name, untyped, bounds)
+    return (TunableInt if is_whole else TunableFloat)(name, untyped, bounds)

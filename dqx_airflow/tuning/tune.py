@@ -33,15 +33,15 @@ def tune(
     """
     rules = rules or Rules()
     past = KnownPast.of(Backtest(text.suite, days))
-    every = past.backtest.assertions
+    assertions = past.backtest.assertions
     profiles, left_out = tuned_profiles(past, rules, calendars(holidays), text, gate)
-    texts = {row: one.proposal.profile or "" for row, one in profiles.items() if one.proposal}
+    texts = {row: tuned.proposal.profile or "" for row, tuned in profiles.items() if tuned.proposal}
     forms = tuned_forms(past, rules, text, texts, gate)
     values = tuned_values(
         past.without({row: reason for row, reason in left_out.items() if row not in forms}),
         rules,
         gate,
-        without={name for row in forms for name in every[row].tunables},
+        without={name for row in forms for name in assertions[row].tunables},
     )
-    kept = (one for row, one in profiles.items() if row not in forms)
+    kept = (tuned for row, tuned in profiles.items() if row not in forms)
     return (*values, *kept, *forms.values())

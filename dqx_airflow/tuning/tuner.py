@@ -93,12 +93,12 @@ class KnownPast:
         return cls(backtest, truths(backtest))
 
     def alone(self, row: int, suite: nodes.Suite | None = None) -> KnownPast:
-        """What is known of one assertion, judged by itself; as another suite has it, if given."""
+        """The past of one assertion alone, as in another version of the suite if that is given."""
         only = alone(suite or self.backtest.suite, row)
         return KnownPast(Backtest(only, self.backtest.days), (self.known[row],))
 
     def without(self, left_out: Mapping[int, Collection[int]]) -> KnownPast:
-        """The same without the truth about some assertions, by row, on some days."""
+        """The past without the truth about some assertions on some days, by row."""
         known = [list(row) for row in self.known]
         for row, days in left_out.items():
             for index in days:
@@ -118,18 +118,20 @@ class KnownPast:
         :param with_weekdays: those of profiles for days of the week count, with the values as they
             scale them.
         """
-        every = range(len(self.backtest.days))
+        indexes = range(len(self.backtest.days))
         if rules.profile_days is ProfileDays.INCLUDE:
-            return tuple(every)
-        weekly = {one.name.value for one in self.backtest.suite.profiles if is_weekly(one)}
+            return tuple(indexes)
+        weekly = {
+            profile.name.value for profile in self.backtest.suite.profiles if is_weekly(profile)
+        }
         left_out = frozenset[int]().union(
             *(self.backtest.profiled(row, without=weekly if with_weekdays else ()) for row in rows)
         )
-        return tuple(index for index in every if index not in left_out)
+        return tuple(index for index in indexes if index not in left_out)
 
     def labelled(self, rows: Iterable[int], days: Collection[int]) -> tuple[int, ...]:
-        """Those of the days that have labels of some assertions, once for each label: of instances
-        of a mapped gate the first one of the date, since folds are cut between dates."""
+        """The days with labels of some assertions, once for each label. Labels of a mapped gate
+        count for the first day of their date, since folds are cut between dates."""
         days = labelled_days([self.known[row] for row in rows], days)
         return tuple(map(self.backtest.first_of_date, days))
 
@@ -145,7 +147,7 @@ def tuned_values(
     return tuple(
         _tuned(past, group, rules, gate)
         for group in groups
-        if not any(one.name in without for one in group)
+        if not any(tunable.name in without for tunable in group)
     )
 
 
@@ -155,12 +157,12 @@ def thin_evidence(
     rows: Collection[int],
     days: Collection[int],
     rules: Rules,
-    which: str = "these days",
+    name_of_days: str = "these days",
 ) -> Tuned | None:
     """Why there are too few labels of some assertions to learn from; None if there are enough.
 
     :param days: those that count.
-    :param which: what they are called.
+    :param name_of_days: what they are called.
     """
     labelled = past.labelled(rows, days)
     labels, on = len(labelled), len(set(labelled))
@@ -168,7 +170,7 @@ def thin_evidence(
     if lacking <= 0:
         return None
     if labels < rules.fewest_labels:
-        text = f"{labels} label{'' if labels == 1 else 's'} on {which}"
+        text = f"{labels} label{'' if labels == 1 else 's'} on {name_of_days}"
         reason = f"{text}: at least {lacking} more {'is' if lacking == 1 else 'are'} needed"
     else:
         reason = (
@@ -185,18 +187,20 @@ def thin_evidence(
 def _tuned(
     past: KnownPast, tunables: tuple[TunableNumber, ...], rules: Rules, gate: str | None
 ) -> Tuned:
-    backtest, names = past.backtest, tuple(one.name for one in tunables)
-    rows = [row for row, one in enumerate(backtest.assertions) if one.tunables & set(names)]
+    backtest, names = past.backtest, tuple(tunable.name for tunable in tunables)
+    rows = [
+        row for row, assertion in enumerate(backtest.assertions) if assertion.tunables & set(names)
+    ]
     if not rows:
         return Tuned(names, None, "no assertion depends on it")
     days = past.days(rules, rows)
     if len(past.labelled(rows, days)) < rules.fewest_labels:
         days = past.days(rules, rows, with_weekdays=True)
     labelled = past.labelled(rows, days)
-    which = "days without profiles" if len(days) < len(backtest.days) else "these days"
+    name_of_days = "days without profiles" if len(days) < len(backtest.days) else "these days"
     if any(row in past.left_out for row in rows):
-        which = "days without profiles, the proposed one included"
-    thin = thin_evidence(names, past, rows, days, rules, which)
+        name_of_days = "days without profiles, the proposed one included"
+    thin = thin_evidence(names, past, rows, days, rules, name_of_days)
     if thin is not None:
         return thin
     is_required = any(backtest.assertions[row].is_required for row in rows)
@@ -217,11 +221,11 @@ def _tuned(
         return Tuned(names, None, refusals[0].message, len(labelled))
     trials = tuple(
         Trial(
-            one,
-            search.counts(search.now, one.held_out),
-            search.counts(search.best(one.learned), one.held_out),
+            fold,
+            search.counts(search.now, fold.held_out),
+            search.counts(search.best(fold.learned), fold.held_out),
         )
-        for one in folds_of(days, labelled)
+        for fold in folds_of(days, labelled)
     )
     if not wins(trials):
         return Tuned(names, None, no_win(trials), len(labelled))
@@ -234,9 +238,9 @@ def _tuned(
     }
     units = units_of(backtest.suite)
     changes = tuple(
-        ProposedValue(one.name, one.value, chosen[one.name], units[one.name])
-        for one in tunables
-        if one.name in chosen
+        ProposedValue(tunable.name, tunable.value, chosen[tunable.name], units[tunable.name])
+        for tunable in tunables
+        if tunable.name in chosen
     )
     reason = reason_of(evidence)
     proposal = Proposal(
@@ -287,13 +291,13 @@ def evidence_of(
 
 def reason_of(evidence: dict[str, Any]) -> str:
     """The evidence in one line."""
-    held = evidence["held_out"]
-    before, after = held["before"], held["after"]
+    held_out = evidence["held_out"]
+    before, after = held_out["before"], held_out["after"]
     of_instances = f" of {evidence['instances']} instances" if "instances" in evidence else ""
     return (
-        f"on {held['days']} held-out days{of_instances}: false alarms {before['false_alarms']} -> "
-        f"{after['false_alarms']}, missed issues {before['missed']} -> {after['missed']} "
-        f"({evidence['labels']} labels)"
+        f"on {held_out['days']} held-out days{of_instances}: "
+        f"false alarms {before['false_alarms']} -> {after['false_alarms']}, "
+        f"missed issues {before['missed']} -> {after['missed']} ({evidence['labels']} labels)"
     )
 
 
@@ -320,12 +324,12 @@ def change_of(
 
     :param verdicts: before and after.
     """
-    one = past.backtest.assertions[row]
+    assertion = past.backtest.assertions[row]
     before, after = (status.value if status else "unknown" for status in verdicts)
     return {
         **_day_fields(past.backtest, index),
-        "check": one.check,
-        "assertion": one.name,
+        "check": assertion.check,
+        "assertion": assertion.name,
         "before": before,
         "after": after,
         "label": past.label(row, index),
@@ -364,9 +368,9 @@ def curve_of(
 ) -> dict[str, Any]:
     """The cost of each value of a tunable on all days, with the others as proposed."""
     tunable = search.tunables[position]
-    points, among = [], bits_of(days)
+    points, day_bits = [], bits_of(days)
     for value in search.candidates[position]:
-        cost = search.price(with_value(values, position, value), among)
+        cost = search.price(with_value(values, position, value), day_bits)
         if cost < math.inf:
             points.append([value, round(cost, 6)])
     low, high = allowed_range(tunable, 1.0)

@@ -63,9 +63,9 @@ def wanted_labels(
     while verdicts and len(wanted) < most:
         row, index = min(verdicts, key=rank)
         del verdicts[row, index]
-        one, day = backtest.assertions[row], backtest.days[index]
+        assertion, day = backtest.assertions[row], backtest.days[index]
         labelled.add(day.date)
         status = statuses[row][index]
         assert status is not None
-        wanted.append(WantedLabel(one.check, one.name, day.date, status, day.map_index))
+        wanted.append(WantedLabel(assertion.check, assertion.name, day.date, status, day.map_index))
     return tuple(wanted)
