@@ -10,7 +10,10 @@ import typer
 
 
 def emit_block_events(bindings: Iterable[tuple[str, str, str | None]]) -> None:
-    """Sends START and an end for each block, its contract, and its problem if it has one."""
+    """Sends the events of blocks: for each a START event, and the final one.
+
+    :param bindings: each block with its contract, and its problem if it has one.
+    """
     from dqx_airflow.lineage.blocks import block_events
     from dqx_airflow.lineage.emitter import LineageEmitter
 

@@ -42,13 +42,13 @@ def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | No
     for file, source in files:
         manifest_path = given or find_manifest(file.absolute().parent)
         if manifest_path not in manifests and manifest_path is not None:
-            read = read_source(manifest_path, _shown(manifest_path))
-            if isinstance(read, Unreadable):
-                diagnostics.append(read.diagnostic)
+            manifest_source = read_source(manifest_path, _shown(manifest_path))
+            if isinstance(manifest_source, Unreadable):
+                diagnostics.append(manifest_source.diagnostic)
                 manifests[manifest_path] = None
             else:
-                manifests[manifest_path] = read_manifest(read)
-                sources[read.name] = read.text
+                manifests[manifest_path] = read_manifest(manifest_source)
+                sources[manifest_source.name] = manifest_source.text
         blocks = check_blocks(source, manifests[manifest_path])
         checked.setdefault(manifest_path, []).append(blocks)
         diagnostics += blocks.diagnostics
@@ -56,8 +56,8 @@ def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | No
         manifest = manifests[manifest_path]
         if manifest is not None:
             diagnostics += manifest_findings(manifest, blocks_of)
-    every = chain.from_iterable(checked.values())
-    bindings = chain.from_iterable(blocks.bindings for blocks in every)
+    all_blocks = chain.from_iterable(checked.values())
+    bindings = chain.from_iterable(blocks.bindings for blocks in all_blocks)
     return CheckedFiles(tuple(diagnostics), sources, tuple(bindings))
 
 

@@ -99,11 +99,13 @@ def check(
     if emit:
         from dqx_airflow.cli.block_events import emit_block_events
 
-        emit_block_events((it.block, it.contract, it.problem) for it in bindings)
+        emit_block_events(
+            (binding.block, binding.contract, binding.problem) for binding in bindings
+        )
     errors = len(missing) + len(errors_of(diagnostics))
     if format is DiagnosticFormat.TEXT:
         # Errors sort before warnings.
-        code = min((item.code for item in diagnostics if item.code), default=None)
+        code = min((diagnostic.code for diagnostic in diagnostics if diagnostic.code), default=None)
         more = f"; see `dql explain {code}`" if code else ""
         typer.echo(f"{counted(len(files), 'file')} checked, {counted(errors, 'error')}{more}")
     if errors:
@@ -134,6 +136,6 @@ def written(
             return drawn + "\n" if drawn else ""
 
 
-def counted(number: int, thing: str) -> str:
-    """A number of things in words: `no errors`, `1 error`, `1,500 errors`."""
-    return f"{f'{number:,}' if number else 'no'} {thing}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `no errors`, `1 error`, `1,500 errors`."""
+    return f"{f'{number:,}' if number else 'no'} {noun}{'' if number == 1 else 's'}"

@@ -27,7 +27,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CommandGroup(TyperGroup):
-    """Commands end with a message if they raise, and with 1 only if they say so."""
+    """Turns an exception of a command into a message and an exit code. The code is never 1: only
+    a command itself ends with 1."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -118,8 +118,8 @@ def print_findings(findings: tuple[Finding, ...]) -> None:
     console.print(Text(", ".join(summary)), soft_wrap=True)
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _plain(text: str) -> str:

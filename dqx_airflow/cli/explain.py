@@ -134,7 +134,7 @@ def _tokens(source: SourceFile, format: TextOrJson) -> str:
     rows = [(token.type, str(token), token.line, token.column) for token in tokens(source)]
     if format is TextOrJson.JSON:
         names = ("type", "text", "line", "column")
-        return json.dumps([dict(zip(names, item, strict=True)) for item in rows], indent=2)
+        return json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2)
     return "\n".join(f"{line}:{column}\t{type}\t{text}" for type, text, line, column in rows)
 
 
@@ -154,8 +154,10 @@ def _shown(
         return _json(file) if format is TextOrJson.JSON else _outline(file)
     if stage is SuiteStage.SUITE:
         # Imported names have been resolved.
-        own = tuple(item for item in checked.valid_suite.constants if "." not in item.name.text)
-        suite = replace(checked.valid_suite, constants=own)
+        own_constants = tuple(
+            constant for constant in checked.valid_suite.constants if "." not in constant.name.text
+        )
+        suite = replace(checked.valid_suite, constants=own_constants)
         return _json(suite) if format is TextOrJson.JSON else show_suite(suite).rstrip()
     return _plan(source, checked, day, format, selection)
 
@@ -192,7 +194,7 @@ def _outline(node: object, depth: int = 0) -> str:
     """The tree as an outline: a line for each node, followed by its plain values."""
     from dataclasses import fields, is_dataclass
 
-    parts = [(item.name, getattr(node, item.name)) for item in fields(node)]  # type: ignore[arg-type]
+    parts = [(field.name, getattr(node, field.name)) for field in fields(node)]  # type: ignore[arg-type]
     plain, inner = [], []
     for name, value in parts:
         children = value if isinstance(value, tuple) else (value,)

@@ -99,7 +99,7 @@ def import_rules(
         FailOnUntranslated.NOT_TRANSLATED: (ImportOutcome.NOT_TRANSLATED,),
         FailOnUntranslated.DIFFERENT: (ImportOutcome.NOT_TRANSLATED, ImportOutcome.DIFFERENT),
     }[fail_on]
-    if any(one.outcome in failing for one in suite.rules):
+    if any(imported.outcome in failing for imported in suite.rules):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -136,10 +136,12 @@ def _print_table(rules: Sequence[ImportedRule]) -> None:
     """The rules that are not translated exactly, and the number of rules with each outcome."""
     from dqx_airflow.migration.suite import ImportOutcome, counted
 
-    for one in rules:
-        if one.outcome is not ImportOutcome.TRANSLATED:
-            typer.echo(f"{one.outcome.value}: {one.rule.place}: {one.rule.shown}", err=True)
-            typer.echo(f"    {one.reason}", err=True)
+    for imported in rules:
+        if imported.outcome is not ImportOutcome.TRANSLATED:
+            typer.echo(
+                f"{imported.outcome.value}: {imported.rule.place}: {imported.rule.shown}", err=True
+            )
+            typer.echo(f"    {imported.reason}", err=True)
     summary = ", ".join(f"{count} {outcome.value}" for outcome, count in counted(rules))
     plural = "rule" if len(rules) == 1 else "rules"
     typer.echo(f"{len(rules)} {plural}: {summary or 'nothing to translate'}", err=True)
@@ -149,13 +151,13 @@ def _as_json(rules: Sequence[ImportedRule]) -> str:
     return json_text(
         [
             {
-                "dataset": one.rule.dataset,
-                "place": one.rule.place,
-                "rule": one.rule.shown,
-                "outcome": one.outcome.value,
-                "assertions": [name for name, _ in one.assertions],
-                "reason": one.reason or None,
+                "dataset": imported.rule.dataset,
+                "place": imported.rule.place,
+                "rule": imported.rule.shown,
+                "outcome": imported.outcome.value,
+                "assertions": [name for name, _ in imported.assertions],
+                "reason": imported.reason or None,
             }
-            for one in rules
+            for imported in rules
         ]
     )

@@ -121,7 +121,7 @@ def _dag(table: ObservedTable, path: str, today: date) -> str:
     ]
     lines = "\n".join(f"                {setting}," for setting in settings)
     imports = "from pathlib import Path\n" if is_beside else ""
-    here = "HERE = Path(__file__).parent\n\n" if is_beside else ""
+    folder_constant = "HERE = Path(__file__).parent\n\n" if is_beside else ""
     return f'''"""A gate for {name}, drafted by `dql init`."""
 
 from datetime import datetime
@@ -131,7 +131,7 @@ from airflow.sdk import DAG
 
 from dqx_airflow.operators import DqlGateOperator
 
-{here}with DAG(
+{folder_constant}with DAG(
     "{name}_gate",
     start_date=datetime({start.year}, {start.month}, {start.day}),
     schedule="@daily",
@@ -163,7 +163,7 @@ def _settings(table: ObservedTable) -> list[tuple[str, object]]:
     if table.key:
         settings.append(("keys", list(table.key)))
     if table.format in ("csv", "json"):
-        columns = ", ".join(f"{column_path(item.name)} {item.type}" for item in table.columns)
+        columns = ", ".join(f"{column_path(column.name)} {column.type}" for column in table.columns)
         settings.append(("schema", columns))
     return settings
 

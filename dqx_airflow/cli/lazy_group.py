@@ -31,10 +31,10 @@ def _with_paragraphs(command: Any) -> Any:
     """A command whose help wraps at the width of the terminal, not at that of its docstring."""
     if command.help:
         paragraphs = cleandoc(command.help).split("\n\n")
-        command.help = "\n\n".join(" ".join(one.split("\n")) for one in paragraphs)
+        command.help = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
     if isinstance(command, TyperGroup) and isinstance(command.commands, dict):
-        for each in command.commands.values():
-            _with_paragraphs(each)
+        for subcommand in command.commands.values():
+            _with_paragraphs(subcommand)
     return command
 
 

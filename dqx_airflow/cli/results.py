@@ -165,9 +165,14 @@ def _tend(root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: Tex
     from dqx_airflow.cli.reports import print_table
 
     rows = []
-    for one in done:
-        numbers = (one.files_before, one.files_after, one.deleted_rows, one.deleted_files)
-        rows.append((one.table, *(f"{number:,}" for number in numbers)))
+    for upkeep in done:
+        numbers = (
+            upkeep.files_before,
+            upkeep.files_after,
+            upkeep.deleted_rows,
+            upkeep.deleted_files,
+        )
+        rows.append((upkeep.table, *(f"{number:,}" for number in numbers)))
     print_table(("table", "files before", "files after", "deleted rows", "deleted files"), rows)
 
 

@@ -19,9 +19,9 @@ def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     files: list[Path] = []
     missing = []
     for path in paths:
-        own = sorted(path.rglob("*.dql")) if path.is_dir() else [path] if path.exists() else []
-        files += own
-        if not own:
+        suites = sorted(path.rglob("*.dql")) if path.is_dir() else [path] if path.exists() else []
+        files += suites
+        if not suites:
             missing.append(path)
     return list(dict.fromkeys(files)), missing
 
@@ -29,7 +29,7 @@ def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 def what_to_give(missing: Path, endings: frozenset[str] = SUITE_ENDINGS) -> str:
     """The hint for a path without files of these kinds: those beside it, the nearest name first."""
     folder = missing if missing.is_dir() else missing.parent
-    beside = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
-    known = [name for name in beside if Path(name).suffix in endings]
+    beside = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    candidates = [name for name in beside if Path(name).suffix in endings]
     kinds = " or ".join(sorted(endings))
-    return did_you_mean(missing.name, known) or f"give files, or folders with {kinds} files"
+    return did_you_mean(missing.name, candidates) or f"give files, or folders with {kinds} files"

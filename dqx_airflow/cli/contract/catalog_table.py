@@ -36,7 +36,7 @@ def observe_table(spark: SparkSession, table: str) -> ObservedTable:
 
 
 def observe_over(connection: Connection, settings: Mapping[str, str], table: str) -> ObservedTable:
-    """The same, with a session of its own.
+    """`observe_table` in a session of its own.
 
     :raises SparkError: Spark cannot be reached.
     """
@@ -83,8 +83,8 @@ def _columns_of(spark: SparkSession, table: str) -> ColumnTable:
 
 def _parts_of(spark: SparkSession, table: str) -> list[str]:
     """The parts of a table's full name, without unnecessary backticks."""
-    written = _PART.findall(table)
-    parts = [unquoted(part) if unquoted(part).isidentifier() else part for part in written]
+    written_parts = _PART.findall(table)
+    parts = [unquoted(part) if unquoted(part).isidentifier() else part for part in written_parts]
     if len(parts) == 1:
         parts = [spark.catalog.currentDatabase(), *parts]
     if len(parts) == 2:

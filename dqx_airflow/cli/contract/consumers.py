@@ -94,7 +94,7 @@ def consumers(
         from dqx_airflow.contracts.uses.consumers import reliances
 
         relying = reliances(versions_of(registry_at(place), contract_id), day, uses)
-    shown = [item for item in relying if item.concern or not outdated]
+    shown = [reliance for reliance in relying if reliance.concern or not outdated]
     if as_json:
         typer.echo(json_text(list(map(_plain, shown))))
     elif shown:
@@ -184,20 +184,26 @@ def _by_manifest(
     return promise_reliances(manifest, contract_id, uses)
 
 
-def _row(item: Reliance) -> tuple[str, ...]:
-    use = item.use
+def _row(reliance: Reliance) -> tuple[str, ...]:
+    use = reliance.use
     name = f"{use.name} ({use.span.file}:{use.span.line})" if use.span else use.name
-    return (name, use.pin or "", item.version or "", use.how or "", item.concern or "up to date")
+    return (
+        name,
+        use.pin or "",
+        reliance.version or "",
+        use.how or "",
+        reliance.concern or "up to date",
+    )
 
 
-def _plain(item: Reliance) -> dict[str, object]:
-    use = item.use
+def _plain(reliance: Reliance) -> dict[str, object]:
+    use = reliance.use
     return {
         "consumer": use.name,
         "use_case": use.how,
         "pin": use.pin,
-        "version": item.version,
-        "concern": item.concern,
+        "version": reliance.version,
+        "concern": reliance.concern,
         "file": use.span.file if use.span else None,
         "line": use.span.line if use.span else None,
     }

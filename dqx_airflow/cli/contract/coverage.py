@@ -64,8 +64,8 @@ def coverage(
             typer.echo("\n\n".join(map(_as_markdown, covered)))
         case CoverageFormat.TABLE:
             _print_tables(covered)
-    left = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, _, clauses in covered)
-    if fail_on is FailOnUnsupported.UNSUPPORTED and left:
+    unsupported = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, _, clauses in covered)
+    if fail_on is FailOnUnsupported.UNSUPPORTED and unsupported:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -123,14 +123,14 @@ def _as_json(covered: Sequence[Covered]) -> str:
     return json_text(contracts)
 
 
-def _as_markdown(one: Covered) -> str:
+def _as_markdown(contract: Covered) -> str:
     rows = [
-        f"| {clause.treatment} | {_cell(one.line_of(clause))} | `{_cell(clause.path)}` "
+        f"| {clause.treatment} | {_cell(contract.line_of(clause))} | `{_cell(clause.path)}` "
         f"| {_cell(_because(clause))} |"
-        for clause in one.clauses
+        for clause in contract.clauses
     ]
     head = ["| treatment | line | clause | assertion or reason |", "| --- | --- | --- | --- |"]
-    return "\n".join([f"## {_cell(one.id)}", "", _summary(one.clauses), "", *head, *rows])
+    return "\n".join([f"## {_cell(contract.id)}", "", _summary(contract.clauses), "", *head, *rows])
 
 
 def _cell(text: str) -> str:
@@ -146,16 +146,16 @@ def _print_tables(covered: Sequence[Covered]) -> None:
 
     colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
     console = console_for()
-    for number, one in enumerate(covered):
+    for number, contract in enumerate(covered):
         table = table_of("treatment", "line", "place", "why")
-        for clause in one.clauses:
+        for clause in contract.clauses:
             treatment = clause.treatment.value
             table.add_row(
                 Text(treatment, style=colours[treatment]),
-                Text(printable(one.line_of(clause))),
+                Text(printable(contract.line_of(clause))),
                 Text(printable(clause.path)),
                 Text(printable(_because(clause))),
             )
-        console.print(Text("\n" * bool(number) + printable(one.id), style="bold"))
+        console.print(Text("\n" * bool(number) + printable(contract.id), style="bold"))
         console.print(table)
-        console.print(Text(_summary(one.clauses)), soft_wrap=True)
+        console.print(Text(_summary(contract.clauses)), soft_wrap=True)

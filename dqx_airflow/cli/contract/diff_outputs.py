@@ -35,22 +35,22 @@ def print_diff(diff: Diff, format: str) -> None:
 
 def print_diffs(release: ReleasedContracts, format: str) -> None:
     """Prints the changes of several contracts, in one of the formats of `print_diff`."""
-    diffs = [item for item in release.diffs if item.changes or format == "json"]
+    diffs = [diff for diff in release.diffs if diff.changes or format == "json"]
     match format:
         case "text":
-            for number, item in enumerate(diffs):
+            for number, diff in enumerate(diffs):
                 if number:
                     typer.echo("")
-                _print_text(item)
+                _print_text(diff)
             for line in _remarks(release):
                 typer.echo(printable(line))
         case "json":
-            typer.echo(json_text([*(item.as_plain() for item in diffs), *_plain(release)]))
+            typer.echo(json_text([*(diff.as_plain() for diff in diffs), *_plain(release)]))
         case "markdown":
-            parts = [_markdown(item) for item in diffs]
+            parts = [_markdown(diff) for diff in diffs]
             typer.echo("\n\n".join([*parts, *(f"- {_cell(line)}" for line in _remarks(release))]))
         case "github":
-            diagnostics = [note for item in diffs for note in _annotations(item)]
+            diagnostics = [note for diff in diffs for note in _annotations(diff)]
             if annotations := github_annotations([*diagnostics, *_release_annotations(release)]):
                 typer.echo(annotations)
 
@@ -59,23 +59,23 @@ def _remarks(release: ReleasedContracts) -> Iterator[str]:
     """A line for each contract without a diff, and for each pin without a version."""
     for contract in release.added:
         yield f"{contract.id} {contract.version or 'no version'}: a new contract"
-    for gone in release.deleted:
-        yield _deletion(gone)
+    for deletion in release.deleted:
+        yield _deletion(deletion)
     for pin in release.stranded:
         yield _stranded_pin(pin)
-    changed = sum(bool(item.changes) for item in release.diffs)
+    changed = sum(bool(diff.changes) for diff in release.diffs)
     total = len(release.diffs) + len(release.added) + len(release.deleted)
     yield f"{total} contract{'' if total == 1 else 's'} compared, {changed or 'none'} changed"
 
 
-def _deletion(gone: Deletion) -> str:
-    contract = gone.contract
-    named = f"{contract.id} {contract.version or 'no version'}"
-    if gone.is_due:
-        return f"{named}: deleted after its sunset"
+def _deletion(deletion: Deletion) -> str:
+    contract = deletion.contract
+    title = f"{contract.id} {contract.version or 'no version'}"
+    if deletion.is_due:
+        return f"{title}: deleted after its sunset"
     models = ", ".join(model.name for model in contract.models)
     hint = "sunset it first, or put it back"
-    return f"{named}: deleted while consumers may rely on {models or 'it'}: {hint}"
+    return f"{title}: deleted while consumers may rely on {models or 'it'}: {hint}"
 
 
 def _stranded_pin(pin: StrandedPin) -> str:
@@ -89,13 +89,13 @@ def _stranded_pin(pin: StrandedPin) -> str:
 def _plain(release: ReleasedContracts) -> Iterator[dict[str, object]]:
     for contract in release.added:
         yield {"id": contract.id, "new_version": contract.version, "status": "new"}
-    for gone in release.deleted:
-        contract = gone.contract
+    for deletion in release.deleted:
+        contract = deletion.contract
         yield {
             "id": contract.id,
             "old_version": contract.version,
             "status": "deleted",
-            "falls_short": not gone.is_due,
+            "falls_short": not deletion.is_due,
         }
     for pin in release.stranded:
         yield {
@@ -109,8 +109,10 @@ def _plain(release: ReleasedContracts) -> Iterator[dict[str, object]]:
 
 
 def _release_annotations(release: ReleasedContracts) -> Iterator[Diagnostic]:
-    for gone in release.deleted:
-        yield Diagnostic(_deletion(gone), _in_file(gone.contract.span), is_mild=gone.is_due)
+    for deletion in release.deleted:
+        yield Diagnostic(
+            _deletion(deletion), _in_file(deletion.contract.span), is_mild=deletion.is_due
+        )
     for pin in release.stranded:
         yield Diagnostic(_stranded_pin(pin), _in_file(pin.contract.span))
 

@@ -20,12 +20,14 @@ def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     files: list[Path] = []
     missing = []
     for path in paths:
-        own = [path] if path.is_file() else []
+        contracts = [path] if path.is_file() else []
         if path.is_dir():
-            endings = (item for item in sorted(path.rglob("*")) if item.suffix in CONTRACT_ENDINGS)
-            own = [item for item in endings if _holds_contract(item)]
-        files += own
-        if not own:
+            candidates = (
+                file for file in sorted(path.rglob("*")) if file.suffix in CONTRACT_ENDINGS
+            )
+            contracts = [file for file in candidates if _holds_contract(file)]
+        files += contracts
+        if not contracts:
             missing.append(path)
     return list(dict.fromkeys(files)), missing
 

@@ -33,7 +33,9 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
     after = dict(valid_contracts(_present(paths)))
     new = {contract.id for path, contract in after.items() if path not in before}
     if new - {contract.id for contract in before.values()}:
-        before |= {path: it for path, it in _gone(revision, before) if it.id in new}
+        before |= {
+            path: contract for path, contract in _gone(revision, before) if contract.id in new
+        }
     if not before and not after:
         shown = ", ".join(paths)
         raise RequestError(f"no contract found at {shown}, neither now nor at {revision}")
@@ -42,9 +44,11 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
         if before[path].id == after[path].id:
             pairs.append(ContractPair(before.pop(path), after.pop(path)))
     for path, contract in list(before.items()):
-        moved = [other for other, one in after.items() if one.id == contract.id]
+        moved = [
+            new_path for new_path, new_contract in after.items() if new_contract.id == contract.id
+        ]
         # Of several versions that were moved, those with the same number belong together.
-        moved.sort(key=lambda other: after[other].version != contract.version)
+        moved.sort(key=lambda new_path: after[new_path].version != contract.version)
         if moved:
             pairs.append(ContractPair(before.pop(path), after.pop(moved[0])))
     for path in [path for path in after if path in before]:
@@ -54,11 +58,11 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
     return tuple(sorted(pairs, key=_file))
 
 
-def _gone(revision: str, known: Collection[str]) -> Iterator[tuple[str, Contract]]:
+def _gone(revision: str, known_paths: Collection[str]) -> Iterator[tuple[str, Contract]]:
     """The valid contracts of this folder at a revision whose file is gone: one of them may be the
     earlier version of a new one."""
     for path, place in _git_files(revision, ["."]):
-        if path not in known and not Path(path).exists():
+        if path not in known_paths and not Path(path).exists():
             result = read_place(place)
             if not isinstance(result, str) and result.contract is not None and not result.errors:
                 yield path, result.contract
@@ -78,15 +82,15 @@ def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFi
     """The earlier contracts below the paths."""
     if revision.startswith("-"):
         raise RequestError(f"'{revision}' is not a revision")
-    here = [_key(path) for path in paths]
-    outside = [path for path in here if path.startswith("..")]
+    keys = [_key(path) for path in paths]
+    outside = [path for path in keys if path.startswith("..")]
     if outside:
         raise RequestError(
             f"{outside[0]} is outside this folder: run the command in a folder that contains both"
         )
     try:
         run = subprocess.run(  # noqa: S603
-            ["git", "ls-tree", "-r", "-z", "--name-only", revision, "--", *here],  # noqa: S607
+            ["git", "ls-tree", "-r", "-z", "--name-only", revision, "--", *keys],  # noqa: S607
             capture_output=True,
             check=False,
             timeout=GIT_TIMEOUT_S,
@@ -102,10 +106,10 @@ def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFi
         )
     for name in filter(None, run.stdout.decode(errors="replace").split("\0")):
         place = GitFile(revision, name)
-        named = name in here
-        if named or Path(name).suffix in CONTRACT_ENDINGS:
+        is_named = name in keys
+        if is_named or Path(name).suffix in CONTRACT_ENDINGS:
             source = place.read()
-            if named or (not isinstance(source, str) and is_contract(source)):
+            if is_named or (not isinstance(source, str) and is_contract(source)):
                 yield _key(name), place
 
 

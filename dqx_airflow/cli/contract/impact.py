@@ -53,14 +53,18 @@ def impact(
         source = read_source(file, str(file))
         if not isinstance(source, Unreadable) and is_block_file(source.text):
             impacts += impact_of(before, after, read_blocks(source).blocks)
-    broken = [item for item in impacts if item.is_breaking]
+    broken = [affected for affected in impacts if affected.is_breaking]
     typer.echo(_written(impacts, format))
     if emit:
         from dqx_airflow.cli.block_events import emit_block_events
 
         emit_block_events(
-            (it.block, it.contract, f"{it.contract} changed: {'; '.join(it.reasons)}")
-            for it in broken
+            (
+                affected.block,
+                affected.contract,
+                f"{affected.contract} changed: {'; '.join(affected.reasons)}",
+            )
+            for affected in broken
         )
     if broken:
         raise typer.Exit(EXIT_FAILED)
@@ -88,26 +92,26 @@ def _written(impacts: list[Impact], format: TextOrJson) -> str:
         return json_text(
             [
                 {
-                    "block": item.block,
-                    "contract": item.contract,
-                    "breaking": item.is_breaking,
-                    "certified": item.is_certified,
-                    "reasons": item.reasons,
-                    "advice": item.advice,
-                    "file": item.span.file,
-                    "line": item.span.line,
+                    "block": affected.block,
+                    "contract": affected.contract,
+                    "breaking": affected.is_breaking,
+                    "certified": affected.is_certified,
+                    "reasons": affected.reasons,
+                    "advice": affected.advice,
+                    "file": affected.span.file,
+                    "line": affected.span.line,
                 }
-                for item in impacts
+                for affected in impacts
             ]
         )
     lines = []
-    for item in impacts:
-        said = "; ".join(item.reasons) or item.advice or ""
-        kind = "breaks" if item.is_breaking else "can be updated"
-        if item.reasons and not item.is_certified:
+    for affected in impacts:
+        reasons = "; ".join(affected.reasons) or affected.advice or ""
+        kind = "breaks" if affected.is_breaking else "can be updated"
+        if affected.reasons and not affected.is_certified:
             kind = "would break, but is not certified"
-        lines.append(f"{item.span.file}:{item.span.line}: '{item.block}' {kind}: ")
-        lines[-1] += f"{item.contract}: {said}"
-    broken = sum(item.is_breaking for item in impacts)
+        lines.append(f"{affected.span.file}:{affected.span.line}: '{affected.block}' {kind}: ")
+        lines[-1] += f"{affected.contract}: {reasons}"
+    broken = sum(affected.is_breaking for affected in impacts)
     blocks = "block" if broken == 1 else "blocks"
     return "\n".join([*lines, f"{broken or 'no'} {blocks} broken"])

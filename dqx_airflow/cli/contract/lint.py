@@ -92,5 +92,5 @@ def _findings(file: Path, ignored: frozenset[str]) -> tuple[tuple[Diagnostic, ..
         return (Diagnostic(result, span, "E010"),), {}
     if result.contract is None or result.errors:
         return result.diagnostics, dict(result.sources)
-    more = lint_contract(result.contract, ignored=ignored)
-    return (*result.diagnostics, *more), dict(result.sources)
+    findings = lint_contract(result.contract, ignored=ignored)
+    return (*result.diagnostics, *findings), dict(result.sources)

@@ -277,23 +277,25 @@ def spark_type_of(kind: Any, *, has_zone: bool = False) -> str:
 def _observed(table: ColumnTable, name: str) -> ObservedColumn:
     column, type_name = table.column(name), table.types[name]
     family = family_of(type_name)
-    seen = ObservedColumn(name, type_name, nulls=column.null_count)
+    observed_column = ObservedColumn(name, type_name, nulls=column.null_count)
     if family in (Family.ARRAY, Family.MAP, Family.OTHER):
-        return replace(seen, is_personal=is_personal(name, False))
+        return replace(observed_column, is_personal=is_personal(name, False))
     if family is Family.TEXT:
         column = _texts(column)
-    seen = replace(seen, distinct=pc.count_distinct(column, mode="only_valid").as_py())
-    texts = _distinct_texts(column, seen) if family is Family.TEXT else []
+    observed_column = replace(
+        observed_column, distinct=pc.count_distinct(column, mode="only_valid").as_py()
+    )
+    texts = _distinct_texts(column, observed_column) if family is Family.TEXT else []
     if is_personal(name, _look_personal(texts)):
-        return replace(seen, is_personal=True)
+        return replace(observed_column, is_personal=True)
     if family is Family.NUMBER:
         lowest, highest = _ends(column)
-        return replace(seen, lowest=lowest, highest=highest)
-    return _with_form(seen, texts, table.rows)
+        return replace(observed_column, lowest=lowest, highest=highest)
+    return _with_form(observed_column, texts, table.rows)
 
 
-def _distinct_texts(column: Any, seen: ObservedColumn) -> list[str]:
-    if not seen.distinct or seen.distinct > _MOST_TEXTS:
+def _distinct_texts(column: Any, observed_column: ObservedColumn) -> list[str]:
+    if not observed_column.distinct or observed_column.distinct > _MOST_TEXTS:
         return []
     return [text for text in pc.unique(column).to_pylist() if text is not None]
 
@@ -307,19 +309,19 @@ def _look_personal(texts: Sequence[str]) -> bool:
     )
 
 
-def _with_form(seen: ObservedColumn, texts: list[str], rows: int) -> ObservedColumn:
+def _with_form(observed_column: ObservedColumn, texts: list[str], rows: int) -> ObservedColumn:
     """The column with its few values, or with the common pattern of its strings."""
-    filled = rows - seen.nulls
+    filled = rows - observed_column.nulls
     if filled < _FEWEST_ROWS or not texts:
-        return seen
+        return observed_column
     is_short = max(map(len, texts)) <= _LONGEST_VALUE
     if len(texts) <= _MOST_VALUES and 2 * len(texts) <= filled and is_short:
-        return replace(seen, values=tuple(sorted(texts)))
+        return replace(observed_column, values=tuple(sorted(texts)))
     for name in _NAMED_FORMATS:
         pattern = re.compile(TEXT_FORMATS[name].pattern)
         if all(pattern.fullmatch(text) for text in texts):
-            return replace(seen, pattern=f"^({pattern.pattern})$")
-    return replace(seen, pattern=common_pattern(texts))
+            return replace(observed_column, pattern=f"^({pattern.pattern})$")
+    return replace(observed_column, pattern=common_pattern(texts))
 
 
 def _ends(column: Any) -> tuple[int | float | None, int | float | None]:
@@ -349,40 +351,42 @@ def _number(value: Any) -> int | float | None:
 def _key(table: ColumnTable, columns: Sequence[ObservedColumn]) -> tuple[str, ...]:
     """The columns that identify the rows: one, or else two; none if that would be coincidental."""
     candidates = sorted(
-        (item for item in columns if item.nulls == 0 and _may_be_key(item)), key=_key_rank
+        (column for column in columns if column.nulls == 0 and _may_be_key(column)), key=_key_rank
     )
     if table.rows > 1:
-        for item in candidates:
-            if item.distinct == table.rows:
-                return (item.name,)
+        for column in candidates:
+            if column.distinct == table.rows:
+                return (column.name,)
     if not _FEWEST_ROWS <= table.rows <= _MOST_KEY_ROWS:
         return ()
-    for one, other in _pairs(candidates, table.rows):
-        both = pa.table({"one": table.column(one.name), "other": table.column(other.name)})
-        if both.group_by(["one", "other"]).aggregate([]).num_rows == table.rows:
-            return one.name, other.name
+    for first, second in _pairs(candidates, table.rows):
+        pair = pa.table({"one": table.column(first.name), "other": table.column(second.name)})
+        if pair.group_by(["one", "other"]).aggregate([]).num_rows == table.rows:
+            return first.name, second.name
     return ()
 
 
 def _pairs(
     candidates: Sequence[ObservedColumn], rows: int
 ) -> Iterator[tuple[ObservedColumn, ObservedColumn]]:
-    named = [item for item in candidates if item.is_named_like_a_key or not _is_number(item)]
-    for one, other in combinations(named[:_MOST_KEY_CANDIDATES], 2):
-        if (one.distinct or 0) * (other.distinct or 0) >= rows:
-            yield one, other
+    named = [
+        column for column in candidates if column.is_named_like_a_key or not _is_number(column)
+    ]
+    for first, second in combinations(named[:_MOST_KEY_CANDIDATES], 2):
+        if (first.distinct or 0) * (second.distinct or 0) >= rows:
+            yield first, second
 
 
-def _is_number(item: ObservedColumn) -> bool:
-    return family_of(item.type) is Family.NUMBER
+def _is_number(column: ObservedColumn) -> bool:
+    return family_of(column.type) is Family.NUMBER
 
 
-def _may_be_key(item: ObservedColumn) -> bool:
-    is_whole = item.type in WHOLE_SIZES
-    is_keyable = is_whole or family_of(item.type) in (Family.TEXT, Family.TIME)
-    return is_keyable and not item.is_personal
+def _may_be_key(column: ObservedColumn) -> bool:
+    is_whole = column.type in WHOLE_SIZES
+    is_keyable = is_whole or family_of(column.type) in (Family.TEXT, Family.TIME)
+    return is_keyable and not column.is_personal
 
 
-def _key_rank(item: ObservedColumn) -> tuple[bool, int]:
+def _key_rank(column: ObservedColumn) -> tuple[bool, int]:
     families = (Family.TEXT, Family.NUMBER, Family.TIME)
-    return not item.is_named_like_a_key, families.index(family_of(item.type))
+    return not column.is_named_like_a_key, families.index(family_of(column.type))

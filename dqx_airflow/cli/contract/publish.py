@@ -1,4 +1,4 @@
-"""`dql contract publish`: writes a contract into the table that is under it."""
+"""`dql contract publish`: writes a contract into the table that it describes."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def _print_changes(published: Published, contract: ContractDescription, *, is_dr
         typer.echo(f"{would} the comment of {column}: {comment}")
     for column in published.missing:
         typer.echo(f"warning: the table has no column {column}", err=True)
-    written = f"{contract.id} {contract.version or ''}".rstrip()
+    title = f"{contract.id} {contract.version or ''}".rstrip()
     if not published.is_changed:
-        typer.echo(f"the table is up to date: {written}")
+        typer.echo(f"the table is up to date: {title}")
     elif not is_dry:
-        typer.echo(f"published {written} in version {published.version} of the table")
+        typer.echo(f"published {title} in version {published.version} of the table")
 
 
 def _emit(contract: ContractDescription, table: str) -> None:

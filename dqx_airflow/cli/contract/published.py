@@ -49,8 +49,8 @@ def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion,
 
     versions = registry.versions(contract_id)
     if not versions:
-        known = did_you_mean(contract_id, registry.ids())
-        raise RequestError(f"no published version of {contract_id}", known or "")
+        hint = did_you_mean(contract_id, registry.ids())
+        raise RequestError(f"no published version of {contract_id}", hint or "")
     return versions
 
 

@@ -60,18 +60,18 @@ def publish(
     if missing:
         hint = what_to_give(missing[0], CONTRACT_ENDINGS)
         raise RequestError(f"no contract found at {missing[0]}", hint)
-    read = [_read(path) for path in files]
+    contracts = [_read(path) for path in files]
     is_refused = False
-    for path, contract, texts in read:
-        shown = f"{contract.id} {contract.version or ''}".rstrip()
+    for path, contract, texts in contracts:
+        title = f"{contract.id} {contract.version or ''}".rstrip()
         outcome = registry.publish(contract, texts, day, is_dry=dry_run)
         for objection in outcome.objections:
             typer.echo(f"refused: {path}: {objection.problem}\n  help: {objection.hint}", err=True)
         is_refused |= bool(outcome.objections)
         if outcome.was_there:
-            typer.echo(f"{shown} is already published")
+            typer.echo(f"{title} is already published")
         elif not outcome.objections:
-            typer.echo(f"{shown} can be published" if dry_run else f"{shown} published")
+            typer.echo(f"{title} can be published" if dry_run else f"{title} published")
     if is_refused:
         raise typer.Exit(EXIT_FAILED)
 
@@ -82,11 +82,11 @@ def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = Fal
 
     registry, day = registry_at(place), day_of(on)
     newest = [
-        (max(versions, key=lambda item: item.version), len(versions))
+        (max(versions, key=lambda published: published.version), len(versions))
         for versions in map(registry.versions, registry.ids())
     ]
     if as_json:
-        rows = [{**_plain(item, day), "versions": count} for item, count in newest]
+        rows = [{**_plain(published, day), "versions": count} for published, count in newest]
         typer.echo(json_text(rows))
     elif not newest:
         typer.echo("no contracts are published yet")
@@ -95,13 +95,13 @@ def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = Fal
             ("contract", "version", "published", "owner", "versions", "state"),
             [
                 (
-                    item.contract.id,
-                    *_facts(item),
-                    item.contract.owner or "",
+                    published.contract.id,
+                    *_facts(published),
+                    published.contract.owner or "",
                     str(count),
-                    _state(item, day),
+                    _state(published, day),
                 )
-                for item, count in newest
+                for published, count in newest
             ],
         )
 
@@ -124,19 +124,25 @@ def show(
     versions = versions_of(registry, contract_id)
     if version is None:
         if as_json:
-            rows = [_plain(item, day) for item in versions]
+            rows = [_plain(published, day) for published in versions]
             typer.echo(json_text(rows))
             return
         print_table(
             ("version", "published", "state"),
-            [(*_facts(item), _state(item, day)) for item in versions],
+            [(*_facts(published), _state(published, day)) for published in versions],
         )
         return
-    meant = [item for item in versions if objection_to_version(item.contract, version) is None]
-    if not meant:
-        known = ", ".join(str(item.contract.version) for item in versions)
-        raise RequestError(f"{contract_id} has no version {version}", f"there is {known}")
-    texts = registry.texts(contract_id, max(meant, key=lambda item: item.version).number)
+    matching = [
+        published
+        for published in versions
+        if objection_to_version(published.contract, version) is None
+    ]
+    if not matching:
+        numbers = ", ".join(str(published.contract.version) for published in versions)
+        raise RequestError(f"{contract_id} has no version {version}", f"there is {numbers}")
+    texts = registry.texts(
+        contract_id, max(matching, key=lambda published: published.version).number
+    )
     typer.echo(next(iter(texts.values())), nl=False)
 
 
@@ -157,24 +163,24 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     return path, result.contract, result.sources
 
 
-def _state(item: PublishedVersion, day: date) -> str:
+def _state(published: PublishedVersion, day: date) -> str:
     from dqx_airflow.contracts.enforcement.version_pins import lifecycle_status
 
-    state = lifecycle_status(item.contract, day)
-    return state.message if state is not None else item.contract.lifecycle.status or "active"
+    state = lifecycle_status(published.contract, day)
+    return state.message if state is not None else published.contract.lifecycle.status or "active"
 
 
-def _facts(item: PublishedVersion) -> tuple[str, str]:
-    return str(item.contract.version), item.on.isoformat()
+def _facts(published: PublishedVersion) -> tuple[str, str]:
+    return str(published.contract.version), published.on.isoformat()
 
 
-def _plain(item: PublishedVersion, day: date) -> dict[str, object]:
-    version, on = _facts(item)
+def _plain(published: PublishedVersion, day: date) -> dict[str, object]:
+    version, on = _facts(published)
     return {
-        "id": item.contract.id,
+        "id": published.contract.id,
         "version": version,
         "published_on": on,
-        "digest": item.digest,
-        "owner": item.contract.owner,
-        "state": _state(item, day),
+        "digest": published.digest,
+        "owner": published.contract.owner,
+        "state": _state(published, day),
     }

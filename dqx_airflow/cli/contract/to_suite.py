@@ -44,18 +44,18 @@ def to_suite(
         print_or_write(text, output)
 
 
-def _compare(kept: Path, due: str) -> None:
+def _compare(path: Path, compiled: str) -> None:
     from difflib import unified_diff
 
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
-    committed = read_source(kept, str(kept))
+    committed = read_source(path, str(path))
     if isinstance(committed, Unreadable):
-        raise RequestError(f"{kept}: {committed.reason}")
-    if committed.text == due:
-        typer.echo(f"{kept} matches the contract")
+        raise RequestError(f"{path}: {committed.reason}")
+    if committed.text == compiled:
+        typer.echo(f"{path} matches the contract")
         return
-    before, after = (text.splitlines(keepends=True) for text in (committed.text, due))
-    difference = unified_diff(before, after, str(kept), "compiled from the contract now")
+    before, after = (text.splitlines(keepends=True) for text in (committed.text, compiled))
+    difference = unified_diff(before, after, str(path), "compiled from the contract now")
     typer.echo("".join(difference), nl=False)
     raise typer.Exit(EXIT_FAILED)

@@ -36,12 +36,12 @@ class GitFile:
         if self.revision.startswith("-"):
             return f"'{self.revision}' is not a revision"
         # `./` makes git resolve the path here, and not at the top of the repository.
-        named = f"{self.revision}:./{self.path}"
+        name = f"{self.revision}:./{self.path}"
         if self.path.startswith("/"):
             return "write the path relative to this folder, without a leading /"
         try:
             run = subprocess.run(  # noqa: S603
-                ["git", "show", "--no-textconv", "--end-of-options", named],  # noqa: S607
+                ["git", "show", "--no-textconv", "--end-of-options", name],  # noqa: S607
                 capture_output=True,
                 check=False,
                 timeout=GIT_TIMEOUT_S,
@@ -63,10 +63,10 @@ def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
     A text such as `HEAD~1:contracts/orders.yaml` names a file at a revision, unless there is a file
     with that name.
     """
-    named = (
+    named_places = (
         (_shown(place), _place_of(place) if isinstance(place, str) else place) for place in places
     )
-    return tuple(contract for _, contract in valid_contracts(named))
+    return tuple(contract for _, contract in valid_contracts(named_places))
 
 
 def valid_contracts(
@@ -94,13 +94,13 @@ def model_of(contract: Contract, place: str, name: str | None) -> Model:
 
     :raises RequestError: the model does not exist, or there are several.
     """
-    wanted = [item for item in contract.models if name in (None, item.name)]
+    wanted = [model for model in contract.models if name in (None, model.name)]
     if len(wanted) == 1:
         return wanted[0]
-    names = [item.name for item in contract.models]
+    names = [model.name for model in contract.models]
     problem = f"{place} has no model '{name}'" if name else f"{place} has {len(names)} models"
-    known = did_you_mean(name or "", names)
-    raise RequestError(problem, f"--model: {known}" if known else "")
+    hint = did_you_mean(name or "", names)
+    raise RequestError(problem, f"--model: {hint}" if hint else "")
 
 
 def _shown(place: str | GitFile) -> str:
@@ -150,8 +150,8 @@ class _GitFolder:
         if "://" in path:
             return "only local files are read: download it and refer to the copy"
         folder = PurePosixPath(self.contract.path).parent
-        here = PurePosixPath(referrer.removeprefix(f"{self.contract.revision}:")).parent
-        place = PurePosixPath(normpath(here / path))
+        referrer_folder = PurePosixPath(referrer.removeprefix(f"{self.contract.revision}:")).parent
+        place = PurePosixPath(normpath(referrer_folder / path))
         if not place.is_relative_to(normpath(folder)) or ".." in place.parts:
             return f"'{path}' is outside the folder of the contract: move it there"
         return GitFile(self.contract.revision, place.as_posix()).read()

@@ -125,10 +125,12 @@ def _run(
         live = stack.enter_context(
             Live(_table(days, states), console=console, refresh_per_second=4, transient=True)
         )
-        for now in airflow.follow(tuple(run_ids)):
+        for task_states in airflow.follow(tuple(run_ids)):
             if not console.is_terminal:
-                _print_changes(console, {run_ids[run]: tasks for run, tasks in now.items()}, states)
-            states = {run_ids[run]: tasks for run, tasks in now.items()}
+                _print_changes(
+                    console, {run_ids[run]: tasks for run, tasks in task_states.items()}, states
+                )
+            states = {run_ids[run]: tasks for run, tasks in task_states.items()}
             live.update(_table(days, states))
     return states
 
@@ -146,12 +148,12 @@ def _step(console: Console, text: str) -> Iterator[None]:
 
 def _print_changes(
     console: Console,
-    now: Mapping[DemoDay, Mapping[str, str]],
+    after: Mapping[DemoDay, Mapping[str, str]],
     before: Mapping[DemoDay, Mapping[str, str]],
 ) -> None:
     """Progress if the table cannot be redrawn: one line for each change, a gate's verdict before
     the tasks that depend on it."""
-    for day, tasks in now.items():
+    for day, tasks in after.items():
         for task, state in tasks.items():
             if state in _STATE_STYLES and before.get(day, {}).get(task) != state:
                 console.print(f"  {day.date.isoformat()} {task}: {state}")
@@ -251,5 +253,5 @@ def _print_next_steps(home: DemoHome, console: Console) -> None:
 
 def _shown(path: Path) -> Path:
     """The path relative to the working directory, if it is below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    working_folder = Path.cwd()
+    return path.relative_to(working_folder) if path.is_relative_to(working_folder) else path

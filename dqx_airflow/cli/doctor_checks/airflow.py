@@ -139,9 +139,9 @@ def connection(
     # Airflow reports the same if its database lacks the tables.
     if "not found" in (reply.out + reply.err).lower():
         return problem(missing, add)
-    what = f"no response within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
+    cause = f"no response within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
     return warning(
-        f"Airflow could not look it up: {what}",
+        f"Airflow could not look it up: {cause}",
         f"try it manually: airflow connections get {conn_id}",
     )
 
@@ -256,8 +256,8 @@ def entry_points(env: Mapping[str, str] = os.environ) -> Answer:
             "run dql doctor again when the machine is less busy",
         )
     if reply.code != 0:
-        what = reply.last_line
-        return problem(f"{provider}; plugin {plugin_names} does not load: {what}", REINSTALL)
+        cause = reply.last_line
+        return problem(f"{provider}; plugin {plugin_names} does not load: {cause}", REINSTALL)
     return ok(f"{provider}; plugin {plugin_names}")
 
 
@@ -278,8 +278,10 @@ def load_apart(points: list[metadata.EntryPoint], env: Mapping[str, str]) -> Rep
 
 
 def _airflow(arguments: list[str], env: Mapping[str, str]) -> Reply:
-    beside = Path(sys.executable).with_name("airflow")
-    program = str(beside) if beside.is_file() else shutil.which("airflow", path=env.get("PATH"))
+    own_airflow = Path(sys.executable).with_name("airflow")
+    program = (
+        str(own_airflow) if own_airflow.is_file() else shutil.which("airflow", path=env.get("PATH"))
+    )
     start = [program] if program else [sys.executable, "-m", "airflow"]
     return ask([*start, *arguments], env)
 

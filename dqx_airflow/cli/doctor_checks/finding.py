@@ -61,7 +61,9 @@ def examine(checks: Mapping[str, Check], timeout_s: float = 60.0) -> tuple[Findi
 
     # Daemon threads: a hanging check, for example of unresponsive storage, must not keep this
     # process alive.
-    threads = [Thread(target=answer, args=item, daemon=True) for item in checks.items()]
+    threads = [
+        Thread(target=answer, args=named_check, daemon=True) for named_check in checks.items()
+    ]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + timeout_s

@@ -62,9 +62,9 @@ def installed_version(package: str) -> str | None:
 def wanted_range(package: str) -> str:
     """The required versions of `package`, such as `<3.4,>=3.1`; empty for any."""
     for requirement in metadata.requires(DISTRIBUTION) or ():
-        named = re.match(r"([\w.-]+)\s*(?:\[[^]]*\])?\s*([^;]*)", requirement)
-        if named and named[1].lower() == package:
-            return named[2].strip(" ()")
+        match = re.match(r"([\w.-]+)\s*(?:\[[^]]*\])?\s*([^;]*)", requirement)
+        if match and match[1].lower() == package:
+            return match[2].strip(" ()")
     return ""
 
 

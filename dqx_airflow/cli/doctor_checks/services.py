@@ -23,8 +23,12 @@ def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Ans
             return airflow.connection(conn_id, env, RESULTS_CONNECTION)
         root = settings.get("results_root")
     if not root:
-        own = env.get("DQX_RESULTS_ROOT")
-        meant = f", such as {own}, which DQX_RESULTS_ROOT names for the command line" if own else ""
+        root_of_commands = env.get("DQX_RESULTS_ROOT")
+        meant = (
+            f", such as {root_of_commands}, which DQX_RESULTS_ROOT names for the command line"
+            if root_of_commands
+            else ""
+        )
         return warning(
             "no default results root: each gate needs the argument results_root",
             f"set AIRFLOW__DQX__RESULTS_ROOT to a path or URI{meant}",

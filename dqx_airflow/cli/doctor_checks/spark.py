@@ -99,10 +99,10 @@ def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | Non
         "pyspark/version.py": install.source or "missing",
         "Spark's jars": " and ".join(install.jars) or ("missing" if install.pyspark else None),
     }
-    versions = {what: version for what, version in installed.items() if version is not None}
+    versions = {part: version for part, version in installed.items() if version is not None}
     if len(set(versions.values())) > 1:
         return problem(
-            "mixed versions: " + ", ".join(f"{what} {v}" for what, v in versions.items()),
+            "mixed versions: " + ", ".join(f"{part} {v}" for part, v in versions.items()),
             _equal_pins(install),
         )
     if install.pyspark is None:

@@ -50,7 +50,7 @@ class Bundle:
 
 def write_bundle(path: Path) -> Bundle:
     """Writes the bundle atomically: a job that starts meanwhile sees the old or the new one."""
-    distributions = sorted(_with_required(_PURE), key=lambda item: item.name)
+    distributions = sorted(_with_required(_PURE), key=lambda package: package.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -63,8 +63,8 @@ def write_bundle(path: Path) -> Bundle:
         _compile(staged)
         _zip(staged, part)
         part.replace(path)
-    ours = ("dqx-airflow", dqx_airflow.__version__)
-    packages = (ours, *((item.name, item.version) for item in distributions))
+    own_package = ("dqx-airflow", dqx_airflow.__version__)
+    packages = (own_package, *((package.name, package.version) for package in distributions))
     return Bundle(path, path.stat().st_size, packages)
 
 
@@ -111,9 +111,9 @@ def _compile(folder: Path) -> None:
     Another version of Python ignores it. The process is fresh, with fixed hashes: the byte code
     depends on what a process has seen before.
     """
-    how = ["-m", "compileall", "-b", "-q", "--invalidation-mode", "unchecked-hash"]
+    options = ["-m", "compileall", "-b", "-q", "--invalidation-mode", "unchecked-hash"]
     subprocess.run(  # noqa: S603 (this Python, no shell)
-        [sys.executable, *how, "-s", str(folder), "-x", _SOURCES_ONLY, str(folder)],
+        [sys.executable, *options, "-s", str(folder), "-x", _SOURCES_ONLY, str(folder)],
         env={**os.environ, "PYTHONHASHSEED": "0"},
         check=False,  # a file for newer Pythons than this one stays uncompiled
         capture_output=True,
@@ -122,14 +122,14 @@ def _compile(folder: Path) -> None:
 
 def _zip(folder: Path, path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for item in sorted(folder.rglob("*")):
+        for member in sorted(folder.rglob("*")):
             # Folders, too: without an entry, Python does not find a package without modules.
-            name = item.relative_to(folder).as_posix() + ("/" if item.is_dir() else "")
+            name = member.relative_to(folder).as_posix() + ("/" if member.is_dir() else "")
             entry = zipfile.ZipInfo(name, _MOMENT)
             entry.create_system = 3  # Unix, wherever it was made
-            entry.external_attr = (0o755 if item.is_dir() else 0o644) << 16
+            entry.external_attr = (0o755 if member.is_dir() else 0o644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, b"" if item.is_dir() else item.read_bytes())
+            archive.writestr(entry, b"" if member.is_dir() else member.read_bytes())
 
 
 def _is_wanted(file: PurePosixPath | Path) -> bool:

@@ -42,8 +42,8 @@ def package(
         if output is not None or jvm_archive is None:
             typer.echo(_bundle(output))
     except OSError as error:
-        what = error.filename or "it"
-        raise StoreError(f"{what} cannot be written: {error.strerror or error}") from error
+        path = error.filename or "it"
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _bundle(output: Path | None) -> str:

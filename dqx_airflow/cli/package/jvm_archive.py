@@ -22,7 +22,7 @@ from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceF
 _TODAY = date(2024, 5, 17)
 _ROWS = 2000
 _TAIL = 10
-_SAID_BY_THE_JVM = re.compile(r"^\[[\d.]+s\]\[\w+ *\]\[cds.*?\] *(.*)$", re.M)
+_JVM_MESSAGE = re.compile(r"^\[[\d.]+s\]\[\w+ *\]\[cds.*?\] *(.*)$", re.M)
 
 
 def write_archive(path: Path) -> int:
@@ -38,9 +38,9 @@ def write_archive(path: Path) -> int:
         made = Path(beside) / "archive"
         output = _run_gate(typical_request(Path(folder)), while_archiving(str(made)))
         if not made.is_file():
-            said = _SAID_BY_THE_JVM.findall(output)
+            messages = _JVM_MESSAGE.findall(output)
             raise SparkError(
-                f"Java wrote no archive: {said[-1] if said else 'no reason given'}",
+                f"Java wrote no archive: {messages[-1] if messages else 'no reason given'}",
                 "a Java without a base archive makes one by `java -Xshare:dump`; SPARK_CONF_DIR "
                 "must be empty or missing, since Java takes no folders with files into an archive",
             )

@@ -44,13 +44,19 @@ def calendar_lines(title: str, outcomes: dict[date, Outcome]) -> list[Text]:
         line.rstrip()
         lines.append(line)
     counts = Counter(outcomes.values())
-    counted = [f"{_MARKS[one]} {counts[one]} {one.value}" for one in Outcome if counts[one]]
+    counted = [
+        f"{_MARKS[outcome]} {counts[outcome]} {outcome.value}"
+        for outcome in Outcome
+        if counts[outcome]
+    ]
     lines.append(Text(f"{len(outcomes)} dates: {', '.join(counted)}"))
-    for one in (Outcome.BLOCKED, Outcome.BROKEN):
-        named = [on.isoformat() for on, outcome in sorted(outcomes.items()) if outcome is one]
-        if named:
-            line = Text(f"{one.value}: {listed(named, most=_MOST_NAMED)}")
-            line.stylize(COLOURS[one.value], 0, len(one.value))
+    for bad_outcome in (Outcome.BLOCKED, Outcome.BROKEN):
+        dates = [
+            on.isoformat() for on, outcome in sorted(outcomes.items()) if outcome is bad_outcome
+        ]
+        if dates:
+            line = Text(f"{bad_outcome.value}: {listed(dates, most=_MOST_NAMED)}")
+            line.stylize(COLOURS[bad_outcome.value], 0, len(bad_outcome.value))
             lines.append(line)
     return lines
 

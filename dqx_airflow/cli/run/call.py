@@ -1,4 +1,4 @@
-"""A parsed call of a run, and its meaning: the requests, or the mistakes."""
+"""The options of a call as typed, and what they mean: the requests, or the mistakes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from dqx_airflow.values import (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The typed options. None stands for those not given. `run_options` are those of `RunOptions`
-    that were typed, by name. `data` to `unsupported` are for contracts only, `shadow` for a single
-    suite."""
+    """The typed options; None if one is not given. `run_options` are those of `RunOptions`, by
+    name. `data` to `unsupported` are for contracts only, `shadow` for a single suite."""
 
     paths: tuple[Path, ...]
     connection: str | None = None
@@ -74,20 +73,20 @@ class RunCall:
 
     @property
     def shared_scans(self) -> tuple[tuple[GateRequest, ...], ...]:
-        """The requests grouped by the scans that they share: those of suites over a common
-        dataset."""
+        """The requests, grouped by the scans that they share: suites over a common dataset share
+        one."""
         scans: list[list[GateRequest]] = []
         for request in self.requests:
-            own = next((one for one in scans if _shares_scan(request, one)), None)
-            if own is None:
+            shared = next((scan for scan in scans if _shares_scan(request, scan)), None)
+            if shared is None:
                 scans.append([request])
             else:
-                own.append(request)
+                shared.append(request)
         return tuple(map(tuple, scans))
 
 
 def _shares_scan(request: GateRequest, others: Sequence[GateRequest]) -> bool:
     """True if the request reads a dataset of the others, and means the same by each name."""
-    known = {ref.name: ref for other in others for ref in other.datasets}
-    common = [ref for ref in request.datasets if ref.name in known]
-    return bool(common) and all(known[ref.name] == ref for ref in common)
+    refs_by_name = {ref.name: ref for other in others for ref in other.datasets}
+    common = [ref for ref in request.datasets if ref.name in refs_by_name]
+    return bool(common) and all(refs_by_name[ref.name] == ref for ref in common)

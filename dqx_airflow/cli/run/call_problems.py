@@ -44,18 +44,17 @@ class CallProblems:
 def with_advice(
     error: Diagnostic, sources: Mapping[str, str], given: Mapping[str, DatasetRef]
 ) -> Diagnostic:
-    """The requirements of a suite that its datasets do not meet, with what to type for them
-    here."""
+    """An error of a suite about its datasets, with the `dql run` arguments that fix it."""
     match error.code:
         case "E009":
             span = error.span
             line = sources[span.file].split("\n")[span.line - 1]
             name = line[span.column - 1 : span.end_column - 1]
-            near = nearest(name, given)
+            nearest_name = nearest(name, given)
             how_to_add = (
                 f"add --dataset {name}=PATH, or [datasets.{name}] with a path to {FILE_NAME}"
             )
-            advice = f"did you mean '{near}'?" if near else how_to_add
+            advice = f"did you mean '{nearest_name}'?" if nearest_name else how_to_add
         case "E111":
             advice = f"add date_column=COLUMN to its --dataset, or to its table in {FILE_NAME}"
         case _:

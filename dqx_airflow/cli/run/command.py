@@ -63,7 +63,7 @@ def run(
 
 
 def run_call(options: Options) -> int:
-    """Does what was typed, once or until interrupted; the exit code."""
+    """Runs a call, once or until interrupted; returns the exit code."""
     logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("openlineage.client.transport.console").setLevel(logging.INFO)
     runner = _Runner(options)
@@ -84,7 +84,7 @@ class _Runner:
     _read: Stamps = field(default_factory=dict)
 
     def run(self) -> int:
-        """Parses the call again and runs it; the exit code."""
+        """Parses the call again and runs it; returns the exit code."""
         from dqx_airflow.cli.run.request_builder import read_call
         from dqx_airflow.cli.run.watch import stamps_of
 
@@ -128,7 +128,7 @@ class _Runner:
         return max(codes)
 
     def _reports(self, call: RunCall, spark: Spark, codes: list[int]) -> Iterator[GateReport]:
-        """The reports of the requests, as soon as they are available; their exit codes go into
+        """The reports of the requests, as soon as they are available. Adds their exit codes to
         `codes`."""
         for requests in call.shared_scans:
             try:

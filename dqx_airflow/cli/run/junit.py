@@ -79,7 +79,7 @@ def _facts(report: GateReport) -> dict[str, str]:
 
 
 def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str | None:
-    """Adds the result of an assertion; the name of its count."""
+    """Adds the result of an assertion; returns the name of its count."""
     if verdict.status is Status.PASSED:
         return None
     if verdict.status is Status.SKIPPED:

@@ -52,9 +52,9 @@ def write_reports(
 
         typer.echo(junit_xml(reports), file=console.file, nl=False)
         return
-    is_range, written = len(dates) > 1, []
+    is_range, written_reports = len(dates) > 1, []
     for report in reports:
-        written.append(report)
+        written_reports.append(report)
         match output:
             case Output.JSON:
                 typer.echo(to_json(report), file=console.file)
@@ -64,8 +64,8 @@ def write_reports(
                 print_headline(report, console)
             case Output.TABLE:
                 _print_table(report, console, root)
-    if is_range and output is not Output.JSON and written:
-        print_calendar(written, console)
+    if is_range and output is not Output.JSON and written_reports:
+        print_calendar(written_reports, console)
 
 
 def _with_headlines(reports: Iterable[GateReport]) -> Iterable[GateReport]:

@@ -108,7 +108,7 @@ class _CallReader:
         skipped = tuple(self._date("--skip-date", text) for text in options.skip_dates)
         given, problems = datasets_of_arguments(options.datasets)
         self.problems.add(problems, {"--dataset": "\n".join(options.datasets)})
-        self.unsound |= {_name_in(options.datasets[item.span.line - 1]) for item in problems}
+        self.unsound |= {_name_in(options.datasets[problem.span.line - 1]) for problem in problems}
         results = options.results or settings.results
         template = GateRequest(
             run_key=RunKey("", on, f"command line {datetime.now(timezone.utc).isoformat()}"),
@@ -148,7 +148,7 @@ class _CallReader:
         if suites and not requests and not self.problems.has_errors:
             message = "no suite to run: these are library files"
             self.problems.wrong("PATH", " ".join(map(str, options.paths)), message)
-        has_dates = any(ref.date_column for one in requests for ref in one.datasets)
+        has_dates = any(ref.date_column for request in requests for ref in request.datasets)
         if requests and len(dates) > 1 and not has_dates:
             message = "no dataset has a date_column, so all dates would be judged on the same rows"
             self.problems.warn("--date", options.date or "", message)
@@ -199,8 +199,8 @@ class _CallReader:
             typed = self.options.date
             return self._dates(typed), f"from --date {typed}"
         if settings.defaults.date is not None:
-            said = settings.defaults.date
-            return (self._date("--date", said),), f'from date = "{said}" in {FILE_NAME}'
+            configured = settings.defaults.date
+            return (self._date("--date", configured),), f'from date = "{configured}" in {FILE_NAME}'
         return (self.today,), f"today: neither --date nor {FILE_NAME} sets another date"
 
     def _dates(self, typed: str) -> tuple[date, ...]:
@@ -266,7 +266,7 @@ class _CallReader:
         reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
         is_named = path in self.options.paths
         checked = check_source(source, reader, needs_suite=is_named)
-        self.files |= {Path.cwd() / item.file.name for item in checked.imports}
+        self.files |= {Path.cwd() / imported.file.name for imported in checked.imports}
         self.problems.add(checked.diagnostics, checked.sources)
         if checked.errors:
             # A missing import may be created: it would be next to the suite.
@@ -276,17 +276,17 @@ class _CallReader:
         self.used.update(datasets_of(checked.suite.checks))
         given = self.settings.as_read(given)
         # An invalid dataset has been reported: it is assumed to meet all requirements.
-        taken = {name: DatasetRef(name, date_column="?") for name in self.unsound}
-        known = tuple({**given, **taken}.values())
-        asked, selection = checked.suite, self.options.selection
+        assumed = {name: DatasetRef(name, date_column="?") for name in self.unsound}
+        known_refs = tuple({**given, **assumed}.values())
+        suite, selection = checked.suite, self.options.selection
         if selection is not None:
-            seen_here = seen(asked, source, known, template.run_key.date)
+            seen_here = seen(suite, source, known_refs, template.run_key.date)
             selection = self._selection_in(path, seen_here, selection)
             if selection is None:
                 return None
-            asked = choose(asked, source, known, template.run_key.date, selection).suite
-        datasets = tuple(given[name] for name in datasets_of(asked.checks) if name in given)
-        errors = check_datasets(asked, known)
+            suite = choose(suite, source, known_refs, template.run_key.date, selection).suite
+        datasets = tuple(given[name] for name in datasets_of(suite.checks) if name in given)
+        errors = check_datasets(suite, known_refs)
         self.problems.add([with_advice(error, checked.sources, given) for error in errors], {})
         return replace(
             template,
@@ -301,17 +301,17 @@ class _CallReader:
         )
 
     def _selection_in(
-        self, path: Path, known: Sequence[Selectable], selection: Selection
+        self, path: Path, selectable: Sequence[Selectable], selection: Selection
     ) -> Selection | None:
         """The part of a selection that matches in a suite; None if it selects nothing."""
-        self.selectable += known
-        matched = without_unmatched(known, selection)
+        self.selectable += selectable
+        matched = without_unmatched(selectable, selection)
         if matched is None:
             self.unselected.append(path)
         return matched
 
     def _report_selection(self, *, is_empty: bool) -> None:
-        """Reports words that select nothing in any suite, and suites of which nothing is left."""
+        """Reports words that select nothing in any suite, and suites with nothing selected."""
         selection = self.options.selection
         if selection is None or self.problems.has_errors:
             return
@@ -352,7 +352,7 @@ class _CallReader:
         self.files.add(path)
         reader = FileReader(str(path), path, Path.cwd(), search_path(os.environ))
         shadow = shadow_suite(source, reader, datasets, path.name)
-        self.files |= {Path.cwd() / item.file.name for item in shadow.imports}
+        self.files |= {Path.cwd() / imported.file.name for imported in shadow.imports}
         if shadow.problem is not None:
             self.problems.warn(
                 "--shadow", str(path), f"the shadow cannot be judged: {shadow.problem}"
@@ -402,7 +402,7 @@ class _CallReader:
             settings = dataset_settings(contract, refs, options.server)
             # What the contract says about its files takes precedence over the options of all files.
             datasets = self.settings.as_read(
-                {name: dataset_ref(name, item) for name, item in settings.items()}
+                {name: dataset_ref(name, dataset) for name, dataset in settings.items()}
             )
         except RequestError as error:
             hint = error.hint.replace("give the dataset", "add --dataset")
@@ -441,12 +441,12 @@ class _CallReader:
         template: GateRequest,
         selection: Selection | None,
     ) -> Selection | None:
-        """As `_selection_in`, for the clauses of a contract."""
+        """`_selection_in` for the clauses of a contract."""
         suite = check_source(enforced.suite).suite
         if selection is None or suite is None:
             return None
-        known = seen(suite, enforced.suite, (), template.run_key.date, enforced.contract)
-        return self._selection_in(path, known, selection)
+        selectable = seen(suite, enforced.suite, (), template.run_key.date, enforced.contract)
+        return self._selection_in(path, selectable, selection)
 
     def _warn_of_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):
@@ -469,5 +469,7 @@ def _name_in(argument: str) -> str:
 
 def _shown(path: Path) -> str:
     """A path relative to the working directory, if it is below."""
-    full = path.absolute()
-    return str(full.relative_to(Path.cwd())) if full.is_relative_to(Path.cwd()) else str(path)
+    absolute = path.absolute()
+    return (
+        str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(path)
+    )

@@ -115,7 +115,7 @@ def shared_options(
 def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with these options besides its own; it gets them as `shared`."""
     common, own = _signature(shared_options), _signature(command)
-    parameters = [one for one in own.parameters.values() if one.name != "shared"]
+    parameters = [parameter for parameter in own.parameters.values() if parameter.name != "shared"]
     parameters += common.parameters.values()
 
     @wraps(command)
@@ -124,7 +124,7 @@ def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**given, shared=shared_options(**typed))
 
     called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in parameters}
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
 
 

@@ -34,11 +34,11 @@ class Spark:
         """
         self._check(ref for request in requests for ref in request.datasets)
         run = run_gates if requests[0].results_root else try_gates
-        with ExitStack() as shown, spark_errors_explained(self.connection):
+        with ExitStack() as display, spark_errors_explained(self.connection):
 
             def session(_: str) -> SparkSession:
                 spark = self._open()
-                _show_tasks(spark, requests[0].run_key.gate, shown)
+                _show_tasks(spark, requests[0].run_key.gate, display)
                 return spark
 
             return run(requests, session)
@@ -51,9 +51,9 @@ class Spark:
         from dqx_airflow.engine.measure import measure_together
 
         self._check(refs)
-        with ExitStack() as shown, spark_errors_explained(self.connection):
+        with ExitStack() as display, spark_errors_explained(self.connection):
             spark = self._open()
-            _show_tasks(spark, plans[0].suite, shown)
+            _show_tasks(spark, plans[0].suite, display)
             return measure_together(spark, refs, plans)[1]
 
     def _check(self, refs: Iterable[DatasetRef]) -> None:
@@ -81,8 +81,8 @@ class Spark:
         return self._session
 
 
-def _show_tasks(spark: SparkSession, title: str, shown: ExitStack) -> None:
-    """Displays the progress of Spark's tasks, until `shown` is closed."""
+def _show_tasks(spark: SparkSession, title: str, display: ExitStack) -> None:
+    """Displays the progress of Spark's tasks, until `display` is closed."""
     if not sys.stderr.isatty():
         return
     from rich.console import Console
@@ -90,7 +90,7 @@ def _show_tasks(spark: SparkSession, title: str, shown: ExitStack) -> None:
 
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
-    progress = shown.enter_context(
+    progress = display.enter_context(
         Progress(*columns, TaskProgressColumn(), console=console, transient=True)
     )
     task = progress.add_task(title, total=None)
@@ -98,4 +98,4 @@ def _show_tasks(spark: SparkSession, title: str, shown: ExitStack) -> None:
     def update(done: int, total: int) -> None:
         progress.update(task, completed=done, total=total)
 
-    shown.enter_context(tasks_reported(spark, update))
+    display.enter_context(tasks_reported(spark, update))

@@ -22,11 +22,11 @@ def wait_for_change(before: Stamps) -> tuple[Path, ...]:
     changed: set[Path] = set()
     last = before
     while True:
-        now = stamps_of(before)
-        if changed and now == last:
+        current = stamps_of(before)
+        if changed and current == last:
             return tuple(sorted(changed))
-        changed |= {file for file in now if now[file] != last[file]}
-        last = now
+        changed |= {file for file in current if current[file] != last[file]}
+        last = current
         time.sleep(_INTERVAL_S)
 
 

@@ -64,15 +64,15 @@ def alerts(
         storage_options=storage_options(),
     )
     newest = None if listed else _newest_before(root, suite, first, last, gate, map_index)
-    which = "unlabelled alerts" if unlabeled else "alerts"
-    nothing = f"no {which} in the {days} days up to {last}"
+    noun = "unlabelled alerts" if unlabeled else "alerts"
+    nothing = f"no {noun} in the {days} days up to {last}"
     if newest is not None:
         nothing = f"no results in the {days} days up to {last}: the newest are of {newest}"
         if output is not SheetFormat.TABLE:
             typer.echo(nothing, err=True)
     match output:
         case SheetFormat.JSON:
-            typer.echo(json_text([_plain(one) for one in listed]))
+            typer.echo(json_text([_plain(alert) for alert in listed]))
         case SheetFormat.CSV:
             typer.echo(_as_csv(listed), nl=False)
         case SheetFormat.TABLE if listed:
@@ -84,7 +84,7 @@ def alerts(
 def _newest_before(
     root: str, suite: Path, first: date, last: date, gate: str | None, map_index: int | None
 ) -> date | None:
-    """The newest date with results, if there are none from the first to the last day.
+    """The newest date with results; None if the days from the first to the last have some.
 
     :raises RequestError: the suite has no results at all.
     """
@@ -94,10 +94,10 @@ def _newest_before(
     newest = newest_date(root, name, gate=gate, map_index=map_index, storage_options=options)
     if first <= newest <= last:
         return None
-    asked = past_runs(
+    runs = past_runs(
         root, name, first, last, (), gate=gate, map_index=map_index, storage_options=options
     )
-    return None if asked else newest
+    return None if runs else newest
 
 
 def _plain(alert: Alert) -> dict[str, object]:
@@ -137,11 +137,11 @@ def _as_csv(listed: tuple[Alert, ...]) -> str:
     writer.writerow(("date", *instance, *head))
     for alert in listed:
         verdict = alert.verdict
-        said = alert.label_kind.value.replace(" ", "_") if alert.label_kind else ""
+        shown_label = alert.label_kind.value.replace(" ", "_") if alert.label_kind else ""
         reason = (alert.label.reason if alert.label else None) or ""
         value = shown_value(alert)
         index = (alert.map_index if alert.map_index >= 0 else "",) if is_mapped else ()
-        cells = verdict.check, verdict.name, value, verdict.expected, said, reason
+        cells = verdict.check, verdict.name, value, verdict.expected, shown_label, reason
         writer.writerow((alert.date, *index, *cells))
     return out.getvalue()
 
@@ -155,7 +155,9 @@ def _print_table(listed: tuple[Alert, ...]) -> None:
     rows = []
     for alert in listed:
         verdict, label = alert.verdict, alert.label
-        said = f"{alert.label_kind.value} ({label.author})" if alert.label_kind and label else ""
+        shown_label = (
+            f"{alert.label_kind.value} ({label.author})" if alert.label_kind and label else ""
+        )
         row = (
             alert.date.isoformat(),
             *((alert.gate,) if several else ()),
@@ -164,7 +166,7 @@ def _print_table(listed: tuple[Alert, ...]) -> None:
             shown_value(alert),
             verdict.expected,
             verdict.status.value,
-            said,
+            shown_label,
         )
         rows.append(row)
     print_table((*head, "assertion", "value", "expected", "status", "label"), rows)

@@ -116,25 +116,25 @@ def backtest(
 
 
 def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
-    """The days, with those between them that have no results: of each instance of a mapped gate,
-    on dates on which it was mapped."""
+    """The days, and the days between them that have no results. For a mapped gate these are the
+    days of each instance on dates on which the gate was mapped."""
     from dqx_airflow.plan.measured import Measurements
     from dqx_airflow.tuning.past_days import PastDay
 
-    known = {(day.date, day.map_index): day for day in days}
+    with_results = {(day.date, day.map_index): day for day in days}
     instances = sorted({day.map_index for day in days}) or [-1]
     mapped = {day.date: day.map_index >= 0 for day in days}
     dates = (first + timedelta(days=number) for number in range((last - first).days + 1))
     return [
-        known.get((on, index)) or PastDay(on, Measurements(), map_index=index)
+        with_results.get((on, index)) or PastDay(on, Measurements(), map_index=index)
         for on in dates
         for index in instances
-        if (on, index) in known or (index >= 0) == mapped.get(on, instances[-1] >= 0)
+        if (on, index) in with_results or (index >= 0) == mapped.get(on, instances[-1] >= 0)
     ]
 
 
 def _compared(
-    checked: Checked, path: Path, days: list[PastDay], typed: list[str], proposal: Path | None
+    checked: Checked, path: Path, days: list[PastDay], arguments: list[str], proposal: Path | None
 ) -> BacktestComparison:
     from dqx_airflow.tuning.backtest import Backtest
     from dqx_airflow.tuning.comparison import compare_judged
@@ -143,12 +143,12 @@ def _compared(
     from dqx_airflow.tuning.suite_file import refuse
 
     today = Backtest(checked.valid_suite, days)
-    values = typed_values(typed)
+    values = typed_values(arguments)
     proposed, base = today, checked
     if proposal is not None:
-        base, more = _proposed(proposal, checked, path)
+        base, proposed_values = _proposed(proposal, checked, path)
         proposed = today if base is checked else Backtest(base.valid_suite, days)
-        values = {**more, **values}
+        values = {**proposed_values, **values}
     refuse(judge_values(base.valid_suite, values, HUMAN).refusals, base.sources)
     return compare_judged(today, today.judge(), proposed, proposed.judge(values))
 
@@ -162,10 +162,10 @@ def _proposed(proposal: Path, checked: Checked, path: Path) -> tuple[Checked, di
         return suite_file(proposal).read(), {}
     from dqx_airflow.tuning.proposals import proposal_from_json
 
-    wanted = proposal_from_json(_read(proposal))
-    if wanted.profile is None and wanted.form is None:
-        return checked, wanted.values
-    return suite_file(path).changed(checked, wanted.profile, wanted.form), wanted.values
+    proposed = proposal_from_json(_read(proposal))
+    if proposed.profile is None and proposed.form is None:
+        return checked, proposed.values
+    return suite_file(path).changed(checked, proposed.profile, proposed.form), proposed.values
 
 
 def _read(path: Path) -> str:
@@ -210,9 +210,9 @@ def _plain(comparison: BacktestComparison) -> dict[str, Any]:
         "summary": {"today": asdict(comparison.before), "proposed": asdict(comparison.after)},
         "assertions": [
             {
-                "check": one.check,
-                "assertion": one.name,
-                "severity": one.severity.value,
+                "check": assertion.check,
+                "assertion": assertion.name,
+                "severity": assertion.severity.value,
                 "days": [
                     {
                         "date": day.date.isoformat(),
@@ -225,10 +225,10 @@ def _plain(comparison: BacktestComparison) -> dict[str, Any]:
                         else day.value,
                         "unknown": day.unknown,
                     }
-                    for day in one.days
+                    for day in assertion.days
                 ],
             }
-            for one in comparison.assertions
+            for assertion in comparison.assertions
         ],
     }
 
@@ -244,14 +244,16 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
     is_same = comparison.values_before == comparison.values_after and not comparison.changed
     columns = ("passed", "failed", "skipped", "error", "unknown")
     table = table_of("assertion", *columns, *(() if is_same else ("changes side on",)))
-    for one in comparison.assertions:
+    for assertion in comparison.assertions:
         cells = []
         for status in (*Status, None):
-            was, becomes = one.count(status, after=False), one.count(status, after=True)
+            was, becomes = assertion.count(status, after=False), assertion.count(status, after=True)
             cells.append(str(was) if was == becomes else f"{was} -> {becomes}")
-        days = [day_of_instance(day.date, day.map_index) for day in one.days if day.changes_side]
+        days = [
+            day_of_instance(day.date, day.map_index) for day in assertion.days if day.changes_side
+        ]
         last = () if is_same else (listed(days, most=_MOST_NAMED),)
-        table.add_row(*(Text(printable(cell)) for cell in (one.name, *cells, *last)))
+        table.add_row(*(Text(printable(cell)) for cell in (assertion.name, *cells, *last)))
     console.print(table)
     before, after = comparison.before, comparison.after
     lines = [f"{len(comparison.dates)} days, {len(comparison.assertions)} assertions"]
@@ -278,7 +280,7 @@ def _why_unknown(comparison: BacktestComparison) -> list[str]:
     """A line for each of the most frequent reasons."""
     from collections import Counter
 
-    reasons = Counter(day.unknown for one in comparison.assertions for day in one.days)
+    reasons = Counter(day.unknown for assertion in comparison.assertions for day in assertion.days)
     del reasons[None]
     most = reasons.most_common(_MOST_REASONS)
     return [f"  {count} of them: {reason}" for reason, count in most]

@@ -30,10 +30,10 @@ def filled(
 ) -> tuple[PastDay, ...]:
     """The known days, and the days between them as measured now.
 
-    What depends on the state of other datasets on that day is not measured: references, and SQL
-    over several datasets. Nothing is stored.
+    References and SQL over several datasets are not measured, since they depend on the state of
+    other datasets on that day. Nothing is stored.
 
-    :param known: of one instance, if the gate is mapped.
+    :param known: days of one instance, if the gate is mapped.
     :raises SourceError: the suite does not fit its datasets.
     :raises RequestError: the days are those of several instances of a mapped gate.
     :raises DqxError: they cannot be read.
@@ -45,9 +45,9 @@ def filled(
             f"--fill reads one dataset of each name, but the gate has several instances: {listed}",
             "add --map-index NUMBER, and the dataset of that instance",
         )
-    there = {day.date for day in known if day.measured.values}
+    measured_dates = {day.date for day in known if day.measured.values}
     count = (last - first).days + 1
-    missing = [on for n in range(count) if (on := first + timedelta(days=n)) not in there]
+    missing = [on for n in range(count) if (on := first + timedelta(days=n)) not in measured_dates]
     if not missing:
         return tuple(known)
     request, plans, spark = _opened(suite, missing, datasets, connection, config)
@@ -61,13 +61,13 @@ def filled(
     labels = {day.date: day.labels for day in known}
     made = []
     for plan, measured_day in zip(plans, measured_days, strict=True):
-        parts = (measurements_of(one, plan, measured_day) for one in plan.assertions)
+        parts = (measurements_of(planned, plan, measured_day) for planned in plan.assertions)
         measured = reduce(or_, parts, Measurements())
         # The caller gives the location of the data: its name may differ from that in the gate.
         measured = replace(measured, reads={})
-        own = labels.get(plan.date, {})
-        made.append(PastDay(plan.date, measured, labels=own, map_index=instances[0]))
-    kept = [day for day in known if day.date in there]
+        own_labels = labels.get(plan.date, {})
+        made.append(PastDay(plan.date, measured, labels=own_labels, map_index=instances[0]))
+    kept = [day for day in known if day.date in measured_dates]
     return tuple(sorted([*kept, *made], key=lambda day: day.date))
 
 
@@ -112,6 +112,8 @@ def _of_one_dataset(plan: Plan) -> Plan:
 
     several = (Scan.QUERY, Scan.MATCH)
     requests = tuple(
-        one for one in plan.requests if one.definition.scan not in several and not lookups_of(one)
+        request
+        for request in plan.requests
+        if request.definition.scan not in several and not lookups_of(request)
     )
     return replace(plan, requests=requests, lookups=())

@@ -70,27 +70,27 @@ def label(
     from dqx_airflow.results.labels import write_labels
 
     root = results_root(suite, results)
-    given = {
+    kind_options = {
         LabelKind.FALSE_POSITIVE: false_positive,
         LabelKind.TRUE_POSITIVE: true_positive,
         LabelKind.MISSED: missed,
         LabelKind.TRUE_NEGATIVE: true_negative,
     }
-    said = [one for one, is_given in given.items() if is_given]
+    kinds = [kind for kind, is_given in kind_options.items() if is_given]
     if from_csv is not None:
-        if said or assertion or on or map_index is not None:
+        if kinds or assertion or on or map_index is not None:
             raise RequestError(
                 "--from-csv cannot be combined with other labels", "remove the other options"
             )
         new_labels = read_new_labels(from_csv)
-    elif len(said) != 1 or assertion is None or on is None:
+    elif len(kinds) != 1 or assertion is None or on is None:
         raise RequestError(
             "the label or the verdict is missing",
             "give --date, --assertion, and one of --false-positive, --true-positive, "
             "--missed and --true-negative; or --from-csv FILE",
         )
     else:
-        new_labels = [NewLabel(on.date(), assertion, said[0], reason, check, map_index)]
+        new_labels = [NewLabel(on.date(), assertion, kinds[0], reason, check, map_index)]
     labels, problems = labels_for(
         root,
         suite_name(suite),
@@ -102,6 +102,6 @@ def label(
     if problems:
         raise RequestError("no label was set:\n  " + "\n  ".join(problems))
     written = write_labels(root, labels, storage_options=storage_options())
-    same = len(labels) - len(written)
+    unchanged = len(labels) - len(written)
     summary = f"{len(written)} labelled"
-    typer.echo(f"{summary}, {same} already had the label" if same else summary)
+    typer.echo(f"{summary}, {unchanged} already had the label" if unchanged else summary)

@@ -11,7 +11,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.results.alerts import LabelKind, NewLabel
 
 _COLUMNS = ("date", "assertion", "label")
-_SAID = {one.value: one for one in LabelKind}
+_KINDS = {kind.value: kind for kind in LabelKind}
 
 
 def read_new_labels(path: Path) -> list[NewLabel]:
@@ -22,7 +22,7 @@ def read_new_labels(path: Path) -> list[NewLabel]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            missing = [one for one in _COLUMNS if one not in (reader.fieldnames or ())]
+            missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
             if missing:
                 raise RequestError(
                     f"{path} has no column {', '.join(missing)}",
@@ -56,8 +56,8 @@ def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
     label = cell("label").lower().replace("_", " ").replace("-", " ")
     if not label:
         return None
-    if label not in _SAID:
-        listed = ", ".join(one.replace(" ", "_") for one in _SAID)
+    if label not in _KINDS:
+        listed = ", ".join(kind.replace(" ", "_") for kind in _KINDS)
         raise ValueError(f"'{row['label']}' is not a label: write {listed}")
     try:
         on = date.fromisoformat(cell("date"))
@@ -69,7 +69,7 @@ def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
     return NewLabel(
         on,
         cell("assertion"),
-        _SAID[label],
+        _KINDS[label],
         cell("reason") or None,
         cell("check") or None,
         int(index) if index else None,

@@ -23,9 +23,14 @@ def observer(ref: DatasetRef, place: str, days: int) -> Callable[[ColumnTable], 
 
     def look(table: ColumnTable) -> Seen:
         days_seen = _Days.of(table, ref, days) if ref.date_column else None
-        shown = days_seen.table(table) if days_seen else table
-        seen = observed(shown, ref.name, place, ref.format if ref.path else None)
-        return Seen(ref.name, seen, days_seen.seen if days_seen else None, _newest(shown, seen))
+        observed_rows = days_seen.table(table) if days_seen else table
+        observed_table = observed(observed_rows, ref.name, place, ref.format if ref.path else None)
+        return Seen(
+            ref.name,
+            observed_table,
+            days_seen.seen if days_seen else None,
+            _newest(observed_rows, observed_table),
+        )
 
     return look
 
@@ -56,8 +61,8 @@ class _Days:
         if last is None:
             raise DatasetError(f"no row of {ref.name} has a date in {column}")
         wanted = pc.fill_null(pc.greater(dates, last - timedelta(days=days)), False)
-        kept = pc.filter(dates, wanted)
-        return cls(column, kept, wanted, dict(sorted(_counted(kept).items())))
+        wanted_dates = pc.filter(dates, wanted)
+        return cls(column, wanted_dates, wanted, dict(sorted(_counted(wanted_dates).items())))
 
     @property
     def seen(self) -> SeenDays:
@@ -67,16 +72,16 @@ class _Days:
         """The rows of these dates. The positions of NULL are recorded while a column is read."""
 
         def column(name: str) -> Any:
-            kept = pc.filter(whole.column(name), self.wanted)
-            if kept.null_count:
-                self.nulls[name] = _counted(pc.filter(self.dates, pc.is_null(kept)))
-            return kept
+            wanted_values = pc.filter(whole.column(name), self.wanted)
+            if wanted_values.null_count:
+                self.nulls[name] = _counted(pc.filter(self.dates, pc.is_null(wanted_values)))
+            return wanted_values
 
         return replace(whole, rows=sum(self.rows.values()), column=column)
 
 
 def _counted(dates: Any) -> dict[date, int]:
-    return {one["values"]: one["counts"] for one in pc.value_counts(dates).to_pylist()}
+    return {entry["values"]: entry["counts"] for entry in pc.value_counts(dates).to_pylist()}
 
 
 def _dates(column: Any, ref: DatasetRef) -> Any:
@@ -105,11 +110,11 @@ def _dates(column: Any, ref: DatasetRef) -> Any:
     )
 
 
-def _newest(table: ColumnTable, seen: ObservedTable) -> datetime | None:
+def _newest(table: ColumnTable, observed_table: ObservedTable) -> datetime | None:
     """The newest timestamp of the clock column, in UTC; None if there is none."""
-    if seen.clock is None or "timestamp" not in table.types[seen.clock]:
+    if observed_table.clock is None or "timestamp" not in table.types[observed_table.clock]:
         return None
-    newest = pc.max(table.column(seen.clock)).as_py()
+    newest = pc.max(table.column(observed_table.clock)).as_py()
     if isinstance(newest, str):
         newest = datetime.fromisoformat(newest.replace("Z", "+00:00"))
     if not isinstance(newest, datetime):

@@ -43,7 +43,7 @@ def promote(
         lines = [f"promoted: '{name}' of check '{owner}' can block from now on"]
     else:
         taken = promote_values(file, suite_file(shadow), assertion, who, check=check)
-        lines = [f"promoted: {one}" for one in taken.values]
+        lines = [f"promoted: {value}" for value in taken.values]
         if taken.also:
             lines.append(f"this also changes: {', '.join(taken.also)}")
     for line in lines:

@@ -59,8 +59,8 @@ def review(
     from dqx_airflow.cli.tuning.review_queue import ReviewQueue
 
     queue = ReviewQueue(suite, results or known_results_root(suite))
-    wanted = [bool(approve), bool(reject), apply]
-    if sum(wanted) > 1 or (pending and any(wanted)):
+    actions = [bool(approve), bool(reject), apply]
+    if sum(actions) > 1 or (pending and any(actions)):
         raise RequestError(
             "more than one action", "choose one of --pending, --approve, --reject and --apply"
         )
@@ -77,8 +77,8 @@ def review(
         typer.echo(f"rejected: {_described(proposal)}")
     elif apply:
         applied = queue.apply_approved()
-        for one in applied:
-            typer.echo(f"applied: {_described(one)}")
+        for proposal in applied:
+            typer.echo(f"applied: {_described(proposal)}")
         if not applied:
             typer.echo("no approved proposals to apply")
     else:
@@ -100,7 +100,7 @@ def _described(proposal: Proposal) -> str:
 
 def _show(waiting: list[Proposal], output: TableOrJson) -> None:
     if output is TableOrJson.JSON:
-        listed = [json.loads(one.to_json()) for one in waiting]
+        listed = [json.loads(proposal.to_json()) for proposal in waiting]
         typer.echo(json_text(listed))
         return
     if not waiting:
@@ -109,11 +109,11 @@ def _show(waiting: list[Proposal], output: TableOrJson) -> None:
     from dqx_airflow.cli.reports import print_table, printable
 
     rows = []
-    for one in waiting:
-        at = f"{one.at:%Y-%m-%d %H:%M}Z"
-        rows.append((one.id, at, one.agent, _changes(one), one.reason or ""))
+    for proposal in waiting:
+        at = f"{proposal.at:%Y-%m-%d %H:%M}Z"
+        rows.append((proposal.id, at, proposal.agent, _changes(proposal), proposal.reason or ""))
     print_table(("id", "proposed", "agent", "change", "why"), rows)
-    for one in waiting:
-        text = one.profile or (one.form.text if one.form is not None else "")
+    for proposal in waiting:
+        text = proposal.profile or (proposal.form.text if proposal.form is not None else "")
         if text:
-            typer.echo(printable(f"\n{one.id}:\n{text.rstrip()}", keep="\n"))
+            typer.echo(printable(f"\n{proposal.id}:\n{text.rstrip()}", keep="\n"))

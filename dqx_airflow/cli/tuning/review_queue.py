@@ -22,20 +22,25 @@ class ReviewQueue:
         self.root = root
 
     def all_pending(self) -> list[Proposal]:
-        stored = [one.proposal for one in self._stored(ProposalStage.PENDING)]
-        entries = (proposal_of_entry(self.name, one) for one in pending_in(self.file.history))
-        known = {one.id for one in stored}
-        return [*stored, *(one for one in entries if one and one.id not in known)]
+        stored = [
+            stored_proposal.proposal for stored_proposal in self._stored(ProposalStage.PENDING)
+        ]
+        entries = (proposal_of_entry(self.name, entry) for entry in pending_in(self.file.history))
+        known = {proposal.id for proposal in stored}
+        return [
+            *stored,
+            *(proposal for proposal in entries if proposal and proposal.id not in known),
+        ]
 
     def pending(self, proposal_id: str) -> Proposal:
         """:raises RequestError: no proposal with that id is pending."""
         waiting = self.all_pending()
-        proposals = [one for one in waiting if one.id.startswith(proposal_id)]
+        proposals = [proposal for proposal in waiting if proposal.id.startswith(proposal_id)]
         if len(proposals) == 1:
             return proposals[0]
-        what = "several pending proposals have" if proposals else "no pending proposal has"
-        listed = ", ".join(one.id for one in waiting) or "none"
-        raise RequestError(f"{what} the id {proposal_id}", f"pending: {listed}")
+        problem = "several pending proposals have" if proposals else "no pending proposal has"
+        listed = ", ".join(proposal.id for proposal in waiting) or "none"
+        raise RequestError(f"{problem} the id {proposal_id}", f"pending: {listed}")
 
     def approve(self, proposal: Proposal, author: str, reason: str | None) -> None:
         require_allowed(self.file, proposal)
@@ -56,10 +61,10 @@ class ReviewQueue:
                 "proposals that were approved elsewhere",
             )
         applied = []
-        for one in self._stored(ProposalStage.APPROVED):
-            apply_proposal(self.file, one.proposal, one.agent, one.reason)
-            self._decide(one.proposal, ProposalStage.APPLIED, one.agent, None)
-            applied.append(one.proposal)
+        for stored in self._stored(ProposalStage.APPROVED):
+            apply_proposal(self.file, stored.proposal, stored.agent, stored.reason)
+            self._decide(stored.proposal, ProposalStage.APPLIED, stored.agent, None)
+            applied.append(stored.proposal)
         return applied
 
     def _stored(self, stage: ProposalStage) -> list[StoredProposal]:
@@ -75,6 +80,8 @@ class ReviewQueue:
         if self.root is None:
             return
         options = storage_options()
-        known = {one.proposal.id for one in read_proposals(self.root, storage_options=options)}
+        known = {
+            stored.proposal.id for stored in read_proposals(self.root, storage_options=options)
+        }
         if proposal.id in known:
             decide(self.root, proposal, stage, author, reason, storage_options=options)

@@ -37,11 +37,11 @@ def rollback(
     """
     from dqx_airflow.tuning.literals import number_text
 
-    changes, before, gone = _changes(suite, to, reason)
+    changes, before, removed = _changes(suite, to, reason)
     units = units_in(suite)
     if changes and not dry_run:
         suite_file(suite).save(changes)
-    for name in gone:
+    for name in removed:
         typer.echo(f"warning: {name} is no longer a tunable of the suite", err=True)
     for change in changes:
         unit = units[change.param]
@@ -62,12 +62,12 @@ def _changes(
 
     log = History.of(suite)
     checked = suite_file(suite).read()
-    now = {one.name: one.value for one in tunables_of(checked.valid_suite)}
-    wanted = values_at(log.changes(), cut_of(to, log))
+    current_values = {tunable.name: tunable.value for tunable in tunables_of(checked.valid_suite)}
+    earlier_values = values_at(log.changes(), cut_of(to, log))
     facts = (("to", to), ("id", new_id()))
     changes = [
         ParamChange(name, value, reason=reason, action="rollback", facts=facts)
-        for name, value in wanted.items()
-        if name in now and now[name] != value
+        for name, value in earlier_values.items()
+        if name in current_values and current_values[name] != value
     ]
-    return changes, now, [name for name in wanted if name not in now]
+    return changes, current_values, [name for name in earlier_values if name not in current_values]

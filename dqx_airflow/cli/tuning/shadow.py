@@ -80,7 +80,9 @@ def shadow(
         return
     _print(chosen, days, compared)
     if len(names) > 1:
-        typer.echo(f"other shadows: {', '.join(one for one in names if one != chosen)} (--name)")
+        typer.echo(
+            f"other shadows: {', '.join(other for other in names if other != chosen)} (--name)"
+        )
 
 
 def _plain(
@@ -90,7 +92,7 @@ def _plain(
         "shadow": name,
         "days": [_shown(day) for day in days if day.problem is None],
         "not_judged": {_shown(day): day.problem for day in days if day.problem},
-        "assertions": [asdict(one) for one in compared],
+        "assertions": [asdict(assertion) for assertion in compared],
     }
 
 
@@ -102,10 +104,12 @@ def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAsse
     from dqx_airflow.cli.reports import print_table, printable
 
     rows = []
-    for one in compared:
-        alone = [f"gate {on}" for on in one.only_own] + [f"shadow {on}" for on in one.only_shadow]
-        numbers = (_both(one, what) for what in ("days", "alarms", "false", "missed"))
-        rows.append((one.name, *numbers, listed(alone, most=_MOST_NAMED)))
+    for assertion in compared:
+        only_one = [f"gate {on}" for on in assertion.only_own] + [
+            f"shadow {on}" for on in assertion.only_shadow
+        ]
+        numbers = (_both(assertion, field) for field in ("days", "alarms", "false", "missed"))
+        rows.append((assertion.name, *numbers, listed(only_one, most=_MOST_NAMED)))
     if compared:
         columns = ("assertion", "days", "alarms", "false", "missed", "alarms of one alone")
         print_table(columns, rows)
@@ -122,16 +126,16 @@ def _print(name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAsse
     typer.echo(printable("\n".join(lines), keep="\n"))
 
 
-def _both(one: ShadowedAssertion, what: str) -> str:
-    own, other = _number(one.own, what), _number(one.shadow, what)
+def _both(assertion: ShadowedAssertion, field: str) -> str:
+    own, other = _number(assertion.own, field), _number(assertion.shadow, field)
     return str(own) if own == other else f"{own} -> {other}"
 
 
-def _total(compared: Sequence[ShadowedAssertion], what: str) -> str:
-    own = sum(_number(one.own, what) for one in compared)
-    other = sum(_number(one.shadow, what) for one in compared)
+def _total(compared: Sequence[ShadowedAssertion], field: str) -> str:
+    own = sum(_number(assertion.own, field) for assertion in compared)
+    other = sum(_number(assertion.shadow, field) for assertion in compared)
     return f"{own} -> {other}"
 
 
-def _number(alarms: Alarms, what: str) -> int:
-    return int(getattr(alarms, what))
+def _number(alarms: Alarms, field: str) -> int:
+    return int(getattr(alarms, field))

@@ -1,4 +1,4 @@
-"""`dql suggest`: a draft suite from what datasets hold, with the evidence."""
+"""`dql suggest`: a draft suite from the contents of datasets, with the evidence."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def suggest(
     text = suggested_suite(name or seen[0].name, seen, datetime.now(timezone.utc))
     print_or_write(text, output)
     if output is not None:
-        given = " ".join(f"--dataset '{one}'" for one in dataset)
-        typer.echo(f"drafted {output}: test it with `dql run {output} {given}{_on(seen)}`")
+        arguments = " ".join(f"--dataset '{argument}'" for argument in dataset)
+        typer.echo(f"drafted {output}: test it with `dql run {output} {arguments}{_on(seen)}`")
 
 
 def _refs(texts: list[str]) -> list[DatasetRef]:
@@ -76,14 +76,14 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
         )
     for ref in refs.values():
         plain = settings_of(DatasetRef(ref.name))
-        other = [
+        not_taken = [
             key
             for key, value in settings_of(ref).items()
             if key not in _TAKEN and value != plain[key]
         ]
-        if other:
+        if not_taken:
             raise RequestError(
-                f"--dataset {ref.name}: {', '.join(other)} cannot be considered",
+                f"--dataset {ref.name}: {', '.join(not_taken)} cannot be considered",
                 f"suggestions take {', '.join(_TAKEN[3:])}",
             )
     return list(refs.values())
@@ -115,5 +115,7 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
 
 def _on(seen: list[Seen]) -> str:
     """The newest day that all datasets have, for the command line."""
-    ends = [max(one.days.rows) for one in seen if one.days is not None and one.days.rows]
+    ends = [
+        max(dataset.days.rows) for dataset in seen if dataset.days is not None and dataset.days.rows
+    ]
     return f" --date {min(ends)}" if ends else ""

@@ -105,17 +105,17 @@ def tune(
     root, file = results_root(suite, results), suite_file(suite)
     rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
     days, tuned = _tuned(file, root, first, last, rules, holidays, gate)
-    proposals = [one.proposal for one in tuned if one.proposal is not None]
+    proposals = [result.proposal for result in tuned if result.proposal is not None]
     applied = _propose(root, file, proposals) if propose else []
     if output_dir is not None:
         _write(output_dir, proposals)
     if output is TableOrJson.JSON:
-        listed = [_plain(one, applied) for one in tuned]
+        listed = [_plain(result, applied) for result in tuned]
         typer.echo(json.dumps(listed, ensure_ascii=False, indent=1))
         return
     _print(suite, tuned, days)
-    for one in applied:
-        typer.echo(f"applied, because of @auto_approve: {', '.join(map(str, one.changes))}")
+    for proposal in applied:
+        typer.echo(f"applied, because of @auto_approve: {', '.join(map(str, proposal.changes))}")
     if propose:
         waiting = len(proposals) - len(applied)
         verb = "waits" if waiting == 1 else "wait"
@@ -161,12 +161,14 @@ def _propose(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> list[
     checked, options = file.read(), storage_options()
     name = checked.valid_suite.name.value
     stored = read_proposals(root, name, stage=ProposalStage.PENDING, storage_options=options)
-    waiting = {_change_of(one.proposal): one.proposal for one in stored}
+    waiting = {
+        _change_of(stored_proposal.proposal): stored_proposal.proposal for stored_proposal in stored
+    }
     applied = []
-    for one in proposals:
-        if _change_of(one) not in waiting:
-            put(root, one, storage_options=options)
-        queued = waiting.get(_change_of(one), one)
+    for proposal in proposals:
+        if _change_of(proposal) not in waiting:
+            put(root, proposal, storage_options=options)
+        queued = waiting.get(_change_of(proposal), proposal)
         try:
             is_applied = apply_unless_reviewed(file, queued)
         except RequestError as error:  # such as a folder that a worker cannot write
@@ -188,11 +190,11 @@ def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for one in proposals:
-            name = "-".join(change.param for change in one.changes) or _file_name(one)
-            text = json.dumps(json.loads(one.to_json()), ensure_ascii=False, indent=1) + "\n"
+        for proposal in proposals:
+            name = "-".join(change.param for change in proposal.changes) or _file_name(proposal)
+            text = json.dumps(json.loads(proposal.to_json()), ensure_ascii=False, indent=1) + "\n"
             (folder / f"{name}.json").write_text(text, encoding="utf-8")
-            for curve in one.evidence.get("curves", ()):
+            for curve in proposal.evidence.get("curves", ()):
                 file = folder / f"{curve['param']}.svg"
                 file.write_text(cost_svg(curve), encoding="utf-8")
     except OSError as error:
@@ -216,13 +218,13 @@ def _plain(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
         "lacking": tuned.lacking,
         "wanted": [
             {
-                "check": one.check,
-                "assertion": one.name,
-                "date": one.date.isoformat(),
-                "map_index": one.map_index,
-                "status": one.status.value,
+                "check": label.check,
+                "assertion": label.name,
+                "date": label.date.isoformat(),
+                "map_index": label.map_index,
+                "status": label.status.value,
             }
-            for one in tuned.wanted
+            for label in tuned.wanted
         ],
         "proposal": json.loads(proposal.to_json()) if proposal else None,
         "applied": proposal is not None and _change_of(proposal) in map(_change_of, applied),
@@ -240,27 +242,27 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
         lines[0] += f"; instances of a mapped gate: {len(instances)}"
     if not tuned:
         lines.append("the suite has no tunables: write `const NAME = VALUE tunable [LOW, HIGH]`")
-    for one in tuned:
+    for result in tuned:
         lines.append("")
-        if one.proposal is None:
-            lines.append(f"{', '.join(one.about)}: no proposal: {one.reason}")
-            lines += _label_next(one.wanted)
+        if result.proposal is None:
+            lines.append(f"{', '.join(result.about)}: no proposal: {result.reason}")
+            lines += _label_next(result.wanted)
             continue
-        proposal = one.proposal
+        proposal = result.proposal
         lines += map(str, proposal.changes)
         lines += (proposal.profile or "").rstrip().splitlines()
         if proposal.form is not None:
             lines += [f"another form of {proposal.form.assertion}:"]
             lines += [f"  {line}" for line in proposal.form.text.splitlines()]
-        lines.append(f"  {one.reason}")
-        held = proposal.evidence["held_out"]
+        lines.append(f"  {result.reason}")
+        held_out = proposal.evidence["held_out"]
         lines.append(
-            f"  gain per fold: {held['gain']:.3g}; noise of the folds: {held['noise']:.3g}"
+            f"  gain per fold: {held_out['gain']:.3g}; noise of the folds: {held_out['noise']:.3g}"
         )
         lines.append(f"  changed verdicts: {_days(proposal)}")
-    wanted = [label for one in tuned for label in one.wanted]
+    wanted = [label for result in tuned for label in result.wanted]
     if wanted:
-        instance = " --map-index NUMBER" if any(one.map_index >= 0 for one in wanted) else ""
+        instance = " --map-index NUMBER" if any(label.map_index >= 0 for label in wanted) else ""
         lines += [
             "",
             f"to label: dql label {suite} --date DATE --assertion NAME{instance} "
@@ -272,16 +274,16 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
 def _label_next(wanted: Sequence[WantedLabel]) -> list[str]:
     """A line for each assertion, with the verdicts whose labels would help most."""
     by_name: dict[str, list[str]] = {}
-    for one in wanted:
-        shown = f"{day_of_instance(one.date, one.map_index)} ({one.status.value})"
-        by_name.setdefault(one.name, []).append(shown)
+    for label in wanted:
+        shown = f"{day_of_instance(label.date, label.map_index)} ({label.status.value})"
+        by_name.setdefault(label.name, []).append(shown)
     return [f"  label next: {name} on {', '.join(shown)}" for name, shown in by_name.items()]
 
 
 def _days(proposal: Proposal) -> str:
     changes = proposal.evidence["changes"]
     words = {None: "no label", True: "real issue", False: "false alarm"}
-    shown = [f"{_day(one)} ({words[one['label']]})" for one in changes]
+    shown = [f"{_day(change)} ({words[change['label']]})" for change in changes]
     return listed(shown, most=_MOST_NAMED)
 
 
