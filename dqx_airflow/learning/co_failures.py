@@ -31,25 +31,28 @@ def co_failures(
     """The pairs that fail together, over the days on which both were judged: a suite that did not
     run has not passed."""
     pairs = []
-    failures = {name: list(_failures(one, dates)) for name, one in backtests.items()}
-    for one, other in combinations(backtests, 2):
-        for row, mine in enumerate(failures[one]):
-            for their_row, theirs in enumerate(failures[other]):
-                both = sorted(mine.keys() & theirs.keys())
-                if len(both) < _FEWEST_DAYS:
+    failures = {name: list(_failures(backtest, dates)) for name, backtest in backtests.items()}
+    for name, other_name in combinations(backtests, 2):
+        for row, own_failures in enumerate(failures[name]):
+            for their_row, other_failures in enumerate(failures[other_name]):
+                shared_dates = sorted(own_failures.keys() & other_failures.keys())
+                if len(shared_dates) < _FEWEST_DAYS:
                     continue
                 try:
-                    strength = correlation([mine[on] for on in both], [theirs[on] for on in both])
+                    strength = correlation(
+                        [own_failures[on] for on in shared_dates],
+                        [other_failures[on] for on in shared_dates],
+                    )
                 except StatisticsError:  # one of them is constant
                     continue
                 if strength >= _WEAKEST:
-                    pairs.append(CoFailure((one, row), (other, their_row), strength))
+                    pairs.append(CoFailure((name, row), (other_name, their_row), strength))
     return tuple(pairs)
 
 
 def _failures(backtest: Backtest, dates: Collection[date]) -> Iterator[dict[date, float]]:
-    """For each assertion 1 on the days on which it failed, in an instance of a mapped gate, and 0
-    on those on which it passed."""
+    """For each assertion its failures by date: 1 if it failed, in any instance of a mapped gate, 0
+    if it passed."""
     wanted = frozenset(dates)
     for line in backtest.judge().statuses:
         failed: dict[date, float] = {}

@@ -32,7 +32,7 @@ def learned_action(
     mean, spread = env.today.astype(float), np.full(env.today.shape, 0.3)
     for _ in range(rounds):
         tried = np.clip(chance.normal(mean, spread, (population, len(mean))), 0.0, 1.0)
-        costs = np.array([env.cost(one.astype(np.float32)).cost for one in tried])
+        costs = np.array([env.cost(action.astype(np.float32)).cost for action in tried])
         order = np.argsort(costs, kind="stable")[:elite]
         mean, spread = tried[order].mean(axis=0), tried[order].std(axis=0) + 0.01
         if costs[order[0]] < least:

@@ -91,12 +91,14 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
     ) -> None:
         self.backtests = dict(backtests)
         self._rewards = rewards or Rewards()
-        every = sorted({day.date for one in self.backtests.values() for day in one.days})
-        self.dates = tuple(every if dates is None else (every[index] for index in dates))
+        all_dates = sorted(
+            {day.date for backtest in self.backtests.values() for day in backtest.days}
+        )
+        self.dates = tuple(all_dates if dates is None else (all_dates[index] for index in dates))
         self._dials = tuple(
-            _dial(name, one, tunable)
-            for name, one in self.backtests.items()
-            for tunable in one.tunables
+            _dial(name, backtest, tunable)
+            for name, backtest in self.backtests.items()
+            for tunable in backtest.tunables
         )
         if not self._dials or not self.dates:
             raise ValueError("an environment needs at least one tunable and one day")
@@ -105,14 +107,16 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         self._places = {
             name: {
                 on: tuple(index for index, _ in group)
-                for on, group in groupby(enumerate(one.days), lambda each: each[1].date)
+                for on, group in groupby(
+                    enumerate(backtest.days), lambda numbered_day: numbered_day[1].date
+                )
             }
-            for name, one in self.backtests.items()
+            for name, backtest in self.backtests.items()
         }
-        self._known = {name: truths(one) for name, one in self.backtests.items()}
+        self._known = {name: truths(backtest) for name, backtest in self.backtests.items()}
         self._profiles = {
-            name: [profile.name.value for profile in one.suite.profiles]
-            for name, one in self.backtests.items()
+            name: [profile.name.value for profile in backtest.suite.profiles]
+            for name, backtest in self.backtests.items()
         }
         self.co_failures: tuple[CoFailure, ...] = co_failures(self.backtests, self.dates)
         size = len(self._dials) + sum(map(len, self._profiles.values())) + len(self.backtests)
@@ -176,42 +180,42 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
     def _observation(self) -> Vector:
         on = self._date
         active: list[float] = []
-        for name, one in self.backtests.items():
+        for name, backtest in self.backtests.items():
             places = self._places[name].get(on)
-            now = one.profiles[places[0]] if places else ()
-            active += [float(profile in now) for profile in self._profiles[name]]
+            profiles = backtest.profiles[places[0]] if places else ()
+            active += [float(profile in profiles) for profile in self._profiles[name]]
         ran = [float(on in places) for places in self._places.values()]
         return np.concatenate([self._present, active, ran]).astype(np.float32)
 
     def _judged(self, action: Vector) -> dict[str, JudgedDays]:
-        """All days of the suites with the values of an action."""
+        """The verdicts of the suites on all days, with the values of an action."""
         values = self.values(action)
-        return {name: one.judge(values[name]) for name, one in self.backtests.items()}
+        return {name: backtest.judge(values[name]) for name, backtest in self.backtests.items()}
 
     def _outcome(self, judged: Mapping[str, JudgedDays], on: Any) -> tuple[Counts, float]:
         """The costs of a day, and the bonus for early detection."""
         total, bonus, is_stopped = Counts(), 0.0, False
         failed: set[tuple[str, int]] = set()
         real: set[tuple[str, int]] = set()
-        for name, one in self.backtests.items():
+        for name, backtest in self.backtests.items():
             places = self._places[name].get(on)
             if places is None:
                 bonus += self._rewards.early_stop if is_stopped else 0.0
                 continue
             for row, line in enumerate(judged[name].statuses):
                 known = self._known[name][row]
-                total += counts(line, known, one.assertions[row].cost, places)
+                total += counts(line, known, backtest.assertions[row].cost, places)
                 for index in places:
                     truth = known[index]
                     if line[index] is Status.FAILED:
                         failed.add((name, row))
                         is_false = truth is not None and not truth.is_issue
-                        is_stopped |= not is_false and not one.assertions[row].is_experimental
+                        is_stopped |= not is_false and not backtest.assertions[row].is_experimental
                     if truth is not None and truth.is_known_issue:
                         real.add((name, row))
         for pair in self.co_failures:
-            both = {pair.one, pair.other}
-            if both <= failed and both & real:
+            assertions = {pair.one, pair.other}
+            if assertions <= failed and assertions & real:
                 bonus += self._rewards.co_failure * pair.strength
         return total, bonus
 

@@ -39,7 +39,7 @@ def dql_suite(request: pytest.FixtureRequest) -> Callable[..., Results]:
         from dqx_airflow.api.suite import Suite
 
         places = (home / path, root / path)
-        place = next((one for one in places if one.is_file()), places[0])
+        place = next((candidate for candidate in places if candidate.is_file()), places[0])
         return Suite.load(place).run(MemoryDatabase(datasets, date_columns=date_columns or {}), on)
 
     return run
@@ -85,9 +85,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     """The assertions of a suite selected by `--dql`."""
     config = parent.config
     base = config.invocation_params.dir
-    asked = [(base / path).resolve() for path in config.getoption("dql")]
+    selected = [(base / path).resolve() for path in config.getoption("dql")]
     place = file_path.resolve()
-    if file_path.suffix != ".dql" or not any(place.is_relative_to(path) for path in asked):
+    if file_path.suffix != ".dql" or not any(place.is_relative_to(path) for path in selected):
         return None
     from dqx_airflow.pytest_plugin.suites import SuiteOfTests
 

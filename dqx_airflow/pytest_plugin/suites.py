@@ -47,11 +47,11 @@ class SuiteOfTests(pytest.File):
             return
         yield AssertionTest.from_parent(self, name=_IMPLICIT, line=0, number=None)
         number = 0
-        for check, known in zip(checked.suite.checks, Suite(checked).checks, strict=True):
-            for assertion, name in zip(check.assertions, known.assertions, strict=True):
+        for check, named_check in zip(checked.suite.checks, Suite(checked).checks, strict=True):
+            for assertion, name in zip(check.assertions, named_check.assertions, strict=True):
                 place = assertion.uses[0] if assertion.uses else assertion.claim.span
                 yield AssertionTest.from_parent(
-                    self, name=f"{known.name}/{name}", line=place.line - 1, number=number
+                    self, name=f"{named_check.name}/{name}", line=place.line - 1, number=number
                 )
                 number += 1
 
@@ -113,8 +113,8 @@ class SuiteOfTests(pytest.File):
 
 
 class AssertionTest(pytest.Item):
-    """A test of one assertion: the one with a `number` in the suite; without one, of the implicit
-    ones that the datasets have rows and valid values."""
+    """A test of the assertion with a `number` in the suite. Without a number it tests the implicit
+    assertions: that the datasets have rows and valid values."""
 
     def __init__(self, *, line: int, number: int | None, **others: Any) -> None:
         super().__init__(**others)
@@ -124,23 +124,23 @@ class AssertionTest(pytest.Item):
     def runtest(self) -> None:
         assert isinstance(self.parent, SuiteOfTests)
         results = self.parent.results
-        implicit = [one for one in results if one.check == IMPLICIT_CHECK]
-        stated = [one for one in results if one.check != IMPLICIT_CHECK]
-        asked = implicit if self._number is None else [stated[self._number]]
-        self._judge(asked, results)
+        implicit = [result for result in results if result.check == IMPLICIT_CHECK]
+        stated = [result for result in results if result.check != IMPLICIT_CHECK]
+        own_results = implicit if self._number is None else [stated[self._number]]
+        self._judge(own_results, results)
 
-    def _judge(self, asked: list[Result], results: Results) -> None:
+    def _judge(self, own_results: list[Result], results: Results) -> None:
         report = results.report
-        wrong = [one for one in asked if one.status in (Status.FAILED, Status.ERROR)]
-        text = "\n\n".join(draw_verdict(one, report) for one in wrong)
-        if any(one.can_block(report.fail_on) for one in wrong):
+        wrong = [result for result in own_results if result.status in (Status.FAILED, Status.ERROR)]
+        text = "\n\n".join(draw_verdict(result, report) for result in wrong)
+        if any(result.can_block(report.fail_on) for result in wrong):
             raise AssertionFailure(text)
         if wrong:
             pytest.xfail(text)
-        if asked and all(one.status is Status.SKIPPED for one in asked):
-            if report.outcome is Outcome.BROKEN and asked[0].can_block(report.fail_on):
-                raise AssertionFailure(draw_verdict(asked[0], report))
-            pytest.skip(asked[0].reason or "skipped")
+        if own_results and all(result.status is Status.SKIPPED for result in own_results):
+            if report.outcome is Outcome.BROKEN and own_results[0].can_block(report.fail_on):
+                raise AssertionFailure(draw_verdict(own_results[0], report))
+            pytest.skip(own_results[0].reason or "skipped")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, AssertionFailure | DqxError):
