@@ -39,7 +39,10 @@ def suite() -> Suite:
 
 
 def found_in(results: DatedResults) -> dict[date, list[tuple[str, str]]]:
-    return {on: [(one.name, one.status.value) for one in found] for on, found in results.items()}
+    return {
+        on: [(verdict.name, verdict.status.value) for verdict in found]
+        for on, found in results.items()
+    }
 
 
 def test_each_date_has_the_results_of_a_run_for_it_alone(suite: Suite) -> None:
@@ -48,7 +51,8 @@ def test_each_date_has_the_results_of_a_run_for_it_alone(suite: Suite) -> None:
     assert list(results) == DAYS
     alone = {on: suite.run(db, on) for on in DAYS}
     assert found_in(results) == {
-        on: [(one.name, one.status.value) for one in found] for on, found in alone.items()
+        on: [(verdict.name, verdict.status.value) for verdict in found]
+        for on, found in alone.items()
     }
     assert [outcome.value for outcome in results.outcomes.values()] == [
         "passed",

@@ -58,8 +58,13 @@ def test_of_a_blocked_gate_the_violation_is_the_worst() -> None:
 
 
 def test_a_build_ends_as_the_run_does() -> None:
-    counts = [ET.fromstring(junit_xml([one])) for one in (report(), report(require_history=True))]
-    assert [(one.get("errors"), one.get("skipped")) for one in counts] == [("0", "1"), ("1", "0")]
+    counts = [
+        ET.fromstring(junit_xml([results])) for results in (report(), report(require_history=True))
+    ]
+    assert [(root.get("errors"), root.get("skipped")) for root in counts] == [
+        ("0", "1"),
+        ("1", "0"),
+    ]
 
 
 def test_a_stored_report_says_the_same() -> None:
@@ -77,7 +82,7 @@ def test_a_stored_report_says_the_same() -> None:
 def test_a_scaled_value_is_shown_with_the_raw_one_and_so_is_its_limit() -> None:
     text = TEXT.replace("}\n}", '} profile "P" { from 2000-01-01 to 2100-01-01 %s } }')
     scaled = report(text.replace("> 3", "> 300") % 'scale assertion "rows" in "Basic" by 1.5x')
-    verdict = next(one for one in scaled.verdicts if one.name == "rows")
+    verdict = next(candidate for candidate in scaled.verdicts if candidate.name == "rows")
     assert "worst: rows (P1) is 6 (4 x 1.5), expected > 300" in headline(scaled)
     drawn = draw_verdict(verdict, scaled)
     assert "scaled value: 6 (4 x 1.5)" in drawn

@@ -103,7 +103,10 @@ def test_an_algorithm_makes_no_required_assertion_weaker(limit: str) -> None:
         suite.set_param("LIMIT", 2, agent="rl_optimizer")
     assert suite.get_param("LIMIT") == 3
     suite.set_param("LIMIT", 1, agent="human")
-    told = [(one.old_value, one.new_value, one.agent) for one in suite.get_param_history("LIMIT")]
+    told = [
+        (change.old_value, change.new_value, change.agent)
+        for change in suite.get_param_history("LIMIT")
+    ]
     assert told == [(3, 4, "rl_optimizer"), (4, 3, "python"), (3, 1, "human")]
 
 

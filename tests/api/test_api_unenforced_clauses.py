@@ -43,7 +43,7 @@ def report(rest: str, *, dated: bool, days: int = 7) -> GateReport:
 
 
 def verdict(found: GateReport, name: str) -> Verdict:
-    return next(one for one in found.verdicts if one.name.endswith(name))
+    return next(candidate for candidate in found.verdicts if candidate.name.endswith(name))
 
 
 def test_freshness_without_a_column_takes_the_only_timestamp() -> None:
@@ -216,7 +216,7 @@ def test_what_other_models_promise_is_not_held_against_the_one_that_is_enforced(
     enforced = enforce(SourceFile("c.yaml", text), on=DAY, models=["orders"]).over(())
     assert enforced.contract.unenforced == ()
     whole = enforce(SourceFile("c.yaml", text), on=DAY).over(())
-    assert [one.dataset for one in whole.contract.unenforced] == ["lines"]
+    assert [clause.dataset for clause in whole.contract.unenforced] == ["lines"]
 
 
 def test_the_account_of_python_is_that_of_the_gate() -> None:

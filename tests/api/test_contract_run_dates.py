@@ -29,16 +29,16 @@ def test_each_date_has_the_verdicts_of_its_own_run() -> None:
     contract = Contract.from_string(TEXT)
     found = contract.run_dates(DATABASE, "2024-11-27..2024-11-28", now=NOW)
     alone = [contract.run(DATABASE, day, now=NOW).report for day in DAYS]
-    assert [found[day].report.verdicts for day in DAYS] == [one.verdicts for one in alone]
-    assert [found[day].report.contract for day in DAYS] == [one.contract for one in alone]
-    assert [one.value for one in found.outcomes.values()] == ["passed", "blocked"]
+    assert [found[day].report.verdicts for day in DAYS] == [report.verdicts for report in alone]
+    assert [found[day].report.contract for day in DAYS] == [report.contract for report in alone]
+    assert [outcome.value for outcome in found.outcomes.values()] == ["passed", "blocked"]
 
 
 def test_what_is_selected_is_selected_on_each_date() -> None:
     found = Contract.from_string(TEXT).run_dates(
         DATABASE, DAYS, now=NOW, only="contract.schema.columns[1]"
     )
-    assert all(one.report.partial for one in found.values())
+    assert all(results.report.partial for results in found.values())
 
 
 def test_dates_have_to_be_dates() -> None:

@@ -75,9 +75,9 @@ class Airflow:
         """The instances of a task, in the order of their map indices."""
         found = self.ask("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
         return [
-            TaskState(one["state"], one["try_number"], one["pid"])
-            for one in sorted(found, key=lambda one: one["map_index"])
-            if one["task_id"] == task_id
+            TaskState(instance["state"], instance["try_number"], instance["pid"])
+            for instance in sorted(found, key=lambda instance: instance["map_index"])
+            if instance["task_id"] == task_id
         ]
 
     def wait_until(self, is_so: Callable[[], bool], seconds: float = 600) -> None:

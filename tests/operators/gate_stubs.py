@@ -198,12 +198,12 @@ class Log:
     entries: list[MutableMapping[str, Any]]
 
     def at(self, *levels: str) -> list[str]:
-        found = [str(one["event"]) for one in self.entries if one["log_level"] in levels]
+        found = [str(entry["event"]) for entry in self.entries if entry["log_level"] in levels]
         return [event for event in found if "outside of the Task Runner" not in event]
 
     @property
     def text(self) -> str:
-        return "\n".join(str(one["event"]) for one in self.entries)
+        return "\n".join(str(entry["event"]) for entry in self.entries)
 
 
 @dataclass(frozen=True)

@@ -294,12 +294,15 @@ class _Container:
         (self.folder / "work").mkdir(parents=True, exist_ok=True)
         hosts = self.folder / "hosts"
         services = self.kubernetes.ask("GET", f"{_HERE}/services")["items"]
-        names = [f"{one['metadata']['name']}.{_NAMESPACE}.svc" for one in services]
+        names = [f"{service['metadata']['name']}.{_NAMESPACE}.svc" for service in services]
         hosts.write_text("".join(f"{_AT} {name}\n" for name in ["localhost", *names]))
         volumes = {volume["name"]: volume for volume in self.pod["spec"]["volumes"]}
         mounts = [
-            (self._content_of(volumes[one["name"]]) / one.get("subPath", ""), one["mountPath"])
-            for one in container["volumeMounts"]
+            (
+                self._content_of(volumes[mount["name"]]) / mount.get("subPath", ""),
+                mount["mountPath"],
+            )
+            for mount in container["volumeMounts"]
         ]
         script = "\n".join(
             [

@@ -64,10 +64,12 @@ def canned_report(request: GateRequest, action: str) -> GateReport:
     outcome = {"other": "passed", "long": "blocked"}.get(action, action)
     verdicts = VERDICTS[outcome]
     if action == "long":
-        one = verdict("n" * 2000, Severity.P0, Status.FAILED, "r" * 2000)
+        longest = verdict("n" * 2000, Severity.P0, Status.FAILED, "r" * 2000)
         text = "v" * 2000
-        one = replace(one, expected="e" * 2000, value=text, scaled_value=text, threshold=text)
-        verdicts = (one,) * 300
+        longest = replace(
+            longest, expected="e" * 2000, value=text, scaled_value=text, threshold=text
+        )
+        verdicts = (longest,) * 300
     names = [f"{number}{'d' * 100}" for number in range(500)] if action == "long" else ["orders"]
     promotions = {}
     if outcome in ("passed", "warned"):

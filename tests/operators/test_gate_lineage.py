@@ -129,7 +129,7 @@ def test_the_task_tells_what_was_checked_and_where_it_went(
     assert (named["namespace"], named["name"]) == ("file", "/lake/warned")
     (orders,) = complete["inputs"]
     found = orders["inputFacets"]["dataQualityAssertions"]["assertions"]
-    assert [(one["name"], one["success"], one["severity"]) for one in found] == [
+    assert [(test["name"], test["success"], test["severity"]) for test in found] == [
         ("orders.id", True, "error"),
         ("orders.note", False, "warn"),
     ]
@@ -137,13 +137,16 @@ def test_the_task_tells_what_was_checked_and_where_it_went(
     assert published["name"] == "/published/warned"
     assert published["facets"]["version"]["datasetVersion"] == "17"
     assert published["outputFacets"]["outputStatistics"]["rowCount"] == 100
-    assert [one["status"] for one in complete["run"]["facets"]["test"]["tests"]] == ["pass", "fail"]
+    assert [test["status"] for test in complete["run"]["facets"]["test"]["tests"]] == [
+        "pass",
+        "fail",
+    ]
 
     start, fail = told["lake.blocked"]
     assert start["outputs"] == []
     assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
     found = fail["inputs"][0]["inputFacets"]["dataQualityAssertions"]["assertions"]
-    assert [(one["name"], one["success"]) for one in found] == [
+    assert [(test["name"], test["success"]) for test in found] == [
         ("orders.note", False),
         ("orders.id", False),
     ]
@@ -156,7 +159,7 @@ def test_the_task_tells_what_was_checked_and_where_it_went(
     # A contract names its data in another argument; without a report nothing more is known.
     assert {event["eventType"] for event in told["lake.contract"]} == {"START", "FAIL"}
     for event in told["lake.contract"]:
-        assert [one["name"] for one in event["inputs"]] == ["/landing/orders"]
+        assert [dataset["name"] for dataset in event["inputs"]] == ["/landing/orders"]
 
 
 @pytest.mark.e2e

@@ -495,8 +495,10 @@ def test_a_change_is_that_of_all_suites_and_dates_together(changed: Callable[...
 def test_a_range_of_dates_that_are_all_blocked_is_told(changed: Callable[..., Any]) -> None:
     def dates(minute: int) -> list[GateReport]:
         reports = [failing(report_of("blocked", minute + on), "a") for on in range(2)]
-        parts = [part_of(one, "One", f"r{minute}", 16 + on) for on, one in enumerate(reports)]
-        return [replace(one, run_key=replace(one.run_key, gate="lake.gate")) for one in parts]
+        parts = [part_of(report, "One", f"r{minute}", 16 + on) for on, report in enumerate(reports)]
+        return [
+            replace(report, run_key=replace(report.run_key, gate="lake.gate")) for report in parts
+        ]
 
     notice = changed(dates(1))
     assert notice.payload["incident_url"].endswith("&on=2024-05-16")

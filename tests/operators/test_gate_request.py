@@ -606,9 +606,9 @@ def test_of_several_suites_each_gets_what_it_knows_of_a_selection(
 
     both = checked(only=["orders.id", "*rows"]).parts
     assert [part.selection for part in both] == [Selection(("orders.id",)), Selection(("*rows",))]
-    (one,) = checked(tags="fast").parts
-    assert one.run_key.gate.endswith("/Second")
-    assert (one.suite.text, one.selection) == (SECOND.strip(), Selection(tags=("fast",)))
+    (part,) = checked(tags="fast").parts
+    assert part.run_key.gate.endswith("/Second")
+    assert (part.suite.text, part.selection) == (SECOND.strip(), Selection(tags=("fast",)))
     for given, problem in (
         ({"only": ["orders.id", "orders.row"]}, "no assertion or check is named 'orders.row'"),
         ({"severity": "P0", "tags": "fast", "only": "orders.id"}, "no assertion is selected"),

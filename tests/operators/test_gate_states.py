@@ -310,7 +310,7 @@ def test_mapped_gates_are_judged_one_by_one(run_dag: RunDag, spark_submit: Spark
     assert len({(key.gate, key.date) for key in keys}) == 1
     on, root = keys[0].date, spark_submit.requests[0].results_root
     listed = alerts(root, "Orders", on, on)
-    assert [(one.map_index, one.verdict.name) for one in listed] == [
+    assert [(alert.map_index, alert.verdict.name) for alert in listed] == [
         (1, "orders.note"),
         (1, "orders.id"),
         (2, "orders.note"),

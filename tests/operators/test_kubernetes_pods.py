@@ -190,7 +190,7 @@ def test_every_driver_has_a_pod_of_its_own(
         made.execute(context)
         found.add(spark_submit.conf[POD_NAME])
     assert len(found) == 2
-    assert all(re.fullmatch(pod, one) for one in found)
+    assert all(re.fullmatch(pod, name) for name in found)
 
 
 def test_a_pod_that_was_named_keeps_its_name(

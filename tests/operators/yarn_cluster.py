@@ -60,8 +60,10 @@ class Yarn:
 
     def drivers(self) -> list[str]:
         found = (self._ask("apps")["apps"] or {"app": []})["app"]
-        newest_first = sorted(found, key=lambda one: int(one["startedTime"]), reverse=True)
-        return [str(one["id"]) for one in newest_first]
+        newest_first = sorted(
+            found, key=lambda application: int(application["startedTime"]), reverse=True
+        )
+        return [str(application["id"]) for application in newest_first]
 
     def fate(self, driver: str) -> str:
         found = self._ask(f"apps/{driver}")["app"]

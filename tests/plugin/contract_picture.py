@@ -116,9 +116,13 @@ def _fill(root: Path) -> None:
         ):
             for days_ago in range(_DAYS if gate == 0 else 30):
                 on, number = DAY - timedelta(days=days_ago), 1 + gate * 100 + days_ago
-                version, _, checked = next(one for one in reversed(_VERSIONS) if days_ago >= one[1])
+                version, _, checked = next(
+                    entry for entry in reversed(_VERSIONS) if days_ago >= entry[1]
+                )
                 verdicts = _verdicts(newest, days_ago if gate == 0 else _DAYS)
-                worst = [one.severity for one in verdicts if one.status is Status.FAILED]
+                worst = [
+                    verdict.severity for verdict in verdicts if verdict.status is Status.FAILED
+                ]
                 outcome = Outcome.PASSED if not worst else Outcome.WARNED
                 outcome = Outcome.BLOCKED if {Severity.P0, Severity.P1} & {*worst} else outcome
                 report = report_of(

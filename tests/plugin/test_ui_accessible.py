@@ -94,13 +94,17 @@ def furnished(scene: Scene) -> Scene:
     """An Airflow in which something is on every page."""
     scene.dag(owners="ada, ben")
     for days_ago in range(12, -1, -1):
-        one = report(days_ago + 1, days_ago=days_ago, is_bad=days_ago in (0, 1, 7))
-        scene.ran(one, number=days_ago + 1, sources=(SUITE,) if days_ago == 0 else ())
+        gate_report = report(days_ago + 1, days_ago=days_ago, is_bad=days_ago in (0, 1, 7))
+        scene.ran(gate_report, number=days_ago + 1, sources=(SUITE,) if days_ago == 0 else ())
     scene.ran(report(40, is_bad=False, task_id="later"), task_id="later", number=40)
     for index in range(3):
-        one = report(50 + index, is_bad=index == 1, task_id="mapped", dataset=f"part_{index}")
-        key = replace(one.run_key, scheduler_run=f"scheduled__{DAY}[{index}]")
-        scene.ran(replace(one, run_key=key), task_id="mapped", number=50 + index, map_index=index)
+        gate_report = report(
+            50 + index, is_bad=index == 1, task_id="mapped", dataset=f"part_{index}"
+        )
+        key = replace(gate_report.run_key, scheduler_run=f"scheduled__{DAY}[{index}]")
+        scene.ran(
+            replace(gate_report, run_key=key), task_id="mapped", number=50 + index, map_index=index
+        )
     scene.task(task_id="silent", state="failed", number=60)
     scene.task(task_id="load", operator="BashOperator", state="success", number=61)
     return scene

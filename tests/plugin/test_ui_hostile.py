@@ -55,7 +55,7 @@ def assert_one_script(answer: Response) -> None:
     (digest,) = re.findall(
         r"script-src 'sha256-(.+?)'[; ]", answer.headers["content-security-policy"]
     )
-    assert [b64encode(sha256(one.encode()).digest()).decode() for one in scripts] == [digest]
+    assert [b64encode(sha256(script.encode()).digest()).decode() for script in scripts] == [digest]
 
 
 def assert_harmless(answer: Response) -> Html:

@@ -151,7 +151,7 @@ def test_the_tab_and_the_board_lead_to_it(get: Get, tab: Get, scene: Scene) -> N
 
 def notes(scene: Scene) -> list[tuple[str, str, str]]:
     found = notes_from(selecting(str(scene.root)), ["lake.gate"], date.min, date.max)
-    return [(one.kind, one.author, one.text) for one in found]
+    return [(note.kind, note.author, note.text) for note in found]
 
 
 def test_who_may_edit_the_dag_acknowledges_and_comments(get: Get, post: Get, scene: Scene) -> None:

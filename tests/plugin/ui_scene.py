@@ -229,8 +229,8 @@ class Scene:
 
         with DAG(dag_id, schedule=None) as dag:
             tasks = [EmptyOperator(task_id=task_id) for task_id in task_ids]
-            for one, other in pairwise(tasks):
-                one >> other
+            for task, following in pairwise(tasks):
+                task >> following
         lazy = LazyDeserializedDAG.from_dag(dag)
         SerializedDagModel.write_dag(lazy, bundle_name="red-dags", session=self.session)
         self.session.commit()

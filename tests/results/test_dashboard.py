@@ -36,7 +36,7 @@ def filled_in(sql: str) -> str:
 
 
 def answer(views: duckdb.DuckDBPyConnection, title: str) -> list[dict[str, Any]]:
-    (panel,) = [one for one in PANELS if one["title"] == title]
+    (panel,) = [candidate for candidate in PANELS if candidate["title"] == title]
     found = views.execute(filled_in(panel["targets"][0]["rawSql"]))
     names = [column[0] for column in found.description or ()]
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
@@ -49,9 +49,9 @@ def test_each_panel_has_something_to_show(views: duckdb.DuckDBPyConnection, titl
 
 def test_each_variable_has_choices(views: duckdb.DuckDBPyConnection) -> None:
     queries = {
-        one["name"]: one["query"]
-        for one in DASHBOARD["templating"]["list"]
-        if one["type"] == "query"
+        variable["name"]: variable["query"]
+        for variable in DASHBOARD["templating"]["list"]
+        if variable["type"] == "query"
     }
     found = {
         name: [row[0] for row in views.execute(filled_in(sql)).fetchall()]
@@ -88,5 +88,5 @@ def test_no_panel_covers_another() -> None:
             yield from ((x, y) for y in range(at["y"], at["y"] + at["h"]))
 
     assert len({panel["id"] for panel in PANELS}) == len(PANELS)
-    for one, other in combinations(PANELS, 2):
-        assert {*cells(one)}.isdisjoint(cells(other))
+    for panel, other in combinations(PANELS, 2):
+        assert {*cells(panel)}.isdisjoint(cells(other))

@@ -41,9 +41,9 @@ def _line(day: int, letter: str) -> RunLine:
 def test_an_incident_ends_with_a_run_that_judges_what_was_bad(runs: str, told: str) -> None:
     lines = [_line(day, letter) for day, letter in enumerate(runs.split())]
     found = [
-        f"{one.first.run_id}-{one.last.run_id}"
-        + "".join(f" after {run.run_id}" for run in one.before.values())
-        + (f" until {one.recovery.run_id}" if one.recovery else "")
-        for one in reversed(incidents_of(reversed(lines)))
+        f"{incident.first.run_id}-{incident.last.run_id}"
+        + "".join(f" after {run.run_id}" for run in incident.before.values())
+        + (f" until {incident.recovery.run_id}" if incident.recovery else "")
+        for incident in reversed(incidents_of(reversed(lines)))
     ]
     assert "; ".join(found) == told

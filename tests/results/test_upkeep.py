@@ -61,12 +61,12 @@ def small(run: int, **changes: Any) -> GateReport:
     return report(run, verdicts=(), datasets=(), outcome=Outcome.BROKEN, **changes)
 
 
-def write_as_before(root: Path | str, one: GateReport) -> None:
+def write_as_before(root: Path | str, gate_report: GateReport) -> None:
     """Appends a report as the versions before the partitions did."""
     tables = {
-        RESULTS: results_rows(one),
-        FAILING_ROWS: failing_rows(one),
-        RUNS: [run_row(one)],
+        RESULTS: results_rows(gate_report),
+        FAILING_ROWS: failing_rows(gate_report),
+        RUNS: [run_row(gate_report)],
     }
     for name, of_table in tables.items():
         write_deltalake(
@@ -76,7 +76,7 @@ def write_as_before(root: Path | str, one: GateReport) -> None:
             schema_mode="merge",
             configuration={"delta.appendOnly": "true"},
             commit_properties=CommitProperties(
-                app_transactions=[Transaction(f"dqx:{one.run_id}", 1)]
+                app_transactions=[Transaction(f"dqx:{gate_report.run_id}", 1)]
             ),
         )
 
@@ -84,13 +84,16 @@ def write_as_before(root: Path | str, one: GateReport) -> None:
 def stored(root: Path | str, reports: list[GateReport]) -> bool:
     """True where exactly these reports are there, each of them once and whole."""
     listed = [run.run_id for run in list_runs(str(root), limit=10_000, all_attempts=True)]
-    assert sorted(listed) == sorted(one.run_id for one in reports)
-    for one in reports:
-        assert find_report(str(root), one.run_id) == one
-        assert read_report(str(root), one.run_key, one.attempt.id) == one
+    assert sorted(listed) == sorted(gate_report.run_id for gate_report in reports)
+    for gate_report in reports:
+        assert find_report(str(root), gate_report.run_id) == gate_report
+        assert read_report(str(root), gate_report.run_key, gate_report.attempt.id) == gate_report
     for name, many in (
-        (RESULTS, sum(len(one.verdicts) for one in reports)),
-        (FAILING_ROWS, sum(len(v.failing_rows) for one in reports for v in one.verdicts)),
+        (RESULTS, sum(len(gate_report.verdicts) for gate_report in reports)),
+        (
+            FAILING_ROWS,
+            sum(len(v.failing_rows) for gate_report in reports for v in gate_report.verdicts),
+        ),
     ):
         assert not many or len(rows(root, name)) == many
     return True
@@ -101,12 +104,12 @@ class TestGatesCompact:
         store = ResultsStore(str(tmp_path))
         reports = [small(number, days_ago=35 * (number % 7 == 0)) for number in range(80)]
         most = 0
-        for number, one in enumerate(reports):
-            store.write(one)
+        for number, gate_report in enumerate(reports):
+            store.write(gate_report)
             most = max(most, 0 if number % 10 else files(tmp_path, RUNS))
         assert 32 < most < 80
         listed = list_runs(str(tmp_path), limit=1000)
-        assert {run.run_id for run in listed} == {one.run_id for one in reports}
+        assert {run.run_id for run in listed} == {gate_report.run_id for gate_report in reports}
         table = DeltaTable(f"{tmp_path}/{RUNS}")
         assert table.metadata().partition_columns == ["month"]
         assert {row["month"] for row in rows(tmp_path, RUNS)} == {"2024-03", "2024-01"}
@@ -116,10 +119,15 @@ class TestGatesCompact:
     def test_every_table_is_compacted_and_states_too(self, tmp_path: Path) -> None:
         store, states = ResultsStore(str(tmp_path)), StateStore(locate(str(tmp_path)))
         reports = [report(number) for number in range(35)]
-        for one in reports:
-            text = SourceFile(f"{one.run_id}.dql", f"-- {one.run_id}")
-            store.write(replace(one, sources=digests_of([text])), [text])
-            states.keep("orders", one.run_id, one.finished_at, [state(one.attempt.number)])
+        for gate_report in reports:
+            text = SourceFile(f"{gate_report.run_id}.dql", f"-- {gate_report.run_id}")
+            store.write(replace(gate_report, sources=digests_of([text])), [text])
+            states.keep(
+                "orders",
+                gate_report.run_id,
+                gate_report.finished_at,
+                [state(gate_report.attempt.number)],
+            )
         for name in OF_GATES:
             assert files(tmp_path, name) <= 12, name
         assert states.recall("orders", [RUN_KEY.date]) == (state(34),)
@@ -132,8 +140,8 @@ class TestGatesCompact:
 
         monkeypatch.setattr(compaction, "merge", fails)
         reports = [small(number) for number in range(34)]
-        for one in reports:
-            ResultsStore(str(tmp_path)).write(one)
+        for gate_report in reports:
+            ResultsStore(str(tmp_path)).write(gate_report)
         assert files(tmp_path, RUNS) == 34
         assert stored(tmp_path, reports)
 
@@ -144,7 +152,7 @@ class TestGatesCompact:
         portion = compaction.next_portion(many, compaction.OF_A_GATE, by_month=True)
         assert len(portion) == 50
         assert compaction.next_portion(many[:31], compaction.OF_A_GATE, by_month=True) == []
-        big = [replace(one, rows=10_000) for one in many]
+        big = [replace(gate_report, rows=10_000) for gate_report in many]
         assert compaction.next_portion(big, compaction.OF_A_GATE, by_month=True) == []
 
 
@@ -159,15 +167,15 @@ class TestOptimize:
     ) -> None:
         root = str(tmp_path)
         old = [report(number, days_ago=20 * number) for number in range(6)]
-        for one in old:
-            write_as_before(root, one)
+        for gate_report in old:
+            write_as_before(root, gate_report)
         assert stored(root, old)
         new = [report(10 + number) for number in range(2 * first_new)]
-        for one in new:
-            ResultsStore(root).write(one)
+        for gate_report in new:
+            ResultsStore(root).write(gate_report)
         assert stored(root, old + new)
 
-        done = {one.table: one for one in upkeep.optimize(root)}
+        done = {effect.table: effect for effect in upkeep.optimize(root)}
         assert done[RUNS].files_after == len({row["month"] for row in rows(root, RUNS)}) == 5
         assert stored(root, old + new)
         for name in (RUNS, RESULTS, FAILING_ROWS):
@@ -198,15 +206,15 @@ class TestOptimize:
     ) -> None:
         root = str(tmp_path)
         old = [report(number, days_ago=20 * number) for number in range(4)]
-        for one in old:
-            write_as_before(root, one)
+        for gate_report in old:
+            write_as_before(root, gate_report)
         meanwhile = iter([report(21), report(22), report(23)])
         read, came = upkeep.read_files, []
 
         def read_slowly(*given: Any) -> pa.Table:
-            if (one := next(meanwhile, None)) is not None:
-                (write_as_before if len(came) % 2 else _write)(root, one)
-                came.append(one)
+            if (gate_report := next(meanwhile, None)) is not None:
+                (write_as_before if len(came) % 2 else _write)(root, gate_report)
+                came.append(gate_report)
             return read(*given)
 
         monkeypatch.setattr(upkeep, "read_files", read_slowly)
@@ -220,9 +228,9 @@ class TestOptimize:
         root = str(tmp_path)
         gates = ["c", "a", "b"]
         for number in range(9):
-            one = report(number)
+            gate_report = report(number)
             ResultsStore(root).write(
-                replace(one, run_key=replace(one.run_key, gate=gates[number % 3]))
+                replace(gate_report, run_key=replace(gate_report.run_key, gate=gates[number % 3]))
             )
         upkeep.optimize(root)
         assert [row["gate"] for row in rows(root, RUNS)] == [*"aaabbbccc"]
@@ -275,8 +283,8 @@ class TestOptimize:
 
     def test_a_long_log_is_trimmed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         reports = [small(number) for number in range(12)]
-        for one in reports:
-            ResultsStore(str(tmp_path)).write(one)
+        for gate_report in reports:
+            ResultsStore(str(tmp_path)).write(gate_report)
         log = tmp_path / RUNS / "_delta_log"
         monkeypatch.setattr(upkeep, "_LONG_LOG", 5)
         upkeep.optimize(str(tmp_path))
@@ -291,8 +299,8 @@ class TestOptimize:
         assert stored(tmp_path, [*reports, small(20)])
 
 
-def _write(root: str, one: GateReport) -> None:
-    ResultsStore(root).write(one)
+def _write(root: str, gate_report: GateReport) -> None:
+    ResultsStore(root).write(gate_report)
 
 
 class TestTogether:
@@ -301,8 +309,8 @@ class TestTogether:
     @pytest.fixture
     def reports(self, tmp_path: Path) -> list[GateReport]:
         reports = [small(number, days_ago=number % 2) for number in range(6)]
-        for one in reports:
-            ResultsStore(str(tmp_path)).write(one)
+        for gate_report in reports:
+            ResultsStore(str(tmp_path)).write(gate_report)
         return reports
 
     @staticmethod
@@ -345,8 +353,8 @@ class TestTogether:
 
     def test_one_that_merges_what_was_migrated(self, tmp_path: Path) -> None:
         reports = [report(number) for number in range(3)]
-        for one in reports:
-            write_as_before(tmp_path, one)
+        for gate_report in reports:
+            write_as_before(tmp_path, gate_report)
         table = DeltaTable(f"{tmp_path}/{RUNS}")
         upkeep.optimize(str(tmp_path))
         with pytest.raises(CommitFailedError):
@@ -438,7 +446,9 @@ class TestKilled:
             patch.setattr(upkeep, "_prune", killed)
             with pytest.raises(KeyboardInterrupt):
                 upkeep.prune(root, timedelta(days=30), now=NOW)
-        assert [run.run_id for run in list_runs(root)] == [one.run_id for one in whole[:2]]
+        assert [run.run_id for run in list_runs(root)] == [
+            gate_report.run_id for gate_report in whole[:2]
+        ]
         assert len(rows(root, RESULTS)) == 16
         upkeep.prune(root, timedelta(days=30), now=NOW)
         assert stored(root, whole[:2])
@@ -448,24 +458,28 @@ class TestPrune:
     def test_it_deletes_what_finished_earlier_to_the_microsecond(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         reports = [report(number, days_ago=31 * (number % 3)) for number in range(9)]
-        for one in reports:
-            ResultsStore(root).write(one)
+        for gate_report in reports:
+            ResultsStore(root).write(gate_report)
         cutoff = reports[4].finished_at
         for _ in range(2):
             done = upkeep.prune(root, NOW - cutoff, now=NOW)
-            assert stored(root, [one for one in reports if one.finished_at >= cutoff])
-        assert all(one.deleted_rows == 0 for one in done)
+            assert stored(
+                root, [gate_report for gate_report in reports if gate_report.finished_at >= cutoff]
+            )
+        assert all(effect.deleted_rows == 0 for effect in done)
         upkeep.optimize(root)
         upkeep.prune(root, NOW - cutoff - timedelta(microseconds=1), now=NOW)
-        assert stored(root, [one for one in reports if one.finished_at > cutoff])
+        assert stored(
+            root, [gate_report for gate_report in reports if gate_report.finished_at > cutoff]
+        )
 
     def test_the_files_of_old_months_are_not_even_read(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         for number in range(4):
             ResultsStore(root).write(report(number, days_ago=40 * number))
-        for one in live_files(TABLES[RESULTS], DeltaTable(f"{root}/{RESULTS}")):
-            if one.month != "2024-03":
-                (tmp_path / RESULTS / one.path).unlink()
+        for file in live_files(TABLES[RESULTS], DeltaTable(f"{root}/{RESULTS}")):
+            if file.month != "2024-03":
+                (tmp_path / RESULTS / file.path).unlink()
         upkeep.prune(root, timedelta(days=30), now=NOW)
         assert stored(root, [report(0)])
 
@@ -480,8 +494,10 @@ class TestPrune:
         texts = [SourceFile("orders.dql", f"-- {number}") for number in range(4)]
         used = [texts[:2], [texts[1]], [texts[2]], [texts[3]]]
         for number, of_run in enumerate(used):
-            one = report(number, days_ago=(100, 0, 100, 35)[number], sources=digests_of(of_run))
-            ResultsStore(root).write(one, of_run)
+            gate_report = report(
+                number, days_ago=(100, 0, 100, 35)[number], sources=digests_of(of_run)
+            )
+            ResultsStore(root).write(gate_report, of_run)
         upkeep.prune(root, timedelta(days=30), now=NOW)
         # That of the last run may be gone by then; only texts of 40 days and more are looked at.
         assert {row["text"] for row in rows(root, SOURCES)} == {"-- 1", "-- 3"}
@@ -511,7 +527,7 @@ class TestVacuum:
         upkeep.optimize(str(store))
         for file in (store / RUNS).rglob("*.parquet"):
             os.utime(file, (time.time() - 30 * 86400,) * 2)  # written long ago, replaced now
-        assert sum(one.deleted_files for one in upkeep.vacuum(str(store))) == 0
+        assert sum(effect.deleted_files for effect in upkeep.vacuum(str(store))) == 0
         assert len([*(store / RUNS).glob("month=*/*.parquet")]) == 4
 
     def test_what_killed_gates_left_goes_when_it_is_old(self, store: Path) -> None:
@@ -536,13 +552,13 @@ class TestReadersReadLittle:
         root = str(tmp_path)
         reports = [small(number, days_ago=2 * number) for number in range(60)]
         reports[3] = report(3, days_ago=6)
-        for one in reports:
-            ResultsStore(root).write(one)
+        for gate_report in reports:
+            ResultsStore(root).write(gate_report)
         upkeep.optimize(root)
         for file in live_files(TABLES[RUNS], DeltaTable(f"{root}/{RUNS}")):
             if file.month is not None and file.month < "2023-12":
                 (tmp_path / RUNS / file.path).unlink()
-        newest = [one.run_id for one in reports[:5]]
+        newest = [gate_report.run_id for gate_report in reports[:5]]
         assert [run.run_id for run in list_runs(root, limit=5)] == newest
         assert [run.run_id for run in list_runs(root, limit=5, all_attempts=True)] == newest
         assert read_report(root, reports[3].run_key, reports[3].attempt.id) == reports[3]
@@ -554,11 +570,11 @@ class TestReadersReadLittle:
         key = RUN_KEY
         attempts = [small(number, run_key=key) for number in range(60)]
         other = [small(100 + number, days_ago=1) for number in range(3)]
-        for one in [*attempts, *other]:
-            ResultsStore(root).write(one)
+        for gate_report in [*attempts, *other]:
+            ResultsStore(root).write(gate_report)
         expected = [attempts[-1], *reversed(other)]
         listed = [run.run_id for run in list_runs(root, limit=4)]
-        assert listed == [one.run_id for one in expected]
+        assert listed == [gate_report.run_id for gate_report in expected]
 
 
 def test_a_report_of_upkeep_is_json() -> None:
