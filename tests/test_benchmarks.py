@@ -32,7 +32,7 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Any:
     return program("report", monkeypatch)
 
 
-def test_the_page_and_the_plot_tell_what_is_stored(report: Any) -> None:
+def test_the_page_and_the_plot_show_the_stored_results(report: Any) -> None:
     if REWRITE:
         report.main()
     text = report.PAGE.read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_the_page_and_the_plot_tell_what_is_stored(report: Any) -> None:
     assert report.plot(report.stored("peers")) == report.PLOT.read_text(encoding="utf-8")
 
 
-def test_a_figure_that_was_changed_by_hand_does_not_stay(report: Any) -> None:
+def test_a_figure_changed_by_hand_is_overwritten(report: Any) -> None:
     text = report.PAGE.read_text(encoding="utf-8")
     changed = text.replace("| **dqx_airflow", "| **the fastest of all", 1)
     assert changed != text
@@ -54,7 +54,7 @@ def test_a_ratio_is_taken_within_a_round(monkeypatch: pytest.MonkeyPatch) -> Non
     assert figures.ratio(own, base, "wall_s") == "3.00"
 
 
-def test_a_round_in_which_one_did_not_run_has_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_without_both_engines_has_no_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     figures = program("figures", monkeypatch)
     own = [{"wall_s": 1.0}, None, {"wall_s": 1.0}]
     base = [{"wall_s": 2.0}, {"wall_s": 2.0}, None]
@@ -62,7 +62,7 @@ def test_a_round_in_which_one_did_not_run_has_no_ratio(monkeypatch: pytest.Monke
     assert figures.ratio(own[1:], base[1:], "wall_s") == ""
 
 
-def test_a_wrong_verdict_is_told(report: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_verdict_is_shown(report: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     workload = program("workload", monkeypatch)
     sound = dict.fromkeys(workload.CHECKS, True)
     right = {check: check not in workload.CAUGHT for check in workload.CHECKS}
@@ -78,7 +78,7 @@ def test_a_wrong_verdict_is_told(report: Any, monkeypatch: pytest.MonkeyPatch) -
     )
 
 
-def test_a_check_that_fails_in_one_of_several_runs_is_told_as_failing(
+def test_a_check_that_fails_in_one_of_several_runs_is_failing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run, verdicts = program("peers.run", monkeypatch), {}
@@ -100,7 +100,7 @@ def test_a_sweep_asks_for_more_with_every_step(monkeypatch: pytest.MonkeyPatch) 
     }
 
 
-def test_no_check_of_a_step_is_another_one_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_of_a_step_are_distinct(monkeypatch: pytest.MonkeyPatch) -> None:
     for sweep in program("sweep_steps", monkeypatch).SWEEPS.values():
         for step in sweep.steps.values():
             assert len({check.name for check in step.checks}) == len(step.checks)
@@ -195,7 +195,7 @@ def test_a_sweep_has_a_line_for_each_engine(report: Any) -> None:
     ]
 
 
-def test_a_job_is_compared_with_those_that_have_an_archive_like_it(report: Any) -> None:
+def test_a_job_is_compared_with_jobs_of_the_same_archive_setting(report: Any) -> None:
     def runs(*seconds: float) -> list[dict[str, float]]:
         return [{"wall_s": took, "cpu_s": 2 * took} for took in seconds]
 
@@ -216,7 +216,7 @@ def test_a_job_is_compared_with_those_that_have_an_archive_like_it(report: Any) 
     ]
 
 
-def test_an_engine_that_takes_too_long_keeps_what_it_has_told(
+def test_an_engine_that_times_out_keeps_its_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = program("peers.processes", monkeypatch)
@@ -242,6 +242,6 @@ def test_every_engine_has_a_module_and_pinned_versions(monkeypatch: pytest.Monke
         assert all("==" in pin for pin in environment.requirements)
 
 
-def test_the_suite_that_is_measured_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measured_suite_is_sound(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = check_source(SourceFile("suite.dql", program("workload", monkeypatch).SUITE))
     assert not checked.diagnostics

@@ -77,7 +77,7 @@ def settings(folder: Path, text: str) -> Settings:
     return read_settings(folder / "dqx.toml", "dqx.toml")
 
 
-def test_everything_that_a_file_may_say_is_read(tmp_path: Path) -> None:
+def test_every_setting_of_a_file_is_read(tmp_path: Path) -> None:
     found = settings(tmp_path, FULL)
     assert found.problems == ()
     assert str(found.connection) == "databricks://workspace.cloud.databricks.com:443"
@@ -106,7 +106,7 @@ def test_everything_that_a_file_may_say_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by_default", [True, False])
-def test_no_dataset_trusts_its_log_where_the_defaults_say_so(
+def test_the_default_of_trust_log_applies_to_all_datasets(
     tmp_path: Path, by_default: bool
 ) -> None:
     places = '[datasets]\norders = "lake/orders"\nlines = { path = "/lines", trust_log = false }\n'
@@ -128,7 +128,7 @@ def test_no_dataset_trusts_its_log_where_the_defaults_say_so(
         ('[defaults]\nunsupported = "warn"\n', Unsupported.ERROR, None),
     ],
 )
-def test_what_contracts_cannot_enforce_is_an_error_unless_somebody_says_otherwise(
+def test_unenforceable_clauses_are_errors_by_default(
     tmp_path: Path, by_default: str, typed: Unsupported | None, let_by: str | None
 ) -> None:
     settings(tmp_path, f'{by_default}[datasets]\norders = "/orders"\n')
@@ -166,7 +166,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     assert settings(tmp_path, '\ufeff[datasets]\norders = "/orders"\n').refs
 
 
-def test_the_nearest_file_counts(tmp_path: Path) -> None:
+def test_the_nearest_file_is_used(tmp_path: Path) -> None:
     home = tmp_path / "suites" / "deep"
     home.mkdir(parents=True)
     settings(tmp_path, "")
@@ -198,7 +198,7 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_address_leads_to_servers_and_hides_the_rest(
+def test_an_address_is_shown_without_its_secrets(
     address: str, kind: ConnectionKind, servers: tuple[tuple[str, int], ...], shown: str
 ) -> None:
     found = connection_of(address)
@@ -227,7 +227,7 @@ def test_databricks_runs_on_the_cluster_of_the_path_or_serverless(
     ["", "x", "local[0]", "localhost:7077", "http://a", "sc://", "sc://user:secret@host",
      "spark://a:secret", "sc:///;token=secret", "sc://;token=secret"],
 )  # fmt: skip
-def test_what_is_no_address_is_refused_and_not_repeated(address: str) -> None:
+def test_an_invalid_address_is_refused_and_not_shown(address: str) -> None:
     with pytest.raises(RequestError) as error:
         connection_of(address)
     assert error.value.hint
@@ -278,7 +278,7 @@ def test_a_dataset_of_a_command_line_has_all_settings_decoded() -> None:
     )
 
 
-def test_an_option_that_a_source_does_not_take_is_pointed_at() -> None:
+def test_an_unsupported_reader_option_is_located() -> None:
     argument = "a=x.csv?option.sep=%3B&option.haeder=true"
     _, (problem,) = datasets_of_arguments([argument])
     assert "has the option 'haeder', which csv does not support" in problem.message
@@ -360,7 +360,7 @@ def test_suites_and_contracts_read_with_the_options_of_the_format(
     assert dict(call.requests[0].datasets[0].options) == {**own, "encoding": "UTF-16"}
 
 
-def test_what_a_contract_needs_wins_over_the_options_of_the_format(tmp_path: Path) -> None:
+def test_options_that_a_contract_needs_win_over_those_of_the_format(tmp_path: Path) -> None:
     settings(
         tmp_path, '[datasets]\norders = "lake/o.parquet"\n[reader.parquet]\nmergeSchema = false\n'
     )
@@ -423,7 +423,7 @@ def test_a_jvm_that_we_start_takes_its_archive_from_beside_the_file(tmp_path: Pa
     assert remote.session == {"spark.driver.defaultJavaOptions": "-Xss4m"}
 
 
-def test_an_archive_that_is_not_there_is_no_more_than_a_warning(tmp_path: Path) -> None:
+def test_a_missing_archive_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "dqx.toml").write_text('[connection]\njvm_archive = "gate.jsa"\n')
     settings = read_settings(tmp_path / "dqx.toml")
     (problem,) = settings.problems
@@ -433,13 +433,13 @@ def test_an_archive_that_is_not_there_is_no_more_than_a_warning(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("given", ["", "-Xss4m", "-XX:SharedArchiveFile=/mine.jsa"])
-def test_what_is_said_of_a_jvm_already_comes_after_the_archive(given: str) -> None:
+def test_given_jvm_options_follow_the_archive(given: str) -> None:
     first, *more = with_archive(given, "/a.jsa").split()
     assert first == "-XX:SharedArchiveFile=/a.jsa"
     assert more[-1:] == [given or "-Xlog:cds+dynamic=off"]
 
 
-def test_a_jvm_of_a_gate_compiles_patiently_unless_told_otherwise() -> None:
+def test_a_jvm_of_a_gate_compiles_late_by_default() -> None:
     ours = for_a_short_life({})[SUBMIT_OPTIONS]
     assert "-XX:Tier4InvocationThreshold=50000" in ours.split()
     # Spark puts these options before those of the driver, and of two values a JVM takes the last.
@@ -448,5 +448,5 @@ def test_a_jvm_of_a_gate_compiles_patiently_unless_told_otherwise() -> None:
     assert for_a_short_life(said) == {}
 
 
-def test_the_archive_may_have_blanks_in_its_path() -> None:
+def test_the_archive_may_have_spaces_in_its_path() -> None:
     assert "-XX:SharedArchiveFile='/my lake/a.jsa'" in with_archive("", "/my lake/a.jsa")

@@ -32,7 +32,7 @@ WITHOUT = [
 
 
 @pytest.mark.parametrize("place", WITH)
-def test_a_place_with_credentials_is_refused(place: str) -> None:
+def test_a_location_with_credentials_is_refused(place: str) -> None:
     key = "table" if place.startswith("delta.") else "path"
     with pytest.raises(RequestError) as refused:
         dataset_ref("t", {key: place, "format": "csv"})
@@ -42,7 +42,7 @@ def test_a_place_with_credentials_is_refused(place: str) -> None:
 
 
 @pytest.mark.parametrize("place", WITHOUT)
-def test_other_places_are_let_through(place: str) -> None:
+def test_other_locations_are_accepted(place: str) -> None:
     assert not holds_credentials(place)
     assert redact_urls(place) == place
 
@@ -60,5 +60,5 @@ def test_a_secret_among_the_options_is_refused(option: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["header", "sep", "nullValue", "fs.s3a.endpoint", "escape"])
-def test_other_options_are_let_through(option: str) -> None:
+def test_other_options_are_accepted(option: str) -> None:
     assert not is_secret_setting(option)

@@ -70,7 +70,7 @@ def test_the_table_of_outcomes_is_that_of_the_readme() -> None:
     assert table in (DOCS / "outcomes.md").read_text(encoding="utf-8")
 
 
-def test_every_example_is_of_a_kind_that_is_tried() -> None:
+def test_every_example_has_a_tested_language() -> None:
     kinds = {
         kind
         for path in PAGES
@@ -85,7 +85,7 @@ def test_suites_are_sound(place: str, text: str) -> None:
     assert not checked.diagnostics, draw(checked.diagnostics, checked.sources)
 
 
-def test_the_rules_for_those_who_come_from_another_tool_are_sound() -> None:
+def test_the_rules_for_users_of_other_tools_are_sound() -> None:
     page = (DOCS / "coming-from.md").read_text(encoding="utf-8")
     claims = re.findall(r"\| `(assert [^`]+)` \|", page)
     assert len(claims) > 30
@@ -141,7 +141,7 @@ def test_commands_and_their_options_exist() -> None:
         assert options <= {name for one in command.params for name in one.opts}, call
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_are_not_broken() -> None:
     for path in (*PAGES, *DOCS.rglob("codes/*.md")):
         text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):

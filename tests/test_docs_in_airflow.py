@@ -147,10 +147,10 @@ def test_every_argument_is_stored_and_checked(ran: dict[str, Ran]) -> None:
     assert json.loads(ran["forgotten_arguments"].printed.splitlines()[-1]) == []
 
 
-def test_there_are_examples_on_the_pages() -> None:
+def test_the_pages_have_examples() -> None:
     assert len(EXAMPLES) == len(examples("python")) > 5
 
 
 @pytest.mark.parametrize("name", ["gate", "contract", *EXAMPLES])
-def test_the_dags_that_are_shown_can_be_built(ran: dict[str, Ran], name: str) -> None:
+def test_the_dags_of_the_pages_can_be_built(ran: dict[str, Ran], name: str) -> None:
     assert not ran[name].error, ran[name].error

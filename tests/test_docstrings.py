@@ -18,7 +18,7 @@ _WITH_EXAMPLES = sorted(
 _PUBLIC = ("api", "learning", "operators", "results", "tuning")
 
 
-def test_there_are_examples() -> None:
+def test_docstrings_have_examples() -> None:
     assert "dqx_airflow.exact" in _WITH_EXAMPLES
 
 
@@ -29,7 +29,7 @@ def test_examples_give_what_they_show(name: str) -> None:
     assert results.failed == 0
 
 
-def test_public_functions_say_what_they_raise() -> None:
+def test_public_functions_document_their_exceptions() -> None:
     silent = [
         f"{path.relative_to(_ROOT)}:{node.lineno}: {node.name}"
         for package in _PUBLIC
@@ -42,7 +42,7 @@ def test_public_functions_say_what_they_raise() -> None:
     assert silent == []
 
 
-def test_what_the_python_api_offers_is_described() -> None:
+def test_the_python_api_is_documented() -> None:
     bare = [
         f"{path.relative_to(_ROOT)}:{node.lineno}: {node.name}"
         for path in sorted((_ROOT / "dqx_airflow/api").rglob("*.py"))

@@ -45,7 +45,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("text", "number"), TEXTS.items(), ids=lambda item: str(item)[:10])
-def test_a_number_and_its_text(text: str, number: int | Fraction) -> None:
+def test_a_number_and_its_string(text: str, number: int | Fraction) -> None:
     assert exact_text(number) == text
     assert parse_exact(text) == number
     assert is_decimal(number) is ("/" not in text)
@@ -66,20 +66,20 @@ def test_a_number_and_its_text(text: str, number: int | Fraction) -> None:
     ],
     ids=lambda item: str(item)[:10] if isinstance(item, str) else "",
 )
-def test_a_text_is_read_to_its_last_digit(text: str, number: int | Fraction) -> None:
+def test_a_string_is_read_to_its_last_digit(text: str, number: int | Fraction) -> None:
     found = parse_exact(text)
     assert found == number
     assert type(found) is type(number)
 
 
 @pytest.mark.parametrize("text", ["", "a", "nan", "inf", "1e", "1/0.5"])
-def test_what_is_no_number_is_not_read(text: str) -> None:
+def test_an_invalid_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"[Ii]nvalid"):
         parse_exact(text)
 
 
 @pytest.mark.parametrize("text", ["1e4001", "1E-4001", "0." + "1" * 3999], ids=lambda t: t[:10])
-def test_a_number_of_too_many_digits_is_not_read(text: str) -> None:
+def test_a_number_of_too_many_digits_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=f"^too large for an exact number: {text[:40]}$"):
         parse_exact(text)
 
@@ -93,7 +93,7 @@ def test_a_number_of_too_many_digits_is_not_read(text: str) -> None:
         (True, 1),
     ],
 )
-def test_what_is_whole_is_an_int(number: int | Fraction | Decimal, due: int | Fraction) -> None:
+def test_a_whole_number_is_an_int(number: int | Fraction | Decimal, due: int | Fraction) -> None:
     assert exact(number) == due
     assert type(exact(number)) is type(due)
 
@@ -111,7 +111,7 @@ def test_what_is_whole_is_an_int(number: int | Fraction | Decimal, due: int | Fr
         (7, 7),
     ],
 )
-def test_a_number_is_what_was_written(number: int | float | Decimal | Fraction, due: int) -> None:
+def test_a_number_keeps_its_written_value(number: int | float | Decimal | Fraction, due: int) -> None:
     assert exact_as_written(number) == due
     assert type(exact_as_written(number)) is type(due)
 

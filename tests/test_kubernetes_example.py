@@ -22,7 +22,7 @@ POD = OBJECTS["Deployment"]["spec"]["template"]
 SPARK, TLS = POD["spec"]["containers"]
 
 
-def test_every_map_and_secret_of_the_pod_is_made() -> None:
+def test_every_config_map_and_secret_of_the_pod_is_created() -> None:
     made = {one["name"] for one in (*OVERLAY["configMapGenerator"], *OVERLAY["secretGenerator"])}
     volumes = {volume["name"]: volume for volume in POD["spec"]["volumes"]}
     used = {one["secretRef"]["name"] for one in SPARK["envFrom"]}
@@ -51,7 +51,7 @@ def test_service_and_policy_find_the_pod_and_the_port_of_the_proxy() -> None:
 _PROBES = ("startupProbe", "livenessProbe")
 
 
-def test_the_command_is_that_of_the_unit_and_its_spark_the_one_that_is_tested() -> None:
+def test_command_and_spark_version_match_the_unit_and_the_lock_file() -> None:
     (unit,) = re.findall(r"^ExecStart=\S+ (.+?)^Restart", PAGE, re.M | re.S)
     assert unit.replace("\\\n", "").split() == SPARK["command"][1:]
     lock = (ROOT / "requirements.lock").read_text("utf-8")
@@ -67,7 +67,7 @@ def test_the_limit_of_memory_is_the_heap_and_a_quarter() -> None:
     assert f"MemoryMax={heap * 5 // 4}G\n" in PAGE
 
 
-def test_no_container_may_do_more_than_it_has_to() -> None:
+def test_containers_have_least_privileges() -> None:
     assert POD["spec"]["securityContext"]["runAsNonRoot"]
     for container in (SPARK, TLS):
         confined: dict[str, Any] = container["securityContext"]

@@ -164,7 +164,7 @@ def test_every_module_belongs_to_a_house() -> None:
     assert [name for name in map(_name, MODULES) if _house(name) not in HEIGHT] == []
 
 
-def test_no_two_files_of_tests_have_one_name() -> None:
+def test_test_files_have_distinct_names() -> None:
     """pytest would refuse the second one, in a run of both folders."""
     tests = Path(__file__).parent
     folders = [folder for folder in tests.iterdir() if not (folder / "__init__.py").exists()]
@@ -183,7 +183,7 @@ def test_imports_go_down_never_up() -> None:
     assert upward == []
 
 
-def test_a_house_imports_only_the_foreign_packages_that_it_may() -> None:
+def test_a_house_imports_only_its_permitted_packages() -> None:
     forbidden = [
         f"{_name(path)} imports {seen}"
         for path in MODULES
@@ -216,7 +216,7 @@ def test_operators_read_suites_only_when_they_run() -> None:
             assert _house(name) not in ("dql", "plan", "metrics", "results"), path.name
 
 
-def test_the_python_api_needs_no_spark_before_it_measures() -> None:
+def test_the_python_api_loads_no_spark_before_it_measures() -> None:
     loaded = _loaded_by("from dqx_airflow import SparkDatabase\nSparkDatabase(None, {'a': 'b/c'})")
     assert not loaded & (HEAVY - {"lark"})
 
@@ -237,20 +237,20 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert not loaded & (HEAVY | {"cattrs", "typer", "rich", "yaml", "openlineage", "dataclasses"})
 
 
-def test_the_values_and_errors_cost_the_standard_library_alone() -> None:
+def test_values_and_errors_import_the_standard_library_alone() -> None:
     loaded = _loaded_by(
         "import dqx_airflow.values, dqx_airflow.errors, dqx_airflow.request_arguments"
     )
     assert not loaded & (HEAVY | {"cattrs", "typer", "rich", "yaml", "openlineage"})
 
 
-def test_a_job_of_which_no_events_are_wanted_loads_nothing_of_openlineage() -> None:
+def test_a_job_without_events_loads_no_openlineage() -> None:
     loaded = _loaded_by("import dqx_airflow.engine.job, dqx_airflow.engine.connect_job")
     assert "dqx_airflow.engine.lineage_events" in loaded
     assert not loaded & {"openlineage", "requests", "httpx", "pandas", "sympy", "airflow"}
 
 
-def test_the_command_line_starts_without_the_heavy() -> None:
+def test_the_command_line_starts_without_heavy_imports() -> None:
     loaded = _loaded_by("import dqx_airflow.cli.main")
     assert not loaded & HEAVY
     assert not loaded & {"cattrs", "openlineage", "yaml", "dqx_airflow.dql", "dqx_airflow.plan"}

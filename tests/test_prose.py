@@ -108,7 +108,7 @@ def test_a_page_is_plain_english(path: Path) -> None:
     assert list(offences(path.read_text(encoding="utf-8"))) == []
 
 
-def test_what_the_package_says_is_plain_english() -> None:
+def test_messages_of_the_package_are_plain_english() -> None:
     found = [
         f"{path.relative_to(CHECKOUT)}:{line}: {offence}"
         for path in MODULES
@@ -118,7 +118,7 @@ def test_what_the_package_says_is_plain_english() -> None:
     assert found == []
 
 
-def test_what_developers_read_is_plain_english() -> None:
+def test_comments_and_docstrings_are_plain_english() -> None:
     found = [
         f"{path.relative_to(CHECKOUT)}:{line}: {offence}"
         for path in (*MODULES, *EXAMPLES)

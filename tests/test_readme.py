@@ -49,11 +49,11 @@ def _blocks(kind: str, text: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.M | re.S)
 
 
-def test_it_is_read_in_a_minute() -> None:
+def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 200
 
 
-def test_the_suite_is_sound_and_prints_the_failure_that_is_shown() -> None:
+def test_the_suite_is_sound_and_prints_the_shown_failure() -> None:
     source = SourceFile("flights.dql", blocks("dql", "A suite")[0])
     checked = check_source(source)
     assert not checked.diagnostics, draw(checked.diagnostics, checked.sources)
@@ -95,7 +95,7 @@ def test_the_error_through_a_macro_is_drawn_as_shown() -> None:
     assert draw(checked.diagnostics, checked.sources) + "\n" == blocks_of_page("text", "cli.md")[0]
 
 
-def test_the_suites_run_in_python_and_print_what_is_shown(tmp_path: Path) -> None:
+def test_the_suites_run_in_python_and_print_the_shown_output(tmp_path: Path) -> None:
     printed = ""
     for number, code in enumerate(blocks_of_page("python", "python.md")):
         (tmp_path / f"run_{number}.py").write_text(code)
@@ -117,7 +117,7 @@ def test_the_commands_of_the_table_exist() -> None:
     assert named == known
 
 
-def test_the_broken_clause_is_where_it_is_shown() -> None:
+def test_the_shown_clause_is_at_its_line() -> None:
     shown = next(text for text in blocks_of_page("text", "contracts.md") if "= clause:" in text)
     contract = shipped("dags_examples/contracts/slot_telemetry.contract.yaml")
     line = re.search(r"^(\d+) \| (.*)$", shown, re.M)
@@ -156,7 +156,7 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert "grep -m1 '/pytest$' README.md" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_the_extras_that_are_named_exist() -> None:
+def test_the_named_extras_exist() -> None:
     (ours,) = (item for item in distributions() if item.metadata["Name"] == "dqx-airflow")
     extras = set(ours.metadata.get_all("Provides-Extra") or ())
     table = (DOCS / "install.md").read_text(encoding="utf-8").split("## Settings")[0]

@@ -19,7 +19,7 @@ leave(3)
 """
 
 
-def test_the_end_keeps_the_code_the_output_and_what_was_registered() -> None:
+def test_exit_keeps_the_code_the_output_and_exit_handlers() -> None:
     call = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (3, "said\nat exit\n", "warned\n")

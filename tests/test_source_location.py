@@ -66,7 +66,7 @@ def test_a_clone_of_a_clone_is_found_where_the_first_one_comes_from(checkout: Pa
     assert location(work)[1] == location(tree)[1] == "https://example.com/data/pipelines"
 
 
-def test_other_files_are_where_they_lie(checkout: Path, tmp_path: Path) -> None:
+def test_other_files_have_their_path(checkout: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone.dql"
     assert source_location(alone).url == alone.as_uri()
     inside = checkout / "dags" / "my orders.dql"

@@ -115,7 +115,7 @@ EXAMPLES = (
 
 
 @pytest.mark.parametrize("value", EXAMPLES, ids=lambda value: type(value).__name__)
-def test_a_value_comes_back_from_its_json_form(value: Any) -> None:
+def test_a_value_survives_a_round_trip_through_json(value: Any) -> None:
     text = to_json(value)
     assert from_json(type(value), text) == value
     assert from_json(type(value), text.encode()) == value
@@ -151,7 +151,7 @@ def test_a_metric_value_keeps_its_type(value: values.MetricValue) -> None:
         assert type(found) is type(value)
 
 
-def test_what_an_older_version_wrote_is_read_with_the_defaults_of_what_it_did_not_know() -> None:
+def test_json_of_an_older_version_is_read_with_defaults() -> None:
     newer = {
         GateRequest: ("sample_rows", "quarantine", "recompute", "promote_to"),
         Verdict: ("failing_rows", "note", "origin"),
@@ -177,7 +177,7 @@ def test_the_json_form_is_plain_and_readable() -> None:
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_never_gets_into_json(number: float) -> None:
+def test_nan_and_infinity_are_refused_in_json(number: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         to_json(dataclasses.replace(VERDICT, value=number))
 
@@ -198,19 +198,19 @@ def test_what_is_no_number_never_gets_into_json(number: float) -> None:
         to_json(REQUEST).replace('"number": 2', '"number": "two"'),
     ],
 )
-def test_what_is_not_the_json_form_is_a_value_error(text: str) -> None:
+def test_invalid_json_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         from_json(GateRequest, text)
 
 
-def test_the_message_names_the_key_that_is_missing() -> None:
+def test_the_message_names_the_missing_key() -> None:
     plain = json.loads(to_json(REQUEST))
     del plain["results_root"]
     with pytest.raises(ValueError, match="results_root"):
         from_json(GateRequest, json.dumps(plain))
 
 
-def test_severities_are_ordered_from_worst_to_mildest() -> None:
+def test_severities_are_ordered_from_worst_to_lowest() -> None:
     assert Severity.P0.at_least(Severity.P1)
     assert Severity.P1.at_least(Severity.P1)
     assert not Severity.P2.at_least(Severity.P1)
@@ -227,6 +227,6 @@ def test_a_report_lists_its_verdicts_worst_first() -> None:
     assert report.count(Status.PASSED) == 0
 
 
-def test_the_instances_of_a_mapped_gate_are_told_apart() -> None:
+def test_instances_of_a_mapped_gate_are_distinguished() -> None:
     assert KEY.gate_instance == "gate"
     assert dataclasses.replace(KEY, scheduler_run="manual__1[3]").gate_instance == "gate[3]"

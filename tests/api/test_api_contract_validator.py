@@ -105,7 +105,7 @@ def test_completeness_is_of_all_values_together() -> None:
     assert validator(TEXT).validate(of_pandas(full), now=NOW)["valid"]
 
 
-def test_what_pandas_cannot_say_is_read_as_the_contract_has_it_only_where_it_is_so() -> None:
+def test_pandas_floats_are_read_as_the_contract_type_only_without_loss() -> None:
     found = validator().validate(of_pandas({**SOUND, "orders": [1.5, 2, None]}), now=NOW)
     (line,) = found["schema_errors"]
     assert "orders" in line
@@ -113,7 +113,7 @@ def test_what_pandas_cannot_say_is_read_as_the_contract_has_it_only_where_it_is_
     assert any("spent" in line for line in found["schema_errors"])
 
 
-def test_the_not_a_number_of_pandas_is_null_in_rows_too() -> None:
+def test_pandas_nan_is_null_in_rows_too() -> None:
     rows = of_pandas(SOUND).astype(object).to_dict("records")
     assert any(row["segment"] is None or row["segment"] != row["segment"] for row in rows)
     rows = [{"id": "C1", "segment": float("nan")}, {"id": "C2", "segment": "A"}]
@@ -130,12 +130,12 @@ def test_the_not_a_number_of_pandas_is_null_in_rows_too() -> None:
 
 
 @pytest.mark.parametrize("given", [7, "rows", object()], ids=lambda given: type(given).__name__)
-def test_what_is_no_frame_is_refused(given: Any) -> None:
+def test_anything_but_a_frame_is_refused(given: Any) -> None:
     with pytest.raises(RequestError):
         validator().validate(given)
 
 
-def test_a_model_is_named_where_there_are_several() -> None:
+def test_several_models_need_a_model_name() -> None:
     text = (
         "dataContractSpecification: 1.2.1\nid: o\ninfo: {title: O, version: 1.0.0}\nmodels:\n"
         "  a: {fields: {id: {type: long, required: true}}}\n"

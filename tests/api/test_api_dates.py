@@ -45,7 +45,7 @@ def found_in(results: DatedResults) -> dict[date, list[tuple[str, str]]]:
     }
 
 
-def test_each_date_has_the_results_of_a_run_for_it_alone(suite: Suite) -> None:
+def test_each_date_has_the_results_of_its_own_run(suite: Suite) -> None:
     db = MemoryDatabase({"orders": ROWS}, date_columns={"orders": "ds"})
     results = suite.run_dates(db, "2026-01-01..2026-01-03")
     assert list(results) == DAYS

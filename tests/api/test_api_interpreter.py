@@ -35,7 +35,7 @@ def test_results_print_as_the_seed_prints_them(interpreter: Interpreter) -> None
     ]
 
 
-def test_results_tell_what_a_report_tells(interpreter: Interpreter) -> None:
+def test_results_hold_what_a_report_holds(interpreter: Interpreter) -> None:
     results = interpreter.run_string(SUITE)
     assert results.outcome is Outcome.WARNED
     assert f"{results.outcome}" == "warned"
@@ -63,7 +63,7 @@ def test_a_failure_is_drawn_as_a_gate_draws_it(interpreter: Interpreter) -> None
     assert "= metric value: 1" in drawn
 
 
-def test_a_file_imports_from_beside_it_and_from_dql_path(
+def test_a_file_imports_from_its_folder_and_from_dql_path(
     interpreter: Interpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "common").mkdir()
@@ -84,7 +84,7 @@ def test_a_file_imports_from_beside_it_and_from_dql_path(
     }
 
 
-def test_a_text_imports_from_the_folder_that_is_given(
+def test_a_string_imports_from_the_given_folder(
     interpreter: Interpreter, tmp_path: Path
 ) -> None:
     (tmp_path / "limits.dql").write_text("export const MOST = 3")
@@ -97,19 +97,19 @@ def test_a_text_imports_from_the_folder_that_is_given(
         interpreter.run_string(text)
 
 
-def test_all_mistakes_of_a_suite_are_drawn(interpreter: Interpreter) -> None:
+def test_all_errors_of_a_suite_are_drawn(interpreter: Interpreter) -> None:
     with pytest.raises(SourceError) as raised:
         interpreter.run_string(SUITE.replace("num_rows", "num_row").replace("P2", "P9"))
     assert [found.code for found in raised.value.diagnostics] == ["E001", "E004"]
     assert str(raised.value).startswith("error[E001]: unknown metric 'num_row'\n --> <text>:3:16\n")
 
 
-def test_a_dataset_that_is_missing_is_a_mistake_of_the_suite(interpreter: Interpreter) -> None:
+def test_a_missing_dataset_is_an_error_of_the_suite(interpreter: Interpreter) -> None:
     with pytest.raises(SourceError, match="E009"):
         interpreter.run_string(SUITE.replace("orders", "invoices"))
 
 
-def test_a_lag_on_a_dataset_without_dates_is_a_mistake_of_the_suite(
+def test_a_lag_on_an_undated_dataset_is_an_error_of_the_suite(
     interpreter: Interpreter,
 ) -> None:
     with pytest.raises(SourceError, match="E111"):
@@ -118,12 +118,12 @@ def test_a_lag_on_a_dataset_without_dates_is_a_mistake_of_the_suite(
         )
 
 
-def test_a_file_that_is_missing_is_told(interpreter: Interpreter, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(interpreter: Interpreter, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="file not found"):
         interpreter.run_file(tmp_path / "suite.dql")
 
 
-def test_a_library_is_no_suite(interpreter: Interpreter) -> None:
+def test_a_library_is_not_a_suite(interpreter: Interpreter) -> None:
     with pytest.raises(SourceError, match="E008"):
         interpreter.run_string("export const A = 1")
 
@@ -135,7 +135,7 @@ def test_the_severity_that_blocks_can_be_set() -> None:
         Interpreter(memory(), TODAY, fail_on="P7").run_string(SUITE)
 
 
-def test_empty_datasets_pass_where_that_is_allowed() -> None:
+def test_empty_datasets_pass_if_allowed() -> None:
     suite = 'suite "S" { check "C" on orders { assert null_count(email) == 0 name "a" } }'
     long_ago = date(2000, 1, 1)
     assert Interpreter(memory(), long_ago).run_string(suite).outcome is Outcome.BLOCKED
@@ -143,13 +143,13 @@ def test_empty_datasets_pass_where_that_is_allowed() -> None:
     assert results.outcome is Outcome.PASSED
 
 
-def test_dates_that_are_skipped_need_no_data() -> None:
+def test_skipped_dates_need_no_data() -> None:
     suite = 'suite "S" { check "C" on orders { assert num_rows(lag 1) > 5 name "a" } }'
     (*_, result) = Interpreter(memory(), TODAY, skip_dates=[YESTERDAY]).run_string(suite)
     assert result.status is Status.SKIPPED
 
 
-def test_ages_are_measured_from_the_moment_that_is_given() -> None:
+def test_ages_are_measured_from_the_given_time() -> None:
     suite = 'suite "S" { check "C" on orders { assert freshness(ds) < 1 day name "a" } }'
     noon = datetime(2024, 11, 29, 12, tzinfo=timezone.utc)
     (*_, result) = Interpreter(memory(), TODAY, now=noon).run_string(suite)
@@ -160,11 +160,11 @@ def test_ages_are_measured_from_the_moment_that_is_given() -> None:
         Interpreter(memory(), TODAY, now=datetime(2024, 11, 29)).run_string(suite)
 
 
-def test_a_moment_stands_for_its_date() -> None:
+def test_a_datetime_is_read_as_its_date() -> None:
     results = Interpreter(memory(), datetime(2024, 11, 29, 23, 30)).run_string(SUITE)
     assert results.report.run_key.date == TODAY
 
 
-def test_a_text_is_no_date() -> None:
+def test_a_string_is_not_a_date() -> None:
     with pytest.raises(RequestError, match="'2024-11-29' is not a date"):
         Interpreter(memory(), "2024-11-29").run_string(SUITE)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, MOST_COMMON, SHORT
 
 
 @pytest.mark.parametrize("module", [dqx_airflow, dqx_airflow.dql], ids=["package", "dql"])
-def test_the_names_that_are_offered_are_those_that_type_checkers_see(module: ModuleType) -> None:
+def test_public_names_are_those_that_type_checkers_see(module: ModuleType) -> None:
     tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
     seen = {
         alias.name
@@ -30,7 +30,7 @@ def test_the_names_that_are_offered_are_those_that_type_checkers_see(module: Mod
     assert seen == set(module.__all__) - {"__version__"}
 
 
-def test_a_name_that_is_not_offered_is_none() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Suites'"):
         _ = dqx_airflow.dql.Suites
 

@@ -30,7 +30,7 @@ def report(text: str = TEXT, *, require_history: bool = False) -> GateReport:
     return found.report
 
 
-def test_a_warned_gate_says_first_what_was_not_evaluated() -> None:
+def test_a_warned_gate_starts_with_what_was_not_evaluated() -> None:
     warned = report()
     assert warned.outcome is Outcome.WARNED
     assert headline(warned).startswith(f"warned: {FIRST}gate Orders, dataset orders, date ")
@@ -67,7 +67,7 @@ def test_a_build_ends_as_the_run_does() -> None:
     ]
 
 
-def test_a_stored_report_says_the_same() -> None:
+def test_a_stored_report_has_the_same_headline() -> None:
     text = TEXT.replace("}\n}", '} profile "P" { from 2000-01-01 to 2100-01-01 %s } }')
     disabled = report(text % 'disable assertion "email" in "Basic"')
     assert [verdict.disabled_by for verdict in disabled.verdicts].count("P") == 1
@@ -79,7 +79,7 @@ def test_a_stored_report_says_the_same() -> None:
     assert report_from_rows(run_row(disabled), old) == read
 
 
-def test_a_scaled_value_is_shown_with_the_raw_one_and_so_is_its_limit() -> None:
+def test_a_scaled_value_and_its_limit_are_shown_with_their_raw_values() -> None:
     text = TEXT.replace("}\n}", '} profile "P" { from 2000-01-01 to 2100-01-01 %s } }')
     scaled = report(text.replace("> 3", "> 300") % 'scale assertion "rows" in "Basic" by 1.5x')
     verdict = next(candidate for candidate in scaled.verdicts if candidate.name == "rows")

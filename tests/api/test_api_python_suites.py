@@ -37,7 +37,7 @@ def test_a_suite_in_python_has_the_plan_and_the_report_of_its_dql(case: Case) ->
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python keeps no columns of calls")
 @pytest.mark.parametrize("case", MISTAKES, ids=str)
-def test_mistakes_are_drawn_over_the_lines_of_python(case: Case) -> None:
+def test_errors_are_drawn_over_the_lines_of_python(case: Case) -> None:
     suite = python_suite(case.block("python").text)
     with pytest.raises(SourceError) as raised:
         suite.run(TODAY)
@@ -45,7 +45,7 @@ def test_mistakes_are_drawn_over_the_lines_of_python(case: Case) -> None:
     assert raised.value.diagnostics
 
 
-def test_a_mistake_is_found_on_its_line_on_every_python() -> None:
+def test_an_error_is_located_on_its_line_on_every_python() -> None:
     suite = python_suite("\n\nctx.assert_that(mp.avg('price')).is_gt(0)\n")
     with pytest.raises(SourceError) as raised:
         suite.run(TODAY)
@@ -61,7 +61,7 @@ def test_a_failure_shows_the_line_of_python() -> None:
     assert drawn.splitlines()[-1].startswith("blocked: gate S, dataset orders, date 2024-11-29:")
 
 
-def test_assertions_may_stand_in_functions_of_other_files(tmp_path: Path) -> None:
+def test_assertions_may_be_in_functions_of_other_files(tmp_path: Path) -> None:
     shared = tmp_path / "shared_rules.py"
     shared.write_text("def rows(mp, ctx):\n    ctx.assert_that(mp.num_rows()).is_gt(9)\n")
     names: dict[str, Any] = {"__name__": "shared_rules"}
@@ -77,7 +77,7 @@ def test_assertions_may_stand_in_functions_of_other_files(tmp_path: Path) -> Non
     assert verdict.source_line == "    ctx.assert_that(mp.num_rows()).is_gt(9)"
 
 
-def test_code_that_nobody_has_the_text_of_runs_too() -> None:
+def test_code_without_a_source_file_runs() -> None:
     names: dict[str, Any] = {}
     exec(
         "from dqx_airflow.api import *\n@check(name='C')\ndef c(mp, ctx):\n"
@@ -110,7 +110,7 @@ def test_an_algorithm_makes_no_required_assertion_weaker(limit: str) -> None:
     assert told == [(3, 4, "rl_optimizer"), (4, 3, "python"), (3, 1, "human")]
 
 
-def test_the_check_functions_run_anew_each_time() -> None:
+def test_check_functions_run_again_for_each_run() -> None:
     suite = python_suite(
         "LIMIT = TunableInt('LIMIT', value=3, bounds=(0, 10))\n"
         "@check(name='C', datasets=['orders'])\ndef c(mp, ctx):\n"
@@ -161,7 +161,7 @@ def test_values_that_the_language_does_not_have_are_refused(text: str, message: 
         python_suite(f"{text}\n").run(TODAY)
 
 
-def test_a_metric_is_neither_true_nor_false() -> None:
+def test_a_metric_has_no_truth_value() -> None:
     with pytest.raises(TypeError, match=r"`num_rows\(\)` has no value before the suite is run"):
         python_suite("if mp.num_rows():\n    pass\n").run(TODAY)
     with pytest.raises(TypeError, match="'>' not supported"):
@@ -170,7 +170,7 @@ def test_a_metric_is_neither_true_nor_false() -> None:
         python_suite("mp.num_rows() + 'a'\n").run(TODAY)
 
 
-def test_a_function_that_is_no_check_is_refused() -> None:
+def test_an_undecorated_function_is_refused() -> None:
     with pytest.raises(RequestError, match="is not a check"):
         VerificationSuite([lambda mp, ctx: None], memory(), "S")  # type: ignore[list-item]
 

@@ -32,12 +32,12 @@ def run(rows: list[dict[str, object]]) -> Results:
     return Suite.from_string(SUITE).run(MemoryDatabase({"orders": rows}), DAY)
 
 
-def test_what_passes_raises_nothing() -> None:
+def test_a_pass_raises_nothing() -> None:
     results = run(GOOD)
     assert results.raise_for_failures() is results
 
 
-def test_a_warning_raises_where_it_is_asked_for() -> None:
+def test_a_warning_raises_on_request() -> None:
     results = run(CHEAP)
     assert results.outcome is Outcome.WARNED
     assert results.raise_for_failures() is results
@@ -45,7 +45,7 @@ def test_a_warning_raises_where_it_is_asked_for() -> None:
         results.raise_for_failures(allow_warnings=False)
 
 
-def test_what_would_block_raises_with_the_report() -> None:
+def test_a_blocking_failure_raises_with_the_results() -> None:
     with pytest.raises(SuiteFailed, match=r"error: assertion failed: orders\.status") as raised:
         run(BAD).raise_for_failures()
     assert raised.value.results.outcome is Outcome.BLOCKED
@@ -58,7 +58,7 @@ def test_a_frame_has_the_columns_of_the_store() -> None:
     assert {"check", "severity", "value", "value_text", "expected", "reason"} <= {*frame.columns}
 
 
-def test_a_notebook_shows_what_failed_first_and_escapes_it() -> None:
+def test_a_notebook_shows_failures_first_and_escapes_values() -> None:
     shown = run(BAD)._repr_html_()
     assert shown.index("orders.status") < shown.index("orders.not_empty")
     assert "<details open>" in shown

@@ -52,7 +52,7 @@ def suite() -> Suite:
     return Suite.from_string(SUITE)
 
 
-def test_a_suite_tells_its_name_and_checks(suite: Suite) -> None:
+def test_a_suite_has_its_name_and_checks(suite: Suite) -> None:
     assert suite.name == "Orders"
     (check,) = suite.checks
     assert (check.name, check.datasets) == ("Volume", ("orders", "returns"))
@@ -73,7 +73,7 @@ def test_a_suite_is_loaded_from_a_file(tmp_path: Path) -> None:
         Suite.load(path)
 
 
-def test_profiles_tell_when_they_are_active_and_what_they_multiply(suite: Suite) -> None:
+def test_profiles_have_active_dates_and_multipliers(suite: Suite) -> None:
     friday, month_end = suite.get_profiles()
     assert (friday.name, friday.type) == ("Black Friday", "holiday")
     assert (month_end.name, month_end.type) == ("Month End", "recurring")
@@ -91,7 +91,7 @@ def test_profiles_tell_when_they_are_active_and_what_they_multiply(suite: Suite)
         suite.is_profile_active("Easter", TODAY)
 
 
-def test_tunables_tell_their_bounds(suite: Suite) -> None:
+def test_tunables_have_their_bounds(suite: Suite) -> None:
     told = [
         (param.name, param.type, param.value, param.min_bound, param.max_bound)
         for param in suite.get_tunable_params()
@@ -108,7 +108,7 @@ def test_tunables_tell_their_bounds(suite: Suite) -> None:
     ]
 
 
-def test_what_is_set_counts_in_the_next_run(suite: Suite) -> None:
+def test_a_changed_tunable_applies_to_the_next_run(suite: Suite) -> None:
     def rows() -> Any:
         results = suite.run(memory(), date(2024, 11, 28), allow_empty=True)
         return next(result for result in results if result.name == "orders.volume.rows")
@@ -139,7 +139,7 @@ def test_what_is_set_counts_in_the_next_run(suite: Suite) -> None:
         ("MIN_ORDER", 5, "(?s)no tunable 'MIN_ORDER'.*did you mean 'MIN_ORDERS'"),
     ],
 )
-def test_what_is_not_allowed_is_refused_and_changes_nothing(
+def test_a_disallowed_value_is_refused_and_changes_nothing(
     suite: Suite, name: str, value: Any, message: str
 ) -> None:
     before = suite.plan(memory(), TODAY)
@@ -148,7 +148,7 @@ def test_what_is_not_allowed_is_refused_and_changes_nothing(
     assert suite.plan(memory(), TODAY) == before
 
 
-def test_what_is_set_reaches_through_macros(tmp_path: Path) -> None:
+def test_a_changed_tunable_applies_within_macros(tmp_path: Path) -> None:
     (tmp_path / "common.dql").write_text(
         'export macro at_least(rows) { assert num_rows() >= {rows} name "common" }'
     )
@@ -163,7 +163,7 @@ def test_what_is_set_reaches_through_macros(tmp_path: Path) -> None:
     assert [r.passed for r in suite.run(memory(), TODAY) if r.check == "C"] == [True, True]
 
 
-def test_tunables_of_imported_files_are_not_the_suites_own(tmp_path: Path) -> None:
+def test_tunables_of_imported_files_are_not_those_of_the_suite(tmp_path: Path) -> None:
     (tmp_path / "limits.dql").write_text("export const MOST = 3 tunable [1, 5]")
     suite = Suite.from_string(
         'import "limits.dql"\nsuite "S" { check "C" on orders { assert num_rows() <= MOST } }',

@@ -53,7 +53,7 @@ def test_bounds_that_are_equal_leave_one_value() -> None:
         (TunableInt, 1, (0.5, 2)),
     ],
 )
-def test_what_makes_no_sense_is_refused(kind: Any, value: Any, bounds: Any) -> None:
+def test_an_invalid_value_or_bound_is_refused(kind: Any, value: Any, bounds: Any) -> None:
     with pytest.raises(RequestError):
         kind("X", value=value, bounds=bounds)
 

@@ -58,7 +58,7 @@ def test_freshness_without_a_column_takes_the_date_column_of_the_gate(moments: s
 
 
 @pytest.mark.parametrize("moments", ["", AT % "at" + AT % "seen"], ids=["none", "two"])
-def test_freshness_that_nothing_measures_is_an_error(moments: str) -> None:
+def test_freshness_without_a_timestamp_is_an_error(moments: str) -> None:
     broken = report(moments + FRESH, dated=False)
     found = verdict(broken, "freshness")
     assert broken.outcome is Outcome.BROKEN
@@ -75,7 +75,7 @@ def test_a_missing_day_counts_as_zero_rows() -> None:
     assert verdict(blocked, "volume").value == pytest.approx(6 / 7)
 
 
-def test_a_volume_over_days_is_an_error_where_there_are_no_dates() -> None:
+def test_a_volume_over_days_is_an_error_without_dates() -> None:
     broken = report(BAND, dated=False)
     found = verdict(broken, "volume")
     assert (broken.outcome, found.status) == (Outcome.BROKEN, Status.ERROR)
@@ -147,7 +147,7 @@ ACCEPTED = "{owner: platform, reason: seen by the vendor}"
     ],
     ids=["beside it", "by its path", "by its name"],
 )
-def test_an_acceptance_in_the_contract_lets_the_clause_through_and_is_told(
+def test_an_accepted_clause_is_skipped_and_reported(
     head: str, rule: str
 ) -> None:
     results = Contract.from_string(DCS % (head, "", rule, "")).run(
@@ -162,13 +162,13 @@ def test_an_acceptance_in_the_contract_lets_the_clause_through_and_is_told(
     assert results.report.contract.accepted
 
 
-def test_an_acceptance_does_not_turn_off_what_is_enforced() -> None:
+def test_an_acceptance_does_not_disable_an_enforced_clause() -> None:
     rule = f"{{type: library, metric: rowCount, mustBe: 5, x-dqx-accepted: {ACCEPTED}}}"
     assert ran(DCS % ("", "", rule, "")).outcome is Outcome.BLOCKED
 
 
 @pytest.mark.parametrize("missing", ["owner", "reason"])
-def test_an_acceptance_names_who_accepts_it_and_why(missing: str) -> None:
+def test_an_acceptance_needs_an_owner_and_a_reason(missing: str) -> None:
     kept = {"owner": "platform", "reason": "seen"}
     del kept[missing]
     rule = f"{{type: custom, engine: monte-carlo, x-dqx-accepted: {kept}}}"
@@ -210,7 +210,7 @@ def test_a_service_level_that_cannot_be_measured_is_an_error(level: str) -> None
     assert str(found.clause).startswith(f"servicelevels.{name}.")
 
 
-def test_what_other_models_promise_is_not_held_against_the_one_that_is_enforced() -> None:
+def test_clauses_of_other_models_do_not_affect_the_enforced_model() -> None:
     text = DCS % ("", "", "{type: library, metric: rowCount, mustBe: 1}", "")
     text += "  lines:\n    fields: {n: {type: long}}\n    quality: [{type: custom, engine: x}]\n"
     enforced = enforce(SourceFile("c.yaml", text), on=DAY, models=["orders"]).over(())
@@ -219,7 +219,7 @@ def test_what_other_models_promise_is_not_held_against_the_one_that_is_enforced(
     assert [clause.dataset for clause in whole.contract.unenforced] == ["lines"]
 
 
-def test_the_account_of_python_is_that_of_the_gate() -> None:
+def test_unenforced_clauses_are_reported_in_python_as_in_a_gate() -> None:
     text = DCS % ("", "", "{type: custom, engine: monte-carlo, severity: terrible}", "")
     results = Contract.from_string(text).run(
         MemoryDatabase({"orders": [{"id": 1}]}), DAY, now=NOW, unsupported="warn"
@@ -231,7 +231,7 @@ def test_the_account_of_python_is_that_of_the_gate() -> None:
 # Who is called -----------------------------------------------------------------------------------
 
 
-def test_a_failure_tells_owner_channel_runbook_response_and_hours() -> None:
+def test_a_failure_shows_owner_channel_runbook_response_and_hours() -> None:
     text = TEXT % (
         "  owner: {team: casino, primary: ann@x.ch, slack: '#casino'}\n"
         "  sla: {incident_response: page, incident_runbook: docs/r.md, business_hours: 24x7}\n"
@@ -254,7 +254,7 @@ def test_a_failure_tells_owner_channel_runbook_response_and_hours() -> None:
         ("x-dqx-incident: {response: page us, business_hours: 9x5}", "business hours: 9x5"),
     ],
 )
-def test_other_dialects_tell_it_in_an_extension(head: str, word: str) -> None:
+def test_other_dialects_declare_contacts_in_an_extension(head: str, word: str) -> None:
     rule = "{type: library, metric: rowCount, mustBe: 5}"
     results = Contract.from_string(DCS % (head, "", rule, "")).run(
         MemoryDatabase({"orders": [{"id": 1}]}), DAY, now=NOW

@@ -48,7 +48,7 @@ def frame(**columns: str) -> Any:
     return SimpleNamespace(dtypes=list(columns.items()))
 
 
-def test_a_contract_runs_like_a_suite_and_tells_its_clauses(path: Path) -> None:
+def test_a_contract_runs_like_a_suite_and_names_its_clauses(path: Path) -> None:
     contract = Contract.load(path, version="2.3")
     assert (contract.id, contract.version, contract.models) == ("orders", "2.3.0", ("orders",))
     data = {"orders": rows((1, 5.0), (1, -2.0), (None, 3.0))}
@@ -70,11 +70,11 @@ def test_data_that_keeps_the_contract_passes(path: Path) -> None:
     assert {item.status for item in results} == {Status.PASSED}
 
 
-def test_a_contract_of_a_text_shows_the_suite_that_it_is_compiled_to() -> None:
+def test_a_contract_from_a_string_shows_its_compiled_suite() -> None:
     assert "assert null_count(id) == 0" in Contract.from_string(CONTRACT).suite
 
 
-def test_a_contract_that_cannot_be_relied_on_is_refused(path: Path, tmp_path: Path) -> None:
+def test_an_unusable_contract_is_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="version 3 is pinned"):
         Contract.load(path, version="3")
     with pytest.raises(SourceError, match="file not found"):
@@ -85,7 +85,7 @@ def test_a_contract_that_cannot_be_relied_on_is_refused(path: Path, tmp_path: Pa
         Contract.load(path).run(MemoryDatabase({"order": rows((1, 1.0))}), DAY)
 
 
-def test_a_frame_with_the_columns_of_the_contract_is_handed_through(path: Path) -> None:
+def test_a_frame_with_the_columns_of_the_contract_is_returned(path: Path) -> None:
     given = frame(id="int", total="decimal(10,2)", more="string")
     assert assert_contract(given, path, version="2") is given
 
@@ -98,7 +98,7 @@ def test_a_frame_with_the_columns_of_the_contract_is_handed_through(path: Path) 
         ({"id": "bigint", "total": "string"}, "orders.total.type"),
     ],
 )
-def test_a_frame_that_is_not_what_the_contract_promises_is_refused(
+def test_a_frame_that_breaks_the_contract_is_refused(
     path: Path, columns: dict[str, str], said: str
 ) -> None:
     with pytest.raises(ContractViolation) as caught:
@@ -108,7 +108,7 @@ def test_a_frame_that_is_not_what_the_contract_promises_is_refused(
     assert caught.value.verdicts
 
 
-def test_a_strict_reader_wants_no_other_columns(path: Path) -> None:
+def test_a_strict_reader_refuses_other_columns(path: Path) -> None:
     with pytest.raises(ContractViolation, match="only_columns"):
         assert_contract(frame(id="bigint", total="double", more="string"), path, strict=True)
 
@@ -118,7 +118,7 @@ def test_a_reader_relies_on_a_version(path: Path) -> None:
         assert_contract(frame(id="bigint", total="double"), path, version="1")
 
 
-def test_a_contract_of_several_models_wants_to_know_which(tmp_path: Path) -> None:
+def test_a_contract_of_several_models_needs_a_model_name(tmp_path: Path) -> None:
     place = tmp_path / "two.yaml"
     place.write_text(CONTRACT + "  items:\n    fields:\n      id:\n        type: bigint\n")
     with pytest.raises(RequestError, match=r"orders, items\n  help: choose one"):
@@ -126,7 +126,7 @@ def test_a_contract_of_several_models_wants_to_know_which(tmp_path: Path) -> Non
     assert assert_contract(frame(id="bigint"), place, model="items")
 
 
-def test_a_contract_that_was_loaded_is_held_to_what_the_reader_asks(path: Path) -> None:
+def test_a_loaded_contract_is_checked_with_the_arguments_of_the_reader(path: Path) -> None:
     loaded = Contract.load(path)
     given = frame(id="bigint", total="double", more="string")
     assert assert_contract(given, loaded, version="2") is given
@@ -138,13 +138,13 @@ def test_a_contract_that_was_loaded_is_held_to_what_the_reader_asks(path: Path) 
         assert_contract(given, loaded, model="order")
 
 
-def test_a_contract_without_columns_is_no_proof(tmp_path: Path) -> None:
+def test_a_contract_without_columns_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "empty.yaml"
     place.write_text(CONTRACT.split("    fields:", maxsplit=1)[0] + "    description: Orders.\n")
     with pytest.raises(RequestError, match="declares no columns for orders"):
         assert_contract(frame(id="bigint"), place)
 
 
-def test_what_is_no_frame_is_told(path: Path) -> None:
+def test_anything_but_a_frame_is_refused(path: Path) -> None:
     with pytest.raises(RequestError, match="list is not a DataFrame"):
         assert_contract([1], path)

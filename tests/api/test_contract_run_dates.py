@@ -34,13 +34,13 @@ def test_each_date_has_the_verdicts_of_its_own_run() -> None:
     assert [outcome.value for outcome in found.outcomes.values()] == ["passed", "blocked"]
 
 
-def test_what_is_selected_is_selected_on_each_date() -> None:
+def test_a_selection_applies_to_each_date() -> None:
     found = Contract.from_string(TEXT).run_dates(
         DATABASE, DAYS, now=NOW, only="contract.schema.columns[1]"
     )
     assert all(results.report.partial for results in found.values())
 
 
-def test_dates_have_to_be_dates() -> None:
+def test_an_empty_list_of_dates_is_refused() -> None:
     with pytest.raises(RequestError, match="dates"):
         Contract.from_string(TEXT).run_dates(DATABASE, [], now=NOW)

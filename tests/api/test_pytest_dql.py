@@ -73,7 +73,7 @@ def test_without_the_option_suites_are_no_tests(pytester: pytest.Pytester, suite
     run(pytester).assert_outcomes(passed=1)
 
 
-def test_mistakes_in_a_suite_are_errors_of_the_collection(
+def test_errors_in_a_suite_are_collection_errors(
     pytester: pytest.Pytester, suites: Path
 ) -> None:
     (suites / "orders.dql").write_text(SUITE.replace("minimum", "minmum"))
@@ -82,7 +82,7 @@ def test_mistakes_in_a_suite_are_errors_of_the_collection(
     result.stdout.fnmatch_lines(["*unknown metric 'minmum'*"])
 
 
-def test_a_dataset_that_nobody_gives_fails_every_test(
+def test_a_missing_dataset_fails_every_test(
     pytester: pytest.Pytester, suites: Path
 ) -> None:
     pytester.makeconftest("def pytest_dql_database(): return {}")
@@ -91,7 +91,7 @@ def test_a_dataset_that_nobody_gives_fails_every_test(
     result.stdout.fnmatch_lines(["*the gate has no dataset 'orders'*"])
 
 
-def test_a_date_that_is_none_is_an_error_of_the_call(
+def test_an_invalid_date_is_a_usage_error(
     pytester: pytest.Pytester, suites: Path
 ) -> None:
     result = run(pytester, "--dql", "suites", "--dql-date", "2024-13-01")

@@ -71,7 +71,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_bad_cell_breaks_what_is_claimed_of_its_column(
+def test_a_bad_cell_fails_every_claim_about_its_column(
     source: Callable[[Path, pa.Table], dict[str, str]],
     spark: Any,
     tmp_path: Path,

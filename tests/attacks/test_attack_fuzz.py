@@ -43,7 +43,7 @@ KINDS = ["partitioned Delta", "plain Delta", "Parquet"]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_gate_says_what_exact_arithmetic_says(
+def test_a_gate_agrees_with_exact_arithmetic(
     seed: int, spark: Any, tmp_path: Path, attack: Callable[[str], Any]
 ) -> None:
     random = Random(seed)

@@ -43,7 +43,7 @@ suite "Growth" {{
 
 
 @pytest.mark.parametrize("days", DAYS)
-def test_each_evening_says_what_the_rows_say(
+def test_a_growing_table_gets_the_verdicts_of_its_rows_every_day(
     days: int, spark: Any, tmp_path: Path, attack: Callable[[str], Any]
 ) -> None:
     chance, path = Random(days), str(tmp_path / "t")

@@ -62,7 +62,7 @@ suite "Kills" {
 """
 
 
-def test_a_killed_gate_leaves_nothing_that_a_reader_believes(
+def test_readers_ignore_what_a_killed_gate_left(
     spark: Any, tmp_path: Path, attack: Callable[[str], Any]
 ) -> None:
     tally = attack("SIGKILL of a gate: partial runs, lost or doubled rows")

@@ -241,7 +241,7 @@ HAPPENINGS = [
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_gate_with_states_says_what_one_without_says(
+def test_a_gate_with_states_agrees_with_one_without(
     seed: int, spark: Any, tmp_path: Path, attack: Callable[[str], Any]
 ) -> None:
     random = Random(seed)

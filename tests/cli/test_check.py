@@ -42,14 +42,14 @@ def test_an_error_exits_2_and_is_drawn(bad: Path) -> None:
     assert "\033[" not in found.stdout
 
 
-def test_json_holds_the_place_and_the_code(bad: Path) -> None:
+def test_json_has_the_location_and_the_code(bad: Path) -> None:
     (diagnostic,) = json.loads(check(bad, "--format", "json").stdout)
     assert diagnostic["code"] == "E001"
     assert diagnostic["level"] == "error"
     assert (diagnostic["span"]["line"], diagnostic["span"]["column"]) == (3, 12)
 
 
-def test_github_gets_one_annotation_a_line_with_its_signs_escaped(bad: Path) -> None:
+def test_github_gets_one_escaped_annotation_a_line(bad: Path) -> None:
     found = check(bad, "--format", "github").stdout
     assert found == (
         f"::error file={bad},line=3,endLine=3,col=12,endColumn=15,title=E001::"
@@ -95,7 +95,7 @@ def test_another_encoding_is_a_diagnostic_in_every_format(tmp_path: Path, format
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\x00\x01\x02", b""])
-def test_what_is_no_text_exits_2_without_a_traceback(tmp_path: Path, content: bytes) -> None:
+def test_binary_content_exits_2_without_a_traceback(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.dql"
     path.write_bytes(content)
     found = check(path)
@@ -117,7 +117,7 @@ def test_imports_are_followed_and_checked_once(tmp_path: Path) -> None:
     assert "used here" in found.stdout
 
 
-def test_a_missing_path_exits_2_and_says_so(tmp_path: Path) -> None:
+def test_a_missing_path_exits_2_and_is_reported(tmp_path: Path) -> None:
     found = check(tmp_path / "nowhere")
     assert found.returncode == 2
     assert "no .dql file found at" in found.stderr

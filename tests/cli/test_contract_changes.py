@@ -56,7 +56,7 @@ def git(*arguments: str) -> None:
     subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
 
 
-def test_diff_tells_every_change_and_the_bump_that_is_due() -> None:
+def test_diff_reports_every_change_and_the_required_bump() -> None:
     result = contract("diff", "old.yaml", "looser.yaml")
     assert result.exit_code == 0
     assert "bronze.wagers 1.0.0 → 1.1.0: 1 change; a minor bump is required" in result.output
@@ -64,7 +64,7 @@ def test_diff_tells_every_change_and_the_bump_that_is_due() -> None:
     assert "wagers.amount.minimum (looser.yaml:14)" in result.output
 
 
-def test_diff_exits_with_1_where_the_version_falls_short() -> None:
+def test_diff_exits_with_1_if_the_bump_is_too_small() -> None:
     result = contract("diff", "old.yaml", "broken.yaml")
     assert result.exit_code == 1
     assert "too low: the version goes from 1.0.0 to 1.1.0, and a major bump is required: 2.0.0" in (
@@ -72,7 +72,7 @@ def test_diff_exits_with_1_where_the_version_falls_short() -> None:
     )
 
 
-def test_diff_of_the_same_file_tells_that_nothing_changes() -> None:
+def test_diff_of_the_same_file_reports_no_changes() -> None:
     result = contract("diff", "old.yaml", "old.yaml")
     assert (result.exit_code, result.output) == (
         0,
@@ -121,7 +121,7 @@ def test_diff_for_github_marks_the_lines() -> None:
     assert second.startswith("::error file=broken.yaml,line=11,")
 
 
-def test_diff_weighs_a_change_of_meaning_as_it_is_told(folder: Path) -> None:
+def test_the_bump_of_a_semantic_change_can_be_chosen(folder: Path) -> None:
     other = CONTRACT.replace("1.0.0", "1.1.0").replace("Coin-in of", "Coin-out of")
     (folder / "other.yaml").write_text(other)
     assert contract("diff", "old.yaml", "other.yaml").exit_code == 1
@@ -166,7 +166,7 @@ def test_diff_follows_references_at_the_same_revision(folder: Path) -> None:
     assert "the type of id is widened: int → bigint" in output
 
 
-def test_diff_of_folders_sees_what_is_new_moved_renamed_and_deleted(folder: Path) -> None:
+def test_diff_of_folders_reports_new_moved_renamed_and_deleted_contracts(folder: Path) -> None:
     git("init", "-q")
     place = folder / "contracts"
     place.mkdir()
@@ -210,7 +210,7 @@ def test_diff_of_folders_sees_what_is_new_moved_renamed_and_deleted(folder: Path
     assert contract("diff", "--git", "no-such-branch", "contracts").exit_code == 2
 
 
-def test_a_version_that_a_consumer_pins_does_not_go_unseen(folder: Path) -> None:
+def test_a_replaced_version_that_a_consumer_pins_is_reported(folder: Path) -> None:
     git("init", "-q")
     path = folder / "wagers.yaml"
     path.write_text(CONTRACT.replace("use_case: Dashboard", "pin: '1'"))
@@ -235,7 +235,7 @@ def test_a_version_that_a_consumer_pins_does_not_go_unseen(folder: Path) -> None
         (("old.yaml", "text.yaml"), "E403"),
     ],
 )
-def test_diff_exits_with_2_where_there_is_nothing_to_compare(
+def test_diff_exits_with_2_if_there_is_nothing_to_compare(
     folder: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     (folder / "text.yaml").write_text("no contract\n")
@@ -270,7 +270,7 @@ def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Result])
     assert "Casino Data" in registry("list").output
 
 
-def test_the_registry_refuses_what_falls_short(registry: Callable[..., Result]) -> None:
+def test_the_registry_refuses_a_version_bump_that_is_too_small(registry: Callable[..., Result]) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
     result = registry("publish", "broken.yaml", "--on", "2026-01-06")
     assert result.exit_code == 1
@@ -291,7 +291,7 @@ def test_a_folder_of_contracts_is_published_as_a_whole(
     ]
 
 
-def test_a_registry_with_nothing_in_it_says_so(registry: Callable[..., Result]) -> None:
+def test_an_empty_registry_is_reported(registry: Callable[..., Result]) -> None:
     assert registry("list").output == "no contracts are published yet\n"
 
 
@@ -310,7 +310,7 @@ def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Resul
         (("publish", "missing.yaml"), "no contract found at missing.yaml"),
     ],
 )
-def test_the_registry_says_what_there_is_instead(
+def test_the_registry_names_the_alternatives(
     arguments: tuple[str, ...], said: str, registry: Callable[..., Result]
 ) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
@@ -332,7 +332,7 @@ def test_consumers_of_a_version_that_ends_are_listed(
     assert [row["consumer"] for row in json.loads(result.output)] == ["bi", "mail@example.com"]
 
 
-def test_gates_that_enforced_a_version_lately_rely_on_it(
+def test_gates_that_enforced_a_version_recently_are_its_consumers(
     folder: Path, registry: Callable[..., Result]
 ) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
@@ -397,7 +397,7 @@ def test_evolve_prints_statements() -> None:
         (("--table", "lh..wagers"), "is not a table name"),
     ],
 )
-def test_evolve_says_what_is_wrong_with_a_call(options: tuple[str, ...], said: str) -> None:
+def test_evolve_reports_invalid_options(options: tuple[str, ...], said: str) -> None:
     result = contract("evolve", "old.yaml", "broken.yaml", *options)
     assert result.exit_code == 2
     assert said in result.output
@@ -412,7 +412,7 @@ def test_codeowners_ask_the_owner_and_every_consumer() -> None:
     )
 
 
-def test_an_rfc_tells_what_is_known_and_asks_for_the_rest() -> None:
+def test_an_rfc_states_what_is_known_and_asks_for_the_rest() -> None:
     output = contract("rfc", "old.yaml").output
     assert output.startswith("# RFC: bronze.wagers contract v1.0.0\n\n## Purpose\n\nOne row for")
     assert "- bi: Dashboard\n" in output

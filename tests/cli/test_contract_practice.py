@@ -71,13 +71,13 @@ def test_a_contract_that_did_not_change_passes_all_steps(repository: Path) -> No
     assert run_steps(repository) == {"lint": 0, "coverage": 0, "diff": 0, "to-suite": 0}
 
 
-def test_a_change_that_breaks_falls_short_and_its_suite_has_drifted(repository: Path) -> None:
+def test_a_breaking_change_fails_the_diff_and_the_suite_check(repository: Path) -> None:
     (repository / "contracts" / "slots.yaml").write_text(SOUND.replace("min: 0.01", "min: 1"))
     assert run_steps(repository) == {"lint": 0, "coverage": 0, "diff": 1, "to-suite": 1}
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["id"] for hook in HOOKS])
-def test_a_hook_runs_on_what_it_is_for(hook: dict[str, Any], tmp_path: Path) -> None:
+def test_a_hook_runs_on_its_own_files_only(hook: dict[str, Any], tmp_path: Path) -> None:
     is_suite = hook["files"].startswith(r"\.dql")
     name = "a.dql" if is_suite else "contracts/a.yaml"
     assert re.search(hook["files"], name)

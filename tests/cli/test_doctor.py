@@ -52,7 +52,7 @@ def test_a_check_that_raises_becomes_a_finding() -> None:
     assert bad.remedy
 
 
-def test_a_check_that_hangs_becomes_a_finding_and_holds_up_nobody() -> None:
+def test_a_hanging_check_becomes_a_finding_and_blocks_no_other() -> None:
     blocked = threading.Event()
 
     def hang() -> Answer:
@@ -73,7 +73,7 @@ def test_credentials_of_a_url_are_not_shown() -> None:
     assert "secret" not in finding.remedy
 
 
-def test_text_from_outside_is_neither_markup_nor_terminal_codes(
+def test_foreign_text_is_printed_without_markup_or_terminal_codes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = Finding(
@@ -207,7 +207,7 @@ def test_jars_of_another_version_or_none_are_a_problem(
     assert found[2] == PINS.format("4.2.0")
 
 
-def test_an_empty_folder_after_uninstalling_the_client_is_seen(tmp_path: Path) -> None:
+def test_an_empty_folder_after_uninstalling_the_client_is_a_problem(tmp_path: Path) -> None:
     site = install(tmp_path, pyspark="4.2.0", jars=("4.2.0",))
     found = coherent(site)
     assert level(found) is FindingLevel.PROBLEM
@@ -215,7 +215,7 @@ def test_an_empty_folder_after_uninstalling_the_client_is_seen(tmp_path: Path) -
     assert found[2] == PINS.format("4.2.0")
 
 
-def test_nothing_installed_says_how_to_install(tmp_path: Path) -> None:
+def test_a_missing_pyspark_gets_the_install_command(tmp_path: Path) -> None:
     found = coherent(tmp_path)
     assert level(found) is FindingLevel.PROBLEM
     assert found[2] == "pip install 'dqx-airflow[spark]'"
@@ -260,7 +260,7 @@ def test_spark_submit_of_pip_leads_to_the_jars_of_pyspark(tmp_path: Path) -> Non
     assert found[1].endswith(f"Spark 4.2.0 in {site / 'pyspark'}")
 
 
-def test_spark_submit_off_path_says_what_to_export(tmp_path: Path) -> None:
+def test_spark_submit_off_path_gets_the_export_command(tmp_path: Path) -> None:
     home = distribution(tmp_path / "spark")
     found = spark.spark_submit([str(tmp_path)], {"PATH": "", "SPARK_HOME": str(home)})
     assert level(found) is FindingLevel.PROBLEM
@@ -306,7 +306,7 @@ def test_an_old_java_is_mentioned_beside_the_one_that_is_used(tmp_path: Path) ->
     assert f'JAVA_HOME="{new}"' in found[2]
 
 
-def test_a_good_java_is_all_there_is_to_say(tmp_path: Path) -> None:
+def test_a_supported_java_is_the_only_finding(tmp_path: Path) -> None:
     home = java_that_is("17.0.1", tmp_path / "17")
     expected = (FindingLevel.OK, f"Java 17 in {home} (from JAVA_HOME)", "")
     assert spark.java({"JAVA_HOME": str(home), "PATH": ""}) == expected
@@ -326,7 +326,7 @@ def test_a_good_java_is_all_there_is_to_say(tmp_path: Path) -> None:
         ('{"conn_type": "spark", "host": "u:secret@m", "password": "secret"}', "host m"),
     ],
 )
-def test_a_connection_in_the_environment_is_told_without_its_secrets(value: str, told: str) -> None:
+def test_a_connection_in_the_environment_is_shown_without_its_secrets(value: str, told: str) -> None:
     found = airflow.connection("spark_default", {"AIRFLOW_CONN_SPARK_DEFAULT": value})
     assert level(found) is FindingLevel.OK
     assert told in found[1]
@@ -353,7 +353,7 @@ def test_the_connection_is_found_among_the_lines_that_airflow_prints() -> None:
     assert airflow.listed_connection("[1, 2]\nnothing", "s") is None
 
 
-def test_airflow_that_was_never_set_up_is_not_asked(tmp_path: Path) -> None:
+def test_airflow_without_a_configuration_is_not_started(tmp_path: Path) -> None:
     skip_without_airflow()
     env = {"AIRFLOW_HOME": str(tmp_path / "home"), "PATH": ""}
     found = airflow.database(env)
@@ -366,7 +366,7 @@ def test_airflow_that_was_never_set_up_is_not_asked(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
-def test_a_command_that_does_not_end_is_stopped() -> None:
+def test_a_hanging_command_is_stopped() -> None:
     reply = airflow.ask([sys.executable, "-c", "input(); import time; time.sleep(60)"], {}, 10)
     assert reply.code == 1  # it has no terminal to read from
     slow = airflow.ask([sys.executable, "-c", "import time; time.sleep(60)"], {}, 0.2)
@@ -379,7 +379,7 @@ def test_our_entry_points_are_registered_and_load(tmp_path: Path) -> None:
     assert "dqx_airflow:get_provider_info" in found[1]
 
 
-def test_a_plugin_that_does_not_import_says_why() -> None:
+def test_a_plugin_that_fails_to_import_has_a_reason() -> None:
     point = EntryPoint("ours", "dqx_airflow.no_such_plugin:Plugin", "airflow.plugins")
     reply = airflow.load_apart([point], dict(os.environ))
     assert reply.code == 1
@@ -423,7 +423,7 @@ def only_lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Monk
     return monkeypatch
 
 
-def test_lineage_that_is_not_configured_is_fine_and_says_how(
+def test_unconfigured_lineage_is_fine_and_names_the_setting(
     only_lineage: pytest.MonkeyPatch,
 ) -> None:
     found = services.lineage()
@@ -431,7 +431,7 @@ def test_lineage_that_is_not_configured_is_fine_and_says_how(
     assert "OPENLINEAGE_URL" in found[2]
 
 
-def test_lineage_that_is_not_there_is_a_warning(only_lineage: pytest.MonkeyPatch) -> None:
+def test_unreachable_lineage_is_a_warning(only_lineage: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:  # bound, but nobody listens
         taken.bind(("127.0.0.1", 0))
         only_lineage.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -449,7 +449,7 @@ def test_lineage_into_a_file_is_fine(only_lineage: pytest.MonkeyPatch, tmp_path:
     assert found[2] == ""
 
 
-def test_without_a_results_root_of_the_gates_it_says_how_to_set_it(tmp_path: Path) -> None:
+def test_a_missing_results_root_of_the_gates_names_the_setting(tmp_path: Path) -> None:
     env = {"AIRFLOW_HOME": str(tmp_path), "DQX_RESULTS_ROOT": "/of/the/command/line"}
     found = services.results_store(None, env)
     assert level(found) is FindingLevel.WARNING
@@ -471,7 +471,7 @@ def test_the_results_root_is_that_of_the_gates(tmp_path: Path) -> None:
     assert services.results_store(None, env)[2] == "its type should be dqx"
 
 
-def test_a_machine_that_is_too_busy_is_no_broken_installation(
+def test_a_timeout_is_not_taken_for_a_broken_installation(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     skip_without_airflow()
@@ -482,7 +482,7 @@ def test_a_machine_that_is_too_busy_is_no_broken_installation(
     assert airflow.gate_settings(env) == {"results_root": "/lake/dqx"}
 
 
-def test_the_results_root_in_the_configuration_of_airflow_counts(tmp_path: Path) -> None:
+def test_the_results_root_is_read_from_the_configuration_of_airflow(tmp_path: Path) -> None:
     skip_without_airflow()
     (tmp_path / "airflow.cfg").write_text("[dqx]\nresults_root = s3://lake/dqx\n")
     env = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
@@ -528,7 +528,7 @@ def test_a_machine_without_anything_gets_a_list_and_exit_code_1(tmp_path: Path) 
 
 @pytest.mark.e2e
 @pytest.mark.airflow
-def test_a_whole_installation_is_looked_through_for_real(tmp_path: Path) -> None:
+def test_a_real_installation_is_examined(tmp_path: Path) -> None:
     skip_without_airflow()
     command_folder = Path(sys.executable).parent
     env = {

@@ -77,7 +77,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "name", [*BROKEN, "round.dql", "folder.dql", "folder.yaml", "missing.yaml"]
 )
-def test_broken_input_gives_a_message(broken: Path, verb: list[str], name: str) -> None:
+def test_broken_input_is_reported_without_a_traceback(broken: Path, verb: list[str], name: str) -> None:
     result = CliRunner().invoke(app, [*verb, str(broken / name)])
     assert "Traceback" not in result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
@@ -87,7 +87,7 @@ def test_broken_input_gives_a_message(broken: Path, verb: list[str], name: str) 
 
 
 @pytest.mark.parametrize("name", ["own.yaml", "items.yaml", "two.yaml"])
-def test_what_refers_to_itself_is_told(broken: Path, name: str) -> None:
+def test_a_circular_reference_is_reported(broken: Path, name: str) -> None:
     result = CliRunner().invoke(app, ["contract", "lint", str(broken / name)])
     assert "error[E407]: circular $ref" in result.output
     assert result.exit_code == 2
@@ -136,7 +136,7 @@ def test_a_date_at_the_end_of_the_calendar_is_refused(broken: Path, on: str) -> 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
-def test_who_does_not_read_and_who_has_no_output(broken: Path) -> None:
+def test_a_closed_pipe_or_output_gives_no_traceback(broken: Path) -> None:
     command = f"{DQL} explain E110 | head -c 1; {DQL} explain E110 >&-"
     done = subprocess.run(
         ["sh", "-c", command], capture_output=True, text=True, timeout=100, check=False
@@ -146,7 +146,7 @@ def test_who_does_not_read_and_who_has_no_output(broken: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-def test_closed_streams_are_empty_and_a_full_disk_is_no_defect(broken: Path) -> None:
+def test_closed_streams_are_ignored_and_a_full_disk_is_reported(broken: Path) -> None:
     (broken / "sound.dql").write_text('suite "S" { check "C" on t { assert num_rows() > 0 } }')
     command = f"{DQL} check sound.dql <&- >&-; echo $?; {DQL} check sound.dql >/dev/full; echo $?"
     done = subprocess.run(
@@ -156,5 +156,5 @@ def test_closed_streams_are_empty_and_a_full_disk_is_no_defect(broken: Path) -> 
     assert done.stderr.startswith("error: cannot write: No space left on device\n  help: make room")
 
 
-def test_no_sign_in_json_steers_a_terminal() -> None:
+def test_json_escapes_terminal_control_characters() -> None:
     assert json_text("ä\x9b31m\u202e\u2066\u200f") == '"ä\\u009b31m\\u202e\\u2066\\u200f"'

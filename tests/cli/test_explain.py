@@ -54,7 +54,7 @@ def test_the_plan_names_passes_dates_and_multipliers(suite: Path) -> None:
     assert "< 35%" in found
 
 
-def test_the_plan_tells_of_each_pass_what_it_reads_and_why(tmp_path: Path) -> None:
+def test_the_plan_shows_what_each_pass_reads_and_why(tmp_path: Path) -> None:
     path = tmp_path / "suite.dql"
     path.write_text("""
         suite "S" { check "C" on orders {
@@ -108,7 +108,7 @@ one pass over c: all rows
     )
 
 
-def test_the_plan_tells_what_is_read_only_if_need_be(tmp_path: Path) -> None:
+def test_the_plan_shows_which_passes_are_conditional(tmp_path: Path) -> None:
     path = tmp_path / "ranges.dql"
     rows = "\n".join(f'assert each row: price between {n} and 100 name "a{n}"' for n in range(3))
     path.write_text(f'suite "S" {{ check "C" on orders {{ {rows} }} }}')
@@ -118,7 +118,7 @@ def test_the_plan_tells_what_is_read_only_if_need_be(tmp_path: Path) -> None:
     assert passes.index("if needed") < passes.index("`price` BETWEEN 2 AND 100")
 
 
-def test_the_plan_of_a_wide_suite_tells_in_how_many_passes_it_is_compiled(tmp_path: Path) -> None:
+def test_the_plan_of_a_wide_suite_shows_its_number_of_passes(tmp_path: Path) -> None:
     path = tmp_path / "wide.dql"
     claims = "\n".join(f'assert maximum(c{n}) < 5 name "a{n}"' for n in range(600))
     path.write_text(f'suite "S" {{ check "C" on orders {{ {claims} }} }}')
@@ -168,7 +168,7 @@ def test_a_suite_with_errors_exits_2_and_shows_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", ["E001", "w001"])
-def test_a_code_gets_its_page_as_it_is_written(code: str) -> None:
+def test_a_code_prints_its_page(code: str) -> None:
     found = explain(code)
     assert (found.returncode, found.stdout) == (0, page(code.upper()))
 
@@ -205,7 +205,7 @@ def test_an_unknown_code_exits_2_and_names_the_nearest() -> None:
     assert told[1] in CODES
 
 
-def test_a_suite_may_be_called_like_a_code(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_may_have_the_name_of_a_code(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(suite.parent)
     suite.rename("E001")
     assert "one pass over orders" in explain("E001").stdout

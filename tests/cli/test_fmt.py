@@ -83,7 +83,7 @@ def test_standard_input_comes_out_formatted() -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--check",), ("--diff",)])
-def test_a_file_that_cannot_be_formatted_is_left_alone_and_others_are_not(
+def test_a_file_that_cannot_be_formatted_does_not_stop_the_others(
     suites: Path, options: tuple[str, ...]
 ) -> None:
     (suites / "broken.dql").write_text(BROKEN)
@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_formatted_is_left_alone_and_others_are_not(
     assert (suites / "untidy.dql").read_text() == (UNTIDY if options else TIDY)
 
 
-def test_line_ends_of_another_system_are_a_change(tmp_path: Path) -> None:
+def test_crlf_line_ends_are_a_change(tmp_path: Path) -> None:
     path = tmp_path / "suite.dql"
     path.write_bytes(b"\xef\xbb\xbf" + TIDY.replace("\n", "\r\n").encode())
     assert fmt("--check", path).returncode == 1
@@ -110,7 +110,7 @@ def test_line_ends_of_another_system_are_a_change(tmp_path: Path) -> None:
     assert path.read_bytes() == TIDY.encode()
 
 
-def test_the_mode_of_a_file_stays_and_so_does_a_link_to_it(tmp_path: Path) -> None:
+def test_the_mode_of_a_file_and_a_link_to_it_are_kept(tmp_path: Path) -> None:
     path, link = tmp_path / "suite.dql", tmp_path / "link.dql"
     path.write_text(UNTIDY)
     path.chmod(0o640)

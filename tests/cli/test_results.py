@@ -9,7 +9,7 @@ from dqx_airflow.cli.main import app
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "latest")])
-def test_storage_options_that_are_none_are_one_message(
+def test_invalid_storage_options_give_one_message(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DQX_RESULTS_STORAGE", "{broken")

@@ -51,7 +51,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_wrong_call_is_told_whole(case: Case, home: Path) -> None:
+def test_a_wrong_call_reports_all_its_errors(case: Case, home: Path) -> None:
     for kind, file in (("dql", "orders.dql"), ("toml", "dqx.toml")):
         if text := case.block(kind).text:
             (home / file).write_text(text)
@@ -93,7 +93,7 @@ def test_no_spark_is_loaded_for_help_and_for_errors(home: Path, arguments: list[
         ("databricks://adb.example.com/warehouse", "pip install databricks-connect"),
     ],
 )
-def test_what_cannot_be_reached_ends_with_4_at_once(home: Path, connection: str, told: str) -> None:
+def test_an_unreachable_server_ends_with_4_at_once(home: Path, connection: str, told: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     call = ["orders.dql", "--dataset", "orders=x", "--connection", connection.format(port=port)]
@@ -277,7 +277,7 @@ def test_the_table_shows_each_assertion_and_draws_the_failures(
 
 
 @pytest.mark.spark
-def test_a_shadow_is_shown_and_has_no_say(lake: Path, run_here: Callable[..., Called]) -> None:
+def test_a_shadow_is_shown_and_does_not_affect_the_outcome(lake: Path, run_here: Callable[..., Called]) -> None:
     sound = SUITE.replace('"Orders"', '"Sound"')
     (lake / "sound.dql").write_text(sound)
     (lake / "next.dql").write_text(sound.replace("> 0 ", "> 100 "))
@@ -314,7 +314,7 @@ def test_a_range_of_dates_ends_with_a_calendar_and_the_worst_exit_code(
     }
 
 
-def test_suites_of_one_name_do_not_hide_each_other_in_the_results(home: Path) -> None:
+def test_two_suites_with_one_name_are_refused(home: Path) -> None:
     (home / "again.dql").write_text(SUITE)
     call = ["run", "orders.dql", "again.dql", "--dataset", "orders=x", "--results", "store"]
     result = CliRunner().invoke(app, call)
@@ -323,7 +323,7 @@ def test_suites_of_one_name_do_not_hide_each_other_in_the_results(home: Path) ->
 
 
 @pytest.mark.spark
-def test_junit_counts_what_decides_the_outcome(lake: Path, run_here: Callable[..., Called]) -> None:
+def test_junit_counts_match_the_outcome(lake: Path, run_here: Callable[..., Called]) -> None:
     result = run_here("orders.dql", "--output", "junit", "--output-file", "report.xml")
     assert result.returncode == 1, result.stderr
     root = ET.parse(lake / "report.xml").getroot()
@@ -355,7 +355,7 @@ def test_a_suite_that_cannot_be_evaluated_ends_with_3(run_here: Callable[..., Ca
 
 @pytest.mark.e2e
 @pytest.mark.spark
-def test_watching_runs_again_when_a_file_changes_and_errors_do_not_end_it(lake: Path) -> None:
+def test_watch_reruns_on_changes_and_survives_errors(lake: Path) -> None:
     (lake / "orders.dql").write_text(SUITE)
     with watching(lake, "orders.dql", "--output", "summary") as (process, stderr):
         assert wait_for(stderr, "waiting for a change") == 1
@@ -415,7 +415,7 @@ def test_spark_connect_gives_the_same_report(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_gates_at_once_on_one_server_do_not_see_each_other(
+def test_concurrent_gates_on_one_server_are_isolated(
     tmp_path: Path, connect_address: str
 ) -> None:
     """All of them call their dataset `orders`, and write to one store. One reads what is not there;

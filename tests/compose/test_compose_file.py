@@ -32,7 +32,7 @@ LOCK = dict(
 )
 
 
-def test_it_is_valid_by_the_compose_specification() -> None:
+def test_the_file_is_valid_by_the_compose_specification() -> None:
     schema = json.loads((HERE / "compose-spec.json").read_text(encoding="utf-8"))
     errors = [
         f"{'/'.join(map(str, error.absolute_path))}: {error.message}"
@@ -45,7 +45,7 @@ def test_every_variable_has_a_default() -> None:
     assert [variable.name for variable in variables() if variable.default is None] == []
 
 
-def test_every_service_that_is_waited_for_exists_and_can_get_there() -> None:
+def test_every_dependency_exists_and_can_meet_its_condition() -> None:
     for name, service in services().items():
         for awaited, how in service.get("depends_on", {}).items():
             assert awaited in services(), f"{name} waits for {awaited}"
@@ -55,7 +55,7 @@ def test_every_service_that_is_waited_for_exists_and_can_get_there() -> None:
             assert ends or "healthcheck" in services()[awaited], f"{awaited} cannot be healthy"
 
 
-def test_nobody_waits_in_a_circle() -> None:
+def test_dependencies_have_no_cycle() -> None:
     started: set[str] = set()
     while waiting := services().keys() - started:
         ready = {
@@ -65,13 +65,13 @@ def test_nobody_waits_in_a_circle() -> None:
         started |= ready
 
 
-def test_what_stays_up_says_whether_it_is_healthy() -> None:
+def test_every_long_running_service_has_a_health_check() -> None:
     # The page of Marquez is looked at by people only.
     silent = {name for name, service in services().items() if "healthcheck" not in service}
     assert silent == ONCE | {"marquez-web"}
 
 
-def test_every_host_that_is_talked_to_is_a_service() -> None:
+def test_every_host_in_use_is_a_service() -> None:
     text = json.dumps(stack())
     hosts = set(re.findall(r"(?:https?|sc|spark)://([\w-]+)", text))
     hosts |= set(re.findall(r"@([\w-]+)/", text))
@@ -85,7 +85,7 @@ def test_every_host_that_is_talked_to_is_a_service() -> None:
     assert {"airflow-db", "airflow-api-server", "spark-master", "minio", "marquez"} <= hosts
 
 
-def test_every_file_that_is_mounted_or_copied_exists() -> None:
+def test_every_mounted_or_copied_file_exists() -> None:
     named = set(stack()["volumes"])
     used = set()
     for service in services().values():
@@ -101,7 +101,7 @@ def test_every_file_that_is_mounted_or_copied_exists() -> None:
         assert (ROOT / source).exists(), source
 
 
-def test_all_that_the_package_is_built_from_is_copied_into_the_image() -> None:
+def test_the_image_has_every_file_that_the_package_is_built_from() -> None:
     copied = " ".join(re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.M)).split()
     assert set(copied) == {
         "pyproject.toml",
@@ -145,7 +145,7 @@ def test_airflow_and_spark_run_from_one_image() -> None:
     assert all(services()[name]["pull_policy"] == "never" for name in OURS - {"airflow-init"})
 
 
-def test_the_limits_of_memory_add_up_to_what_is_said() -> None:
+def test_memory_limits_add_up_to_the_documented_total() -> None:
     megabytes = {"m": 1, "g": 1024}
     limits = {name: service["mem_limit"] for name, service in services().items()}
     total = sum(
@@ -166,7 +166,7 @@ def test_the_example_of_settings_has_every_variable_with_its_default() -> None:
     )
 
 
-def test_the_jars_fit_the_spark_that_is_installed() -> None:
+def test_the_jars_match_the_installed_spark() -> None:
     jars = dict(re.findall(r"^ +([\w.-]+:[\w.-]+):([\w.]+)", DOCKERFILE, re.M))
     spark = LOCK["pyspark"]
     assert f"pyspark=={spark}" in PROJECT["optional-dependencies"]["spark"]
@@ -205,7 +205,7 @@ def test_connections_and_transports_are_json(environment: dict[str, str]) -> Non
     assert environment["AIRFLOW__DQX__RESULTS_ROOT"] == environment["DQX_RESULTS_ROOT"]
 
 
-def test_the_key_that_signs_tokens_is_as_long_as_its_signature() -> None:
+def test_the_token_key_is_as_long_as_its_signature() -> None:
     secret = services()["airflow-scheduler"]["environment"]["AIRFLOW__API_AUTH__JWT_SECRET"]
     assert len(secret) >= 64
 

@@ -48,7 +48,7 @@ def test_a_contract_becomes_the_suite_of_the_case(case: Case) -> None:
     case.expect(compiled.text)
 
 
-def test_every_demand_of_the_model_has_its_entry() -> None:
+def test_every_demand_of_the_model_has_an_entry() -> None:
     assert set(COMPILED) == set(get_args(Demand))
 
 
@@ -62,7 +62,7 @@ def test_ten_thousand_values_are_one_readable_assertion() -> None:
 
 
 @pytest.mark.parametrize("sql", ["(" * 3000 + "n > 1" + ")" * 3000, " AND ".join(["n > 1"] * 5000)])
-def test_sql_that_is_nested_too_deeply_is_refused(sql: str) -> None:
+def test_deeply_nested_sql_is_refused(sql: str) -> None:
     compiled = compile_contract(written_contract(f"model t\n.a = RowsSatisfy({sql!r})"))
     is_sound(compiled)
     assert [note.reason for note in compiled.notes] == ["it is nested too deeply"]

@@ -19,19 +19,19 @@ ALL = list(cases(*CASES.glob("*_changes.md")))
 
 
 @pytest.mark.parametrize("case", ALL, ids=str)
-def test_every_change_is_told_with_the_bump_that_is_due(case: Case) -> None:
+def test_every_change_is_reported_with_the_required_bump(case: Case) -> None:
     case.expect(told(diff_of(case)))
 
 
 @pytest.mark.parametrize("case", ALL, ids=str)
-def test_a_contract_does_not_differ_from_itself(case: Case) -> None:
+def test_a_contract_equals_itself(case: Case) -> None:
     found = diff_of(case)
     for contract in (found.old, found.new):
         assert diff(contract, contract).changes == ()
 
 
 @pytest.mark.parametrize("case", ALL, ids=str)
-def test_what_is_told_of_a_change_is_in_its_place(case: Case) -> None:
+def test_every_change_points_into_its_file(case: Case) -> None:
     old, new = texts_of(case)
     for change in diff_of(case).changes:
         for span, text in ((change.old_span, old), (change.new_span, new)):
@@ -59,7 +59,7 @@ def test_the_weight_of_a_change_of_meaning_can_be_chosen(weight: Bump) -> None:
 
 
 @pytest.mark.parametrize("place", ["usage: ", "policies: [{name: use, url: ", "remarks: ["])
-def test_a_change_at_the_end_of_a_long_text_is_told(place: str) -> None:
+def test_a_change_at_the_end_of_a_long_string_is_reported(place: str) -> None:
     long, closing = "for ever and ever " * 100, place.count("{") * "}" + place.count("[") * "]"
     base = base_of(CASES / "dcs_changes.md")
     old, new = (

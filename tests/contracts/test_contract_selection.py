@@ -84,11 +84,11 @@ def _names(**given: object) -> list[str]:
         ({"severity": "P0"}, ["country.country_odd"]),
     ],
 )
-def test_what_meets_all_criteria_is_left(given: dict[str, object], kept: list[str]) -> None:
+def test_a_selection_keeps_what_meets_all_criteria(given: dict[str, object], kept: list[str]) -> None:
     assert _names(**given) == kept
 
 
-def test_a_clause_that_cannot_be_enforced_breaks_the_run_if_it_is_selected_and_is_told_if_not() -> (
+def test_an_unenforceable_clause_breaks_the_run_if_selected_else_is_reported() -> (
     None
 ):
     odd = _run(only="country_odd").report
@@ -100,7 +100,7 @@ def test_a_clause_that_cannot_be_enforced_breaks_the_run_if_it_is_selected_and_i
     assert other.partial.assertions == len(_run().report.verdicts) - 1  # not_empty is implicit
 
 
-def test_an_unknown_dimension_or_id_is_an_error_with_what_there_is() -> None:
+def test_an_unknown_dimension_or_id_is_an_error_with_a_suggestion() -> None:
     for given, problem, hint in (
         ({"dimensions": "acuracy"}, "the dimension 'acuracy'", "did you mean 'accuracy'?"),
         ({"only": "country_know"}, "is named 'country_know'", "did you mean 'country_known'?"),

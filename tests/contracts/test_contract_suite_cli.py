@@ -63,20 +63,20 @@ def test_to_suite_writes_a_file(contract: Path) -> None:
     assert Path("customers.dql").read_text() == SUITE
 
 
-def test_a_file_that_cannot_be_written_is_told(contract: Path) -> None:
+def test_an_unwritable_file_is_reported(contract: Path) -> None:
     result = dql("to-suite", "customers.yaml", "--output", "no/such/folder.dql")
     assert result.exit_code == 2
     assert result.stderr == "error: cannot write no/such/folder.dql: No such file or directory\n"
 
 
-def test_check_holds_a_suite_to_its_contract(contract: Path) -> None:
+def test_check_compares_a_suite_with_its_contract(contract: Path) -> None:
     Path("customers.dql").write_text(SUITE)
     result = dql("to-suite", "customers.yaml", "--check", "customers.dql")
     assert result.exit_code == 0
     assert result.stdout == "customers.dql matches the contract\n"
 
 
-def test_check_shows_how_the_two_have_drifted_apart(contract: Path) -> None:
+def test_check_shows_how_suite_and_contract_differ(contract: Path) -> None:
     Path("customers.dql").write_text(
         SUITE.replace("== 0\n            name", "<= 5\n            name", 1)
     )
@@ -92,7 +92,7 @@ def test_check_shows_how_the_two_have_drifted_apart(contract: Path) -> None:
     )
 
 
-def test_a_suite_that_is_not_there_is_told(contract: Path) -> None:
+def test_a_missing_suite_is_reported(contract: Path) -> None:
     result = dql("to-suite", "customers.yaml", "--check", "none.dql")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: none.dql: ")
@@ -119,7 +119,7 @@ def test_coverage_prints_a_table_and_the_counts(contract: Path) -> None:
     assert result.stdout.endswith("5 clauses: 3 checked, 2 documented, 0 unsupported\n")
 
 
-def test_coverage_fails_on_what_is_unsupported_if_asked_to(contract: Path) -> None:
+def test_coverage_fails_on_unsupported_clauses_on_request(contract: Path) -> None:
     assert dql("coverage", "customers.yaml", "--fail-on", "unsupported").exit_code == 0
     contract.write_text(UNSUPPORTED)
     assert dql("coverage", "customers.yaml").exit_code == 0
@@ -128,7 +128,7 @@ def test_coverage_fails_on_what_is_unsupported_if_asked_to(contract: Path) -> No
     assert "write $" in result.stdout
 
 
-def test_coverage_names_the_file_of_a_clause_that_is_in_another_one(tmp_path: Path) -> None:
+def test_coverage_names_the_referenced_file_of_a_clause(tmp_path: Path) -> None:
     (tmp_path / "parts.yaml").write_text("d: {type: string, required: true}\n")
     path = tmp_path / "orders.yaml"
     path.write_text(
@@ -142,7 +142,7 @@ def test_coverage_names_the_file_of_a_clause_that_is_in_another_one(tmp_path: Pa
         assert all("orders.yaml:" not in line for line in lines)
 
 
-def test_coverage_speaks_json(contract: Path) -> None:
+def test_coverage_prints_json(contract: Path) -> None:
     contract.write_text(UNSUPPORTED)
     (found,) = json.loads(dql("coverage", "customers.yaml", "--format", "json").stdout)
     assert found["contract"] == "Customers"
@@ -159,7 +159,7 @@ def test_coverage_speaks_json(contract: Path) -> None:
     }
 
 
-def test_coverage_speaks_markdown_of_several_contracts(contract: Path) -> None:
+def test_coverage_prints_markdown_for_several_contracts(contract: Path) -> None:
     Path("other.yaml").write_text(UNSUPPORTED.replace("Customers", "Other|s"))
     result = dql("coverage", "customers.yaml", "other.yaml", "--format", "markdown")
     assert result.exit_code == 0

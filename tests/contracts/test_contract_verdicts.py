@@ -45,7 +45,7 @@ def test_sound_data_passes(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=str)
-def test_broken_data_fails_what_the_case_tells(case: Case) -> None:
+def test_broken_data_fails_the_assertions_of_the_case(case: Case) -> None:
     case.expect(_told(_judged(case, _in_memory(case, "broken"))))
 
 
@@ -57,7 +57,7 @@ def test_sound_data_passes_on_spark(case: Case, spark: Any) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", [*PLAIN[:8], *slow(PLAIN[8:]), *IN_SQL], ids=str)
-def test_broken_data_fails_what_the_case_tells_on_spark(case: Case, spark: Any) -> None:
+def test_broken_data_fails_the_assertions_of_the_case_on_spark(case: Case, spark: Any) -> None:
     case.expect(_told(_judged(case, _on_spark(case, "broken", spark))))
 
 

@@ -49,7 +49,7 @@ def covered(contract: Contract) -> tuple[ClauseCoverage, ...]:
     return coverage(contract, compile_contract(contract))
 
 
-def test_each_clause_is_told_with_its_place_its_reason_and_its_assertions() -> None:
+def test_each_clause_is_listed_with_location_reason_and_assertions() -> None:
     contract = read(CUSTOMERS)
     told = [
         (clause.span.line, clause.path, clause.treatment.value, clause.reason or clause.assertions)
@@ -88,7 +88,7 @@ def test_each_clause_is_told_with_its_place_its_reason_and_its_assertions() -> N
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_every_leaf_of_every_example_is_in_the_account_once(path: Path) -> None:
+def test_every_leaf_of_every_example_is_covered_once(path: Path) -> None:
     found = _read(path)
     assert found.contract is not None
     clauses = covered(found.contract)
@@ -133,7 +133,7 @@ def _is_in(path: str, told: set[str]) -> bool:
     return False
 
 
-def test_a_definition_is_checked_only_where_all_fields_that_refer_to_it_hold_it() -> None:
+def test_a_definition_is_checked_only_if_all_its_references_are() -> None:
     contract = read(
         """\
 dataContractSpecification: 1.2.1
@@ -157,7 +157,7 @@ definitions:
 
 
 @pytest.mark.parametrize("place", ["#/definitions/d", "defs.yaml#/definitions/d"])
-def test_a_misspelled_constraint_of_a_definition_is_a_check_that_is_not_made(
+def test_a_misspelled_constraint_of_a_definition_is_not_checked(
     place: str, tmp_path: Path
 ) -> None:
     definitions = "definitions: {d: {type: string, requried: true}}\n"

@@ -59,7 +59,7 @@ SOURCE = SourceFile("manifest.json", json.dumps(MANIFEST, indent=1))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_block_gets_what_it_deserves(case: Case) -> None:
+def test_a_block_gets_the_diagnostics_of_the_case(case: Case) -> None:
     source = SourceFile("blocks.dql", case.block("dql").text)
     manifest = None if case.block("dql").has("alone") else read_manifest(SOURCE)
     checked = check_blocks(source, manifest)
@@ -105,7 +105,7 @@ def test_the_columns_of_a_query_are_read_from_its_text(
 @pytest.mark.parametrize(
     "query", ["", "DELETE FROM t", "SELECT 1; SELECT 2", "SELEC 1 AS a", "DROP TABLE t", "(" * 9999]
 )
-def test_what_is_no_query_is_told(query: str) -> None:
+def test_an_invalid_query_is_reported(query: str) -> None:
     assert outputs_of(query, "duckdb").problem is not None
 
 
@@ -118,12 +118,12 @@ def test_a_dialect_that_sqlglot_does_not_know_is_read_as_plain_sql() -> None:
     ["", "[]", "{}", '{"manifestSpecVersion": "2.0.0"}', "{", "a: [", '{"domains": 1}',
      SOURCE.text.replace('"version": 3', '"version": 1')],
 )  # fmt: skip
-def test_a_manifest_that_is_not_valid_is_told_with_its_place(text: str) -> None:
+def test_an_invalid_manifest_is_reported(text: str) -> None:
     manifest = read_manifest(SourceFile("manifest.json", text))
     assert {found.code for found in manifest.errors} == {"E501"}
 
 
-def test_a_bad_manifest_is_an_error_where_a_certified_block_relies_on_it() -> None:
+def test_a_bad_manifest_is_an_error_for_certified_blocks_only() -> None:
     manifest = read_manifest(SourceFile("manifest.json", "{}"))
     block = 'block "A" {{ status = "{}" datalex_contract = "a.B.c@1" query = "SELECT 1" }}'
     relied = check_blocks(SourceFile("a.dql", block.format("certified")), manifest)
@@ -137,7 +137,7 @@ def test_objects_of_a_manifest_are_open() -> None:
     assert not read_manifest(SourceFile("m.json", json.dumps(open_one))).diagnostics
 
 
-def test_the_nearest_manifest_counts(tmp_path: Path) -> None:
+def test_the_nearest_manifest_is_used(tmp_path: Path) -> None:
     inner = tmp_path / "blocks" / "customer"
     inner.mkdir(parents=True)
     assert find_manifest(inner) is None
@@ -190,7 +190,7 @@ IMPACTS = [
 
 
 @pytest.mark.parametrize(("text", "due"), [row[1:] for row in IMPACTS], ids=[i[0] for i in IMPACTS])
-def test_a_new_manifest_concerns_the_blocks_that_rely_on_what_changed(
+def test_a_new_manifest_affects_the_blocks_that_use_what_changed(
     text: str, due: dict[str, str]
 ) -> None:
     blocks = read_blocks(SourceFile("blocks.dql", BLOCKS)).blocks
@@ -199,7 +199,7 @@ def test_a_new_manifest_concerns_the_blocks_that_rely_on_what_changed(
     assert {item.block: "; ".join(item.reasons) or item.advice for item in found} == due
 
 
-def test_a_broken_block_fails_the_job_and_tells_lineage(
+def test_a_broken_block_fails_the_job_and_emits_lineage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = tmp_path / "events.jsonl"
@@ -227,7 +227,7 @@ def test_a_broken_block_fails_the_job_and_tells_lineage(
     assert "it no longer exists" in event["run"]["facets"]["errorMessage"]["message"]
 
 
-def test_what_is_not_concerned_exits_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unaffected_blocks_exit_with_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "old.json").write_text(SOURCE.text)
     (tmp_path / "bad.json").write_text("{}")
@@ -241,7 +241,7 @@ def test_what_is_not_concerned_exits_well(tmp_path: Path, monkeypatch: pytest.Mo
     )
 
 
-def test_dql_check_holds_blocks_against_the_nearest_manifest(
+def test_dql_check_checks_blocks_against_the_nearest_manifest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -261,7 +261,7 @@ def test_dql_check_holds_blocks_against_the_nearest_manifest(
     assert CliRunner().invoke(app, ["check", "a.dql", "--datalex", "other.json"]).exit_code == 2
 
 
-def test_a_block_file_is_no_suite_and_is_laid_out_by_nobody() -> None:
+def test_a_block_file_is_not_a_suite_and_is_not_formatted() -> None:
     source = SourceFile("blocks.dql", BLOCKS)
     assert not check_source(source).diagnostics
     (found,) = check_source(source, needs_suite=True).diagnostics
@@ -269,7 +269,7 @@ def test_a_block_file_is_no_suite_and_is_laid_out_by_nobody() -> None:
     assert format_source(source) == BLOCKS
 
 
-def test_an_id_that_stands_elsewhere_and_an_old_version_are_warnings() -> None:
+def test_a_misplaced_id_and_an_old_version_are_warnings() -> None:
     text = changed("commerce.Customer.listed", "sales.Client.listed").replace("1.8.2", "1.5.0")
     manifest = read_manifest(SourceFile("manifest.json", text))
     assert not manifest.errors
@@ -309,7 +309,7 @@ def test_dql_check_sends_the_bindings_of_certified_blocks(
 
 
 @pytest.mark.parametrize("depth", [100, 101, 20_000])
-def test_values_are_not_nested_without_end(depth: int) -> None:
+def test_deeply_nested_values_are_refused(depth: int) -> None:
     text = f'block "A" {{ x = {"[" * depth}{"]" * depth} }}'
     found = [one.message for one in read_blocks(SourceFile("blocks.dql", text)).diagnostics]
     assert found == ([] if depth == 100 else ["the value is nested too deeply"])

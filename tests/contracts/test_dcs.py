@@ -26,7 +26,7 @@ def test_a_part_makes_these_rules_and_leaves_this_unsupported(case: Case) -> Non
 
 
 @pytest.mark.parametrize("case", list(cases(CASES / "dcs_malformed.md")), ids=str)
-def test_what_is_wrong_with_a_contract_is_told_with_its_place(case: Case) -> None:
+def test_errors_of_a_contract_are_drawn_at_their_location(case: Case) -> None:
     found = read_text(case.block("yaml").text)
     case.expect(draw(found.diagnostics, found.sources))
 
@@ -47,7 +47,7 @@ CONTRACTS = dict(all_contracts())
 
 
 @pytest.mark.parametrize("name", CONTRACTS)
-def test_every_leaf_is_a_clause_of_a_rule_or_has_a_note_and_never_both(name: str) -> None:
+def test_every_leaf_has_either_a_rule_or_a_note(name: str) -> None:
     found = read_text(CONTRACTS[name])
     assert found.contract is not None
     assert found.document.root is not None
@@ -90,7 +90,7 @@ def below(node: Node) -> Iterator[Node]:
         ("format: json, delimiter: new_line", ()),
     ],
 )
-def test_a_server_says_how_its_files_are_read(
+def test_a_server_sets_the_reader_options(
     server: str, options: tuple[tuple[str, str], ...]
 ) -> None:
     text = (

@@ -160,7 +160,7 @@ def holds(op: str, value: float, bound: Any) -> bool:
         (Volume(0.5, 2.0, 100), Volume(0.5, 2.0), Order.OTHER),
     ],
 )
-def test_what_is_the_same_and_what_cannot_be_compared(
+def test_equal_and_incomparable_demands_are_recognised(
     old: Demand, new: Demand, order: Order
 ) -> None:
     assert compare_demands(old, new) is order
@@ -201,7 +201,7 @@ def test_another_pattern_cannot_be_compared() -> None:
         ("array", "map", Order.OTHER),
     ],
 )
-def test_types_are_widened_as_delta_does_it(old: str | None, new: str | None, order: Order) -> None:
+def test_types_widen_as_in_delta(old: str | None, new: str | None, order: Order) -> None:
     assert compare_types(old, new) is order
     assert compare_types(new, old) is BACK.get(order, order)
 
@@ -209,5 +209,5 @@ def test_types_are_widened_as_delta_does_it(old: str | None, new: str | None, or
 @pytest.mark.parametrize(
     ("old", "new"), [("int", "whole_number"), ("varchar(10)", "string"), ("bigint", "int")]
 )
-def test_what_delta_cannot_alter_is_no_widening_of_a_table(old: str, new: str) -> None:
+def test_types_that_delta_cannot_alter_are_not_widened(old: str, new: str) -> None:
     assert not is_delta_widening(old, new)

@@ -43,17 +43,17 @@ def test_a_text_means_this_or_is_refused_so(case: Case) -> None:
     case.expect(drawn(text) or shown)
 
 
-def test_a_tab_is_called_a_tab() -> None:
+def test_a_tab_is_named_in_the_message() -> None:
     assert "tab in the indentation" in drawn("a:\n\tb: 1")
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing", "---", "null"])
-def test_an_empty_file_is_no_contract(text: str) -> None:
+def test_an_empty_file_is_not_a_contract(text: str) -> None:
     assert read_text(text).errors
 
 
 @pytest.mark.parametrize("text", ["\x00\x01\x02", "\x7fELF\x02\x01", "PK\x03\x04", "\ufffe", "%"])
-def test_binary_content_is_refused_with_its_place(text: str) -> None:
+def test_binary_content_is_refused_with_its_location(text: str) -> None:
     (found,) = document(text).diagnostics
     assert (found.code, found.span.line) == ("E401", 1)
 
@@ -65,12 +65,12 @@ def test_deep_nesting_is_refused_before_it_fills_the_stack(opening: str) -> None
     assert str(DEEPEST) in (found.help or "")
 
 
-def test_so_deep_is_permitted() -> None:
+def test_nesting_up_to_the_limit_is_accepted() -> None:
     text = "[" * DEEPEST + "]" * DEEPEST
     assert document(text).diagnostics == ()
 
 
-def test_aliases_that_multiply_are_refused_before_they_do() -> None:
+def test_exploding_aliases_are_refused_before_expansion() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     (found,) = document("\n".join(lines)).diagnostics
@@ -84,11 +84,11 @@ def test_a_document_of_too_many_nodes_is_refused() -> None:
     ]
 
 
-def test_a_number_of_thousands_of_digits_stays_a_text() -> None:
+def test_a_number_of_thousands_of_digits_stays_a_string() -> None:
     assert plain(document("9" * 5_000).root) == "9" * 5_000
 
 
-def test_every_node_knows_where_it_is_written() -> None:
+def test_every_node_has_its_span() -> None:
     root = document("models:\n  orders:\n    tags: [a, 'b c']\n").root
     assert root is not None
     node = find(root, ("models", "orders", "tags", 1))
@@ -98,7 +98,7 @@ def test_every_node_knows_where_it_is_written() -> None:
 
 @given(st.text())
 @settings(max_examples=200, deadline=None)
-def test_any_text_is_a_document_or_has_an_error(text: str) -> None:
+def test_any_input_is_a_document_or_has_an_error(text: str) -> None:
     found = read_text(text)
     assert found.contract is not None or found.errors
 

@@ -49,7 +49,7 @@ from dqx_airflow.values import SourceFile
         ("p1d", DAY_S),
     ],
 )
-def test_a_duration_has_so_many_seconds(text: str, seconds: float) -> None:
+def test_a_duration_is_converted_to_seconds(text: str, seconds: float) -> None:
     assert seconds_of(text) == pytest.approx(seconds)
 
 
@@ -67,7 +67,7 @@ def test_a_duration_has_so_many_seconds(text: str, seconds: float) -> None:
         ("9" * 400 + "h", "write it as 24h, '7 days' or PT24H"),
     ],
 )
-def test_what_is_no_duration_is_reported_with_what_to_type(text: str, help_line: str) -> None:
+def test_an_invalid_duration_is_reported_with_a_suggestion(text: str, help_line: str) -> None:
     root = read_document(SourceFile("contract.yaml", f"a:\n  threshold: '{text}'\n")).root
     assert isinstance(root, Mapping)
     level = root.get("a")
@@ -97,7 +97,7 @@ def test_what_is_no_duration_is_reported_with_what_to_type(text: str, help_line:
         ("0d", None),
     ],
 )
-def test_an_interval_has_so_many_seconds_or_is_none(text: str, seconds: float | None) -> None:
+def test_an_interval_is_converted_to_seconds_or_none(text: str, seconds: float | None) -> None:
     assert interval_s(text) == seconds
 
 
@@ -122,7 +122,7 @@ def test_an_interval_has_so_many_seconds_or_is_none(text: str, seconds: float | 
         ("0 0 * * 1#1", 35 * DAY_S),
     ],
 )
-def test_a_cron_expression_leaves_at_most_so_much_time_between(
+def test_a_cron_expression_has_its_longest_interval(
     expression: str, seconds: float
 ) -> None:
     assert cron_interval_s(expression) == seconds
@@ -132,5 +132,5 @@ def test_a_cron_expression_leaves_at_most_so_much_time_between(
     "expression",
     ["", "daily", "0 0 * *", "61 * * * *", "0 0 31 2 *", "*/0 * * * *", "5-1 * * * *"],
 )
-def test_what_is_no_cron_expression_has_no_interval(expression: str) -> None:
+def test_an_invalid_cron_expression_has_no_interval(expression: str) -> None:
     assert cron_interval_s(expression) is None

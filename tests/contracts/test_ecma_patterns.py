@@ -114,7 +114,7 @@ def test_spark_finds_what_ecma_finds(spark: Any) -> None:
 
 
 @pytest.mark.parametrize(("pattern", "reason"), REFUSED.items())
-def test_what_java_has_no_counterpart_for_is_refused(pattern: str, reason: str) -> None:
+def test_a_pattern_without_a_java_counterpart_is_refused(pattern: str, reason: str) -> None:
     with pytest.raises(UntranslatableEcmaError) as caught:
         java_pattern(pattern)
     assert str(caught.value) == reason
@@ -135,7 +135,7 @@ def test_every_pattern_is_translated_or_refused_with_a_reason(pattern: str) -> N
     st.text(alphabet="ab[]{}&-^$\n \u00a0\\", max_size=8),
     st.text(alphabet="ab[]{}&-^$\n \u00a0\\", max_size=8),
 )
-def test_an_escaped_text_is_found_where_it_stands(wanted: str, around: str) -> None:
+def test_an_escaped_string_matches_itself_only(wanted: str, around: str) -> None:
     pattern = "".join(f"\\x{ord(sign):02x}" for sign in wanted)
     assert compile_java(java_pattern(f"^{pattern}$")).search(wanted)
     assert not compile_java(java_pattern(f"^{pattern}$")).search(f"{wanted}{around}!")

@@ -26,7 +26,7 @@ def test_a_change_becomes_statements_release_by_release(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", ALL + CHANGES, ids=str)
-def test_every_statement_is_one_of_sql(case: Case) -> None:
+def test_every_statement_is_valid_sql(case: Case) -> None:
     for statement in statements_of(case):
         (tree,) = sqlglot.parse(statement, read="databricks")
         known = (sql.Alter, sql.Create, sql.Drop, sql.Update, sql.Comment, sql.Command)

@@ -35,7 +35,7 @@ def test_a_contract_in_the_format(case: Case, tmp_path: Path) -> None:
     case.expect(result.stdout + result.stderr)
 
 
-def test_every_format_can_be_asked_for() -> None:
+def test_every_format_can_be_selected() -> None:
     assert [item.value for item in To] == list(FORMATS)
 
 
@@ -46,7 +46,7 @@ def test_a_file_is_written(tmp_path: Path) -> None:
     assert output.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
-def test_of_several_models_one_is_named() -> None:
+def test_several_models_need_a_model_name() -> None:
     result = dql("export", ORDERS, "--to", "spark")
     assert result.exit_code == 2
     assert "has 2 models" in result.stderr
@@ -57,7 +57,7 @@ def test_of_several_models_one_is_named() -> None:
     assert "did you mean 'orders'?" in result.stderr
 
 
-def test_a_folder_that_is_not_there_is_told() -> None:
+def test_a_missing_folder_is_reported() -> None:
     result = dql("export", SLOTS, "--to", "html", "--output", "no/such/page.html")
     assert result.exit_code == 2
     assert result.stderr == "error: cannot write no/such/page.html: No such file or directory\n"

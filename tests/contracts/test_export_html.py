@@ -74,7 +74,7 @@ def test_the_policy_admits_the_style_and_nothing_else() -> None:
     assert f'content="{policy}"' in text
 
 
-def test_whatever_a_contract_says_is_text() -> None:
+def test_values_of_a_contract_are_escaped() -> None:
     text = page_of(HOSTILE)
     page = Page(text)
     assert not {"script", "img", "svg", "b", "i"} & set(page.tags)
@@ -84,7 +84,7 @@ def test_whatever_a_contract_says_is_text() -> None:
     assert "\x07" not in text
 
 
-def test_a_page_tells_all_that_people_ask_for() -> None:
+def test_a_page_shows_fields_rules_owner_and_consumers() -> None:
     text = (EXAMPLES / "fabric" / "slot_telemetry.yaml").read_text("utf-8")
     words = " ".join(Page(page_of(text)).words)
     for told in (

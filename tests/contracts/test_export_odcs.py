@@ -64,7 +64,7 @@ def _is_of_no_type(error: ValidationError) -> bool:
 
 
 @pytest.mark.parametrize("name", CONTRACTS)
-def test_what_is_read_back_breaks_nothing_but_what_is_told(name: str) -> None:
+def test_an_export_is_read_back_without_unlisted_breaking_changes(name: str) -> None:
     contract = CONTRACTS[name]
     exported = FORMATS["odcs"].write(contract)
     read = read_text(exported.text)
@@ -85,7 +85,7 @@ def test_what_is_read_back_breaks_nothing_but_what_is_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CONTRACTS)
-def test_consumers_and_what_is_promised_about_changes_are_read_back(name: str) -> None:
+def test_consumers_and_the_change_policy_are_read_back(name: str) -> None:
     contract = CONTRACTS[name]
     contract = replace(
         contract,
@@ -108,7 +108,7 @@ def test_consumers_and_what_is_promised_about_changes_are_read_back(name: str) -
 
 
 @pytest.mark.parametrize("name", CONTRACTS)
-def test_every_rule_is_read_back_or_told_to_be_lost(name: str) -> None:
+def test_every_rule_is_read_back_or_listed_as_lost(name: str) -> None:
     contract = CONTRACTS[name]
     exported = FORMATS["odcs"].write(contract)
     read = read_text(exported.text).contract

@@ -21,7 +21,7 @@ def test_a_part_makes_these_rules_and_leaves_this_unsupported(case: Case) -> Non
 
 
 @pytest.mark.parametrize("case", list(cases(CASES / "fabric_malformed.md")), ids=str)
-def test_what_is_wrong_with_a_contract_is_told_with_its_place(case: Case) -> None:
+def test_errors_of_a_contract_are_drawn_at_their_location(case: Case) -> None:
     found = read_text(case.block("yaml").text)
     case.expect(draw(found.diagnostics, found.sources))
 
@@ -42,5 +42,5 @@ def test_every_example_is_shown_and_sound() -> None:
 
 
 @pytest.mark.parametrize("name", CONTRACTS)
-def test_every_leaf_is_a_clause_of_a_rule_or_has_a_note_and_never_both(name: str) -> None:
+def test_every_leaf_has_either_a_rule_or_a_note(name: str) -> None:
     assert misaccounted(read_text(CONTRACTS[name])) == []

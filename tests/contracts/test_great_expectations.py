@@ -26,13 +26,13 @@ ANYTHING = st.recursive(
 
 
 @pytest.mark.parametrize("case", ALL, ids=str)
-def test_an_expectation_demands_this(case: Case) -> None:
+def test_an_expectation_becomes_its_demands(case: Case) -> None:
     case.expect(check_told(case.block("yaml")))
 
 
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(ARGUMENTS), ANYTHING))
 @settings(max_examples=150, deadline=None)
-def test_whatever_stands_in_an_expectation_it_is_translated_or_refused(
+def test_any_expectation_is_translated_or_refused(
     kind: str, arguments: dict[str, object]
 ) -> None:
     found = translate({"type": kind, "kwargs": arguments}, "amount")

@@ -49,7 +49,7 @@ def drafted(path: Path, *options: str) -> str:
 
 
 @pytest.mark.parametrize("case", DRAFTS, ids=str)
-def test_a_draft_says_what_is_there(case: Case, here: Path) -> None:
+def test_a_draft_describes_the_data(case: Case, here: Path) -> None:
     file_format, dialect = case.title.split(" in ")
     case.expect(drafted(write(orders(), here, file_format.lower()), "--dialect", dialect.lower()))
 
@@ -75,7 +75,7 @@ def test_a_draft_considers_the_reader_options_of_the_settings(here: Path) -> Non
         ('header = "yes"', "[reader.csv] has the option header=yes"),
     ],
 )
-def test_an_option_that_would_change_what_is_read_is_an_error(
+def test_an_option_that_changes_the_rows_is_an_error(
     here: Path, options: str, message: str
 ) -> None:
     (here / "dqx.toml").write_text(f"[reader.csv]\n{options}\n")
@@ -141,18 +141,18 @@ def test_the_table_keeps_its_draft(file_format: str, here: Path, spark: Any) -> 
         ([], None),
     ],
 )
-def test_texts_that_are_built_alike_have_a_pattern(texts: list[str], pattern: str | None) -> None:
+def test_strings_of_one_shape_have_a_pattern(texts: list[str], pattern: str | None) -> None:
     assert common_pattern(texts) == pattern
 
 
-def test_two_columns_are_a_key_where_one_is_none(here: Path) -> None:
+def test_two_columns_are_a_key_if_neither_is_one_alone(here: Path) -> None:
     pairs = [(f"S{i % 5}", i // 5) for i in range(40)]
     table = pa.table({"shop": [a for a, _ in pairs], "line_no": [b for _, b in pairs]})
     text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
     assert "      - keys:\n          - line_no\n          - shop\n" in text
 
 
-def test_a_few_rows_show_no_habits(here: Path) -> None:
+def test_few_rows_give_no_rules(here: Path) -> None:
     table = pa.table({"code": ["A1", "B2", "B2"], "state": ["x", "x", "x"]})
     text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
     assert "regex" not in text
@@ -160,7 +160,7 @@ def test_a_few_rows_show_no_habits(here: Path) -> None:
     assert "keys" not in text
 
 
-def test_numbers_with_zeros_in_front_are_texts(here: Path) -> None:
+def test_numbers_with_leading_zeros_are_strings(here: Path) -> None:
     (here / "shops.csv").write_text("zip,floor\n01234,1\n99999,2\n")
     text = drafted(here / "shops.csv", "--dialect", "fabric")
     assert "name: zip\n        type: string" in text
@@ -207,7 +207,7 @@ def test_an_empty_table_has_types_alone(here: Path) -> None:
     assert "quality" not in text
 
 
-def test_nan_and_infinity_make_no_range(here: Path) -> None:
+def test_nan_and_infinity_give_no_range(here: Path) -> None:
     table = pa.table({"x": [1.0, float("nan")], "y": [float("-inf"), 2.0]})
     text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
     assert "min:" not in text
@@ -277,7 +277,7 @@ def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -
         (("sales.orders",), 4, "or table:NAME for a table of a catalog"),
     ],
 )
-def test_tables_and_paths_are_told_apart(
+def test_tables_and_paths_are_distinguished(
     arguments: tuple[str, ...], code: int, told: str, here: Path
 ) -> None:
     result = dql("init", "--from", *arguments)
@@ -290,7 +290,7 @@ def test_a_file_may_look_like_the_name_of_a_table(here: Path) -> None:
     assert "name: id" in drafted(here / "lake.sales.orders", "--format", "parquet")
 
 
-def test_what_is_there_already_is_not_written_over(here: Path) -> None:
+def test_an_existing_file_is_not_overwritten(here: Path) -> None:
     path = write(orders(), here, "parquet")
     (here / "orders.yaml").write_text("mine")
     result = dql("init", "--from", path.name, "--output", "orders.yaml")
@@ -299,7 +299,7 @@ def test_what_is_there_already_is_not_written_over(here: Path) -> None:
     assert (here / "orders.yaml").read_text() == "mine"
 
 
-def test_a_table_that_cannot_be_read_is_told(here: Path) -> None:
+def test_an_unreadable_table_is_reported(here: Path) -> None:
     (here / "broken.parquet").write_text("no parquet")
     for place, told in (
         ("nowhere", "nothing found at nowhere"),

@@ -30,7 +30,7 @@ models:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_lint_says(case: Case) -> None:
+def test_lint_reports_the_findings_of_the_case(case: Case) -> None:
     block = case.block("yaml")
     found = read_contract(SourceFile("contract.yaml", block.text))
     assert found.contract is not None
@@ -45,7 +45,7 @@ def test_every_rule_has_a_code_of_the_table_and_a_name_of_its_own() -> None:
     assert len({rule.name for rule in RULES}) == len({rule.code for rule in RULES}) == len(RULES)
 
 
-def test_the_example_contract_has_nothing_to_be_said_about() -> None:
+def test_the_example_contract_has_no_findings() -> None:
     done = CliRunner().invoke(app, ["contract", "lint", str(shipped("dags_examples/contracts"))])
     assert done.exit_code == 0, done.output
     assert "1 contract checked, no errors, no warnings" in done.output
@@ -64,7 +64,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_warnings_end_well_and_with_strict_they_do_not(folder: Path) -> None:
+def test_warnings_fail_with_strict_only(folder: Path) -> None:
     code, said = run(".")
     assert code == 0
     assert "warning[W031]" in said
@@ -82,14 +82,14 @@ def test_a_rule_can_be_left_out_by_its_name_or_code(folder: Path) -> None:
     assert "unknown rule 'ownr': did you mean 'owner'?" in said
 
 
-def test_findings_are_there_for_machines(folder: Path) -> None:
+def test_findings_have_json_and_github_formats(folder: Path) -> None:
     _, said = run("orders.yaml", "--format", "json")
     assert [item["code"] for item in json.loads(said)] == ["W034", "W031", "W033"] or said
     _, said = run("orders.yaml", "--format", "github")
     assert "::warning file=orders.yaml" in said
 
 
-def test_what_is_no_contract_is_told(folder: Path) -> None:
+def test_an_invalid_contract_is_reported(folder: Path) -> None:
     assert run("nowhere.yaml")[0] == 2
     code, said = run("compose.yaml")
     assert code == 2

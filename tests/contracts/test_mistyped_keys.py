@@ -66,7 +66,7 @@ def _keys(node: Node, path: str = "") -> Iterator[tuple[str, int, int]]:
     few_first(sorted(EXAMPLES, key=lambda path: path not in ONE_EACH.values()), len(ONE_EACH)),
     ids=lambda path: path.name,
 )
-def test_a_slip_in_any_key_is_found_with_the_key_that_was_meant(path: Path) -> None:
+def test_a_typo_in_any_key_gets_the_right_key(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     sound = _read(path, text)
     assert sound.document.root is not None
@@ -90,7 +90,7 @@ def test_a_slip_in_any_key_is_found_with_the_key_that_was_meant(path: Path) -> N
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_what_is_spelled_as_it_should_be_is_no_finding(path: Path) -> None:
+def test_correctly_spelled_keys_are_no_findings(path: Path) -> None:
     found = _read(path, path.read_text(encoding="utf-8"))
     others = [rule.name for rule in RULES if rule.name != "spelling"]
     assert found.contract is not None
@@ -112,7 +112,7 @@ def test_what_is_spelled_as_it_should_be_is_no_finding(path: Path) -> None:
         ("team", None),
     ],
 )
-def test_a_word_of_another_dialect_is_told_in_the_words_of_this_one(
+def test_a_key_of_another_dialect_gets_the_key_of_this_one(
     key: str, meant: str | None
 ) -> None:
     text = (

@@ -25,7 +25,7 @@ EXAMPLES = sorted((Path(__file__).parent / "examples").rglob("*.yaml"))
     "step", [13, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.nightly])]
 )
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_every_clause_that_changes_is_told(path: Path, step: int) -> None:
+def test_every_changed_clause_is_reported(path: Path, step: int) -> None:
     root = read_document(SourceFile(path.name, path.read_text(encoding="utf-8"))).root
     assert root is not None
     data = plain(root)

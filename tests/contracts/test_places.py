@@ -43,7 +43,7 @@ def contract(*servers: Server, models: tuple[str, ...] = ("orders",)) -> Contrac
         (Server("s", "databricks", AT, "main.sales.{model}"), {"table": "main.sales.orders"}),
     ],
 )  # fmt: skip
-def test_a_server_says_where_a_model_is(server: Server, place: dict[str, Any]) -> None:
+def test_a_server_gives_the_location_of_a_model(server: Server, place: dict[str, Any]) -> None:
     assert dataset_settings(contract(server), {}) == {"orders": place}
 
 
@@ -61,7 +61,7 @@ def test_two_stars_are_folders_below_one(location: str, path: str) -> None:
     assert dataset_settings(contract(server), {}) == {"orders": place}
 
 
-def test_the_columns_of_parquet_are_those_of_all_files_unless_it_is_said_otherwise() -> None:
+def test_parquet_schemas_are_merged_by_default() -> None:
     given = {"path": "data", "format": "parquet"}
     merged = {"orders": given | {"options": {"mergeSchema": "true"}}}
     assert dataset_settings(contract(), {"orders": given}) == merged
@@ -69,7 +69,7 @@ def test_the_columns_of_parquet_are_those_of_all_files_unless_it_is_said_otherwi
     assert dataset_settings(contract(), otherwise) == otherwise
 
 
-def test_what_the_gate_says_wins_over_the_server() -> None:
+def test_settings_of_the_gate_win_over_the_server() -> None:
     server = Server("s", "local", AT, "data/{model}", "delta")
     found = dataset_settings(contract(server, models=("orders", "items")), {"orders": "x/y"})
     assert found == {
@@ -114,7 +114,7 @@ def test_datasets_beside_the_models_are_kept() -> None:
         ((Server("production", "s3", AT),), "prodution", "did you mean 'production'?"),
     ],
 )
-def test_a_place_that_is_not_known_is_told(
+def test_an_unknown_location_is_reported(
     servers: tuple[Server, ...], name: str | None, said: str
 ) -> None:
     with pytest.raises(RequestError) as caught:
@@ -122,7 +122,7 @@ def test_a_place_that_is_not_known_is_told(
     assert said in str(caught.value)
 
 
-def test_the_contract_knows_keys_masks_and_the_columns_of_texts() -> None:
+def test_the_contract_gives_keys_masks_and_columns_of_text_files() -> None:
     fields = (
         Field("id", "id", "bigint", AT, is_key=True),
         Field("mail", "mail", "text", AT, is_sensitive=True),

@@ -63,7 +63,7 @@ def publish(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_the_table_says_its_contract(folder: Path) -> None:
+def test_the_table_has_its_contract_in_its_properties(folder: Path) -> None:
     code, said = publish("--table", "lake/orders", "--model", "orders")
     assert code == 0, said
     assert "published orders 1.2.0 in version 4 of the table" in said
@@ -84,7 +84,7 @@ def test_the_table_says_its_contract(folder: Path) -> None:
     assert table.to_pyarrow_table().num_rows == 1
 
 
-def test_a_second_time_there_is_nothing_to_write(folder: Path) -> None:
+def test_publishing_again_writes_nothing(folder: Path) -> None:
     publish("--table", "lake/orders", "--model", "orders")
     version = DeltaTable("lake/orders").version()
     code, said = publish("--table", "lake/orders", "--model", "orders")
@@ -92,7 +92,7 @@ def test_a_second_time_there_is_nothing_to_write(folder: Path) -> None:
     assert "the table is up to date: orders 1.2.0" in said
 
 
-def test_a_dry_run_writes_nothing_and_tells_nobody(folder: Path) -> None:
+def test_a_dry_run_writes_and_emits_nothing(folder: Path) -> None:
     code, said = publish("--table", "lake/orders", "--model", "orders", "--dry-run")
     assert code == 0
     assert "would set dqx.contract.version = 1.2.0" in said
@@ -100,7 +100,7 @@ def test_a_dry_run_writes_nothing_and_tells_nobody(folder: Path) -> None:
     assert not (folder / "events.jsonl").exists()
 
 
-def test_catalogs_are_told_words_owner_columns_and_lineage(folder: Path) -> None:
+def test_catalogs_get_description_owner_columns_and_lineage(folder: Path) -> None:
     publish("--table", "lake/orders", "--model", "orders")
     (event,) = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
     facets = event["dataset"]["facets"]
@@ -144,7 +144,7 @@ def test_a_table_of_a_catalog_gets_statements(folder: Path) -> None:
         (["--table", "a", "--sql", "b"], 2, "give --table PATH, or --sql NAME"),
     ],
 )
-def test_a_call_that_makes_no_sense_is_told(
+def test_an_invalid_call_is_reported(
     folder: Path, arguments: list[str], code: int, said: str
 ) -> None:
     found, text = publish(*arguments)

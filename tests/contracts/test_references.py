@@ -31,7 +31,7 @@ def resolved(text: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("case", list(cases(CASES / "references.md")), ids=str)
-def test_a_reference_brings_this_or_is_refused_so(case: Case, tmp_path: Path) -> None:
+def test_a_reference_is_resolved_or_refused(case: Case, tmp_path: Path) -> None:
     folder = tmp_path / "contracts"
     for block in case.blocks:
         if name := block.option("file"):
@@ -50,7 +50,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     assert "E408" in resolved('a: {$ref: "shared.yaml#/b"}', folder)
 
 
-def test_a_contract_that_is_no_file_refers_to_none() -> None:
+def test_a_contract_without_a_file_cannot_refer_to_files() -> None:
     document = read_document(SourceFile("contract", 'a: {$ref: "shared.yaml#/b"}'))
     found: list[Diagnostic] = []
     assert isinstance(document.root, Mapping)
@@ -60,7 +60,7 @@ def test_a_contract_that_is_no_file_refers_to_none() -> None:
     assert [error.code for error in found] == ["E406"]
 
 
-def test_an_endless_row_of_files_comes_to_an_end(tmp_path: Path) -> None:
+def test_an_endless_chain_of_references_ends(tmp_path: Path) -> None:
     for number in range(200):
         text = f'b: {{$ref: "{number + 1}.yaml#/b"}}'
         (tmp_path / f"{number}.yaml").write_text(text, encoding="utf-8")

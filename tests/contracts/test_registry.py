@@ -79,7 +79,7 @@ def versions(registry: Registry) -> list[str | None]:
     return [item.contract.version for item in registry.versions(ID)]
 
 
-def test_what_is_published_is_there_as_it_was(registry: Registry) -> None:
+def test_a_published_version_is_read_back_unchanged(registry: Registry) -> None:
     text = wagers("1.0.0") + "# a remark\n"
     publish(registry, text)
     (found,) = registry.versions(ID)
@@ -88,7 +88,7 @@ def test_what_is_published_is_there_as_it_was(registry: Registry) -> None:
     assert registry.ids() == (ID,)
 
 
-def test_files_that_are_referred_to_are_kept_beside(registry: Registry, tmp_path: Path) -> None:
+def test_referenced_files_are_published_with_it(registry: Registry, tmp_path: Path) -> None:
     from dqx_airflow.contracts.read import read_contract
     from dqx_airflow.contracts.source.references import FolderReader
     from dqx_airflow.values import SourceFile
@@ -127,7 +127,7 @@ def test_a_version_is_published_once_and_never_with_another_content(registry: Re
         ("newest", "amount", "'newest' cannot be ordered as a version"),
     ],
 )
-def test_a_version_that_falls_short_is_refused(
+def test_a_version_bump_that_is_too_small_is_refused(
     registry: Registry, version: str, columns: str, said: str
 ) -> None:
     publish(registry, wagers("1.0.0"))
@@ -143,7 +143,7 @@ def test_a_version_that_falls_short_is_refused(
         (QUARTERLY.replace("quarterly_max", "sometimes"), "'sometimes' is not one of the values"),
     ],
 )
-def test_words_that_are_not_known_are_not_published(place: str, more: str, said: str) -> None:
+def test_unknown_keywords_are_refused(place: str, more: str, said: str) -> None:
     registry = registry_at(place)
     for _ in ("the first version", "a later one"):
         (problem,) = problems(publish(registry, wagers("1.1.0", more=more)))
@@ -151,7 +151,7 @@ def test_words_that_are_not_known_are_not_published(place: str, more: str, said:
         assert not publish(registry, wagers("1.0.0")).objections
 
 
-def test_a_manifest_of_datalex_is_no_version(registry: Registry) -> None:
+def test_a_datalex_manifest_is_refused(registry: Registry) -> None:
     text = (
         '{"manifestSpecVersion": "1.0.0", "datalexVersion": "1.8.0", "domains": [],'
         ' "generatedAt": "2026-01-01T00:00:00Z", "project": {"name": "shop"}}'
@@ -209,7 +209,7 @@ def test_a_breaking_version_that_comes_into_force_later_has_given_notice(
     assert not problems(publish(registry, customers("2.0.0", "key", "2026-04-05")))
 
 
-def test_a_contract_breaks_as_often_as_it_allows(registry: Registry) -> None:
+def test_breaking_changes_are_limited_by_the_contract(registry: Registry) -> None:
     publish(registry, wagers("1.0.0", "a", QUARTERLY), date(2025, 12, 1))
     assert not problems(publish(registry, wagers("2.0.0", "b", QUARTERLY), date(2026, 1, 5)))
     assert problems(publish(registry, wagers("3.0.0", "c", QUARTERLY), date(2026, 3, 31))) == [
@@ -255,7 +255,7 @@ def test_nothing_is_published_into_the_past(registry: Registry) -> None:
     assert problem == "2025-01-01 is before 2026-01-05, when the last version was published"
 
 
-def test_of_many_who_publish_at_once_each_is_held_against_the_others(registry: Registry) -> None:
+def test_concurrent_versions_are_checked_against_each_other(registry: Registry) -> None:
     publish(registry, wagers("1.0.0"))
     texts = [wagers(f"1.{number}.0", f"amount c{number}") for number in range(1, 9)]
     with ThreadPoolExecutor(8) as pool:
@@ -266,7 +266,7 @@ def test_of_many_who_publish_at_once_each_is_held_against_the_others(registry: R
     assert len(found) == 1 + sum(outcome.published is not None for outcome in outcomes)
 
 
-def test_of_many_who_publish_the_same_one_does(registry: Registry) -> None:
+def test_concurrent_publishers_of_one_version_publish_it_once(registry: Registry) -> None:
     with ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(lambda text: publish(registry, text), [wagers("1.0.0")] * 8))
     assert sum(not outcome.was_there for outcome in outcomes) == 1
@@ -296,7 +296,7 @@ def test_processes_that_publish_at_once_never_share_a_number(place: str, tmp_pat
     assert [item.version for item in found] == sorted(item.version for item in found)
 
 
-def test_contracts_are_told_apart(registry: Registry) -> None:
+def test_contracts_are_separate(registry: Registry) -> None:
     other = wagers("3.0.0").replace(ID, "bronze.players")
     publish(registry, wagers("1.0.0"))
     publish(registry, other)
@@ -304,14 +304,14 @@ def test_contracts_are_told_apart(registry: Registry) -> None:
     assert versions(registry) == ["1.0.0"]
 
 
-def test_a_registry_that_is_not_there_is_empty_and_stays_away(
+def test_a_missing_registry_is_empty_and_not_created(
     registry: Registry, tmp_path: Path
 ) -> None:
     assert (registry.ids(), registry.versions(ID)) == ((), ())
     assert not list(tmp_path.iterdir())
 
 
-def test_a_dry_run_tells_what_would_be_and_publishes_nothing(registry: Registry) -> None:
+def test_a_dry_run_reports_and_publishes_nothing(registry: Registry) -> None:
     text = wagers("1.0.0")
     outcome = registry.publish(contract_of(text), {"wagers.yaml": text}, START, is_dry=True)
     assert outcome.published is not None
@@ -319,7 +319,7 @@ def test_a_dry_run_tells_what_would_be_and_publishes_nothing(registry: Registry)
 
 
 @pytest.mark.parametrize("strange", ["../up", "..", "a/b", ".hidden", "x" * 400, "ü %/\\:*'"])
-def test_any_id_is_kept_as_it_is(registry: Registry, strange: str) -> None:
+def test_any_id_is_stored_unchanged(registry: Registry, strange: str) -> None:
     text = wagers("1.0.0").replace(f"id: {ID}", f"id: {json.dumps(strange)}")
     assert publish(registry, text).published
     assert registry.ids() == (strange,)
@@ -329,7 +329,7 @@ def test_any_id_is_kept_as_it_is(registry: Registry, strange: str) -> None:
 # In a folder -------------------------------------------------------------------------------------
 
 
-def test_a_version_that_was_tampered_with_is_told(folder: Path) -> None:
+def test_a_version_changed_after_publication_is_reported(folder: Path) -> None:
     publish(registry_at(str(folder)), wagers("1.0.0"))
     (file,) = folder.rglob("wagers.yaml")
     file.write_text(wagers("1.0.0", "other"))
@@ -338,7 +338,7 @@ def test_a_version_that_was_tampered_with_is_told(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"format": 2}', '{"format": 1}', "\x00"])
-def test_what_is_no_entry_is_told(folder: Path, content: str) -> None:
+def test_an_invalid_entry_is_reported(folder: Path, content: str) -> None:
     publish(registry_at(str(folder)), wagers("1.0.0"))
     (file,) = folder.rglob("entry.json")
     file.write_text(content)
@@ -346,7 +346,7 @@ def test_what_is_no_entry_is_told(folder: Path, content: str) -> None:
         registry_at(str(folder)).versions(ID)
 
 
-def test_what_was_left_half_written_is_not_there(folder: Path) -> None:
+def test_a_half_written_version_is_ignored(folder: Path) -> None:
     publish(registry_at(str(folder)), wagers("1.0.0"))
     assert not list(folder.rglob(".publishing-*"))
     (folder / ID / ".publishing-abc").mkdir()
@@ -361,7 +361,7 @@ def test_any_id_has_a_folder_of_its_own_below_the_registry(folder: Path, strange
     assert [path.name for path in folder.parent.iterdir()] == ["registry"]
 
 
-def test_a_place_that_is_a_file_is_told(place: str, tmp_path: Path) -> None:
+def test_a_file_as_location_is_reported(place: str, tmp_path: Path) -> None:
     (tmp_path / "registry").write_text("")
     with pytest.raises(RegistryError, match="cannot be read or written"):
         publish(registry_at(place), wagers("1.0.0"))
@@ -375,7 +375,7 @@ def test_the_path_of_a_table_and_urls_mean_the_table(table: Path) -> None:
         assert versions(registry_at(place)) == ["1.0.0"]
 
 
-def test_a_version_is_one_row_that_is_appended_and_never_changed(table: Path) -> None:
+def test_a_version_is_one_append_only_row(table: Path) -> None:
     publish(registry_at(str(table)), wagers("1.1.0", "amount game"))
     found = DeltaTable(table)
     assert found.metadata().configuration["delta.appendOnly"] == "true"
@@ -385,14 +385,14 @@ def test_a_version_is_one_row_that_is_appended_and_never_changed(table: Path) ->
     assert rows[0]["files"] == [{"name": "wagers.yaml", "text": wagers("1.0.0")}]
 
 
-def test_a_number_is_refused_though_its_row_was_not_seen(table: Path) -> None:
+def test_a_taken_number_is_refused_by_a_stale_reader(table: Path) -> None:
     home = registry_at(str(table)).home
     (entry,) = home.entries(ID)
     assert not home.add(entry)
     assert versions(registry_at(str(table))) == ["1.0.0"]
 
 
-def test_a_row_that_was_tampered_with_is_told(table: Path) -> None:
+def test_a_row_changed_after_publication_is_reported(table: Path) -> None:
     rows = DeltaTable(table).to_pyarrow_table().to_pylist()
     rows[0]["files"][0]["text"] = wagers("1.0.0", "other")
     changed = pa.Table.from_pylist(rows, DeltaTable(table).to_pyarrow_table().schema)
@@ -402,7 +402,7 @@ def test_a_row_that_was_tampered_with_is_told(table: Path) -> None:
         registry_at(str(forged)).versions(ID)
 
 
-def test_rows_of_another_format_are_told(table: Path) -> None:
+def test_rows_of_an_unknown_format_are_reported(table: Path) -> None:
     rows = DeltaTable(table).to_pyarrow_table()
     later = table.parent / "later"
     place = rows.schema.get_field_index("format")
@@ -411,7 +411,7 @@ def test_rows_of_another_format_are_told(table: Path) -> None:
         registry_at(str(later)).versions(ID)
 
 
-def test_another_table_is_no_registry(tmp_path: Path) -> None:
+def test_any_other_table_is_not_a_registry(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "orders", pa.table({"id": [1]}))
     with pytest.raises(RegistryError, match="not a registry of contracts"):
         publish(registry_at(str(tmp_path / "orders")), wagers("1.0.0"))
@@ -424,6 +424,6 @@ def test_a_registry_in_a_folder_does_not_become_a_table(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("nowhere", ["", " ", "delta:"])
-def test_a_registry_has_a_place(nowhere: str) -> None:
+def test_a_registry_needs_a_location(nowhere: str) -> None:
     with pytest.raises(RegistryError, match="no registry given"):
         registry_at(nowhere)

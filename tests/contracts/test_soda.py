@@ -46,13 +46,13 @@ WORDS = st.lists(
 
 
 @pytest.mark.parametrize("case", list(cases(CASES / "soda.md")), ids=str)
-def test_a_check_of_soda_demands_this(case: Case) -> None:
+def test_a_soda_check_becomes_its_demands(case: Case) -> None:
     case.expect(check_told(case.block("yaml")))
 
 
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(KEYS), ANYTHING))
 @settings(max_examples=150, deadline=None)
-def test_whatever_stands_in_a_check_it_is_translated_or_refused(
+def test_any_check_is_translated_or_refused(
     kind: str, keys: dict[str, object]
 ) -> None:
     found = soda.translate({"type": kind, **keys}, "amount")
@@ -61,6 +61,6 @@ def test_whatever_stands_in_a_check_it_is_translated_or_refused(
 
 @given(WORDS.map(" ".join) | ANYTHING)
 @settings(max_examples=150, deadline=None)
-def test_whatever_is_written_for_sodacl_it_is_translated_or_refused(check: object) -> None:
+def test_any_sodacl_check_is_translated_or_refused(check: object) -> None:
     found = sodacl.translate(check)
     assert found.demands if isinstance(found, Translation) else found

@@ -81,6 +81,6 @@ def test_today_is_a_date_and_a_difference_of_oracle_is_one_of_days(spark: Any) -
         ("tsql", "SELECT COUNT(*) FROM m WHERE ts > DATEADD(weekday, -1, GETDATE())"),
     ],
 )
-def test_what_may_be_a_time_or_not_is_refused(dialect: str, query: str) -> None:
+def test_an_ambiguous_time_is_refused(dialect: str, query: str) -> None:
     with pytest.raises(UnenforceableError):
         query_rule(query, dialect, "m", lambda _table: "m")

@@ -77,7 +77,7 @@ def shown(call: ContractCall) -> str:
 
 
 @pytest.mark.parametrize("text", ["def (", "\0", "x = " + "(" * 5000, "x = " + "-" * 200_000 + "1"])
-def test_what_is_no_python_is_told(text: str) -> None:
+def test_invalid_python_is_reported(text: str) -> None:
     assert isinstance(contract_calls(SourceFile("dag.py", text), Path("dag.py")), str)
 
 
@@ -94,7 +94,7 @@ def test_consumers_that_a_contract_lists_rely_on_their_pin_else_on_the_newest(he
     ]
 
 
-def test_code_tells_who_pins_which_version_and_where(here: Path) -> None:
+def test_pins_are_found_in_code(here: Path) -> None:
     (here / "dags" / "gates.py").write_text(
         "from pathlib import Path\n"
         "CONTRACT = Path(__file__).parent / 'contracts' / 'wagers.yaml'\n"
@@ -137,7 +137,7 @@ def test_a_contract_in_the_code_itself_is_read(here: Path) -> None:
     assert rows(consumers("--code", "dags", "--json"))[-1] == ("inline", None, "2.1.0", None)
 
 
-def test_what_cannot_be_told_is_warned_of(here: Path) -> None:
+def test_undecidable_uses_are_warnings(here: Path) -> None:
     (here / "dags" / "broken.py").write_text("def (")
     (here / "dags" / "gates.py").write_text(
         "ContractGateOperator(contract='gone.yaml')\nContractGateOperator(contract=path)\n"
@@ -154,14 +154,14 @@ def test_what_cannot_be_told_is_warned_of(here: Path) -> None:
     ]
 
 
-def test_what_is_hidden_or_installed_is_passed_by(here: Path) -> None:
+def test_hidden_and_installed_code_is_ignored(here: Path) -> None:
     for folder in (".venv/lib", "lib/site-packages", "__pycache__"):
         (here / "dags" / folder).mkdir(parents=True)
         (here / "dags" / folder / "gate.py").write_text("ContractGateOperator(contract=x)\n")
     assert not consumers("--code", "dags").stderr
 
 
-def test_outdated_lists_who_holds_up_the_end_of_a_version(here: Path) -> None:
+def test_outdated_lists_the_consumers_of_ending_versions(here: Path) -> None:
     (here / "dags" / "gates.py").write_text(
         "ContractGateOperator(task_id='old', contract='contracts/wagers.yaml', expect_version=1)\n"
         "ContractGateOperator(task_id='new', contract='contracts/wagers.yaml', expect_version=2)\n"
@@ -171,7 +171,7 @@ def test_outdated_lists_who_holds_up_the_end_of_a_version(here: Path) -> None:
     assert result.exit_code == 1
 
 
-def test_code_that_is_not_there_is_told(here: Path) -> None:
+def test_missing_code_is_reported(here: Path) -> None:
     result = consumers("--code", "nowhere")
     assert result.exit_code == 2
     assert "nothing found at nowhere" in result.stderr
@@ -237,7 +237,7 @@ def test_blocks_are_consumers_of_the_versions_of_a_manifest(blocks: Path) -> Non
     }
 
 
-def test_outdated_blocks_are_told(blocks: Path) -> None:
+def test_outdated_blocks_are_listed(blocks: Path) -> None:
     call = ["consumers", CUSTOMERS, "--code", "blocks.dql", "--outdated"]
     result = CliRunner().invoke(app, ["contract", *call, "--datalex", "datalex-manifest.json"])
     assert result.exit_code == 1
@@ -253,7 +253,7 @@ def test_outdated_blocks_are_told(blocks: Path) -> None:
         ((CUSTOMERS, "--datalex", "nowhere.json"), "nowhere.json"),
     ],
 )
-def test_a_call_that_cannot_be_answered_is_told(
+def test_an_invalid_call_is_reported(
     blocks: Path, options: tuple[str, ...], told: str
 ) -> None:
     result = CliRunner().invoke(app, ["contract", "consumers", *options])

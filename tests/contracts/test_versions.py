@@ -29,7 +29,7 @@ def test_versions_have_the_order_of_semver() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "newest", "1.2.3.4", "1.2.x", "-1", "1..2", "²"])
-def test_what_has_no_order_is_no_version(text: str | None) -> None:
+def test_an_unordered_string_is_not_a_version(text: str | None) -> None:
     assert version_of(text) is None
 
 

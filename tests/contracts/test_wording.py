@@ -63,15 +63,15 @@ def test_numbers_units_and_negations_change_the_meaning(old: str, new: str) -> N
         ("Cash of players", "Cost of players"),
     ],
 )
-def test_other_words_are_no_correction(old: str, new: str) -> None:
+def test_other_words_are_not_a_correction(old: str, new: str) -> None:
     assert compare_wording(old, new) is Wording.REWORDED
 
 
 @pytest.mark.parametrize("text", ["", "One line.", "Two\nlines"])
-def test_blanks_are_no_change(text: str) -> None:
+def test_whitespace_is_not_a_change(text: str) -> None:
     assert compare_wording(text, f"  {text}\n") is Wording.SAME
 
 
-def test_long_texts_are_compared_in_time() -> None:
+def test_long_strings_are_compared_quickly() -> None:
     long = "word " * 100_000
     assert compare_wording(long, f"{long} 5") is Wording.OTHER_MEANING

@@ -57,7 +57,7 @@ def test_a_connection_is_read_as_airflow_writes_it(text: str) -> None:
     assert shop(found.text) == found
 
 
-def test_the_variable_of_airflow_is_read_where_ours_is_missing() -> None:
+def test_the_variable_of_airflow_is_the_fallback() -> None:
     environment = {"AIRFLOW_CONN_SHOP": "mysql://reader@db/sales"}
     assert connection_in(environment, "shop").url == "jdbc:mysql://db:3306/sales"
 
@@ -83,13 +83,13 @@ def test_a_sql_server_names_its_database_in_its_own_way() -> None:
         ("postgres://db/a%3Bb", "no valid database"),
     ],
 )
-def test_a_connection_that_cannot_be_used_is_refused(text: str, problem: str) -> None:
+def test_an_unusable_connection_is_refused(text: str, problem: str) -> None:
     with pytest.raises(RequestError, match=problem) as refused:
         shop(text)
     assert "s3cr3t" not in str(refused.value)
 
 
-def test_a_missing_connection_says_which_variable_to_set() -> None:
+def test_a_missing_connection_names_its_variables() -> None:
     with pytest.raises(RequestError, match="neither DQX_CONN_SHOP nor AIRFLOW_CONN_SHOP"):
         connection_in({}, "shop")
 
@@ -112,7 +112,7 @@ def test_lineage_names_a_table_as_openlineage_does(address: str, table: str, nam
     assert f"{found.namespace} {found.name}" == name
 
 
-def test_only_children_know_a_connection_and_only_for_a_while() -> None:
+def test_only_child_processes_get_a_connection() -> None:
     show = [sys.executable, "-c", "import os; print(os.environ.get('DQX_CONN_SHOP'))"]
     connection = connection_of("shop", {"conn_type": "postgres", "host": "db", "password": "p"})
     with in_environment({"shop": connection}):
@@ -142,7 +142,7 @@ def test_only_children_know_a_connection_and_only_for_a_while() -> None:
         ({"conn_id": "shop", "table": "t", "options": {"fetchSise": "1"}}, "jdbc does not support"),
     ],
 )
-def test_settings_that_make_no_sense_for_a_database_are_refused(
+def test_invalid_settings_for_a_database_are_refused(
     settings: dict[str, object], problem: str
 ) -> None:
     with pytest.raises(RequestError, match=problem):

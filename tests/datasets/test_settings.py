@@ -47,7 +47,7 @@ def test_settings_become_a_reference_and_come_back(settings: dict[str, Any]) -> 
         ("/lake/orders.v2", "delta"),
     ],
 )
-def test_the_name_of_a_file_tells_its_format(path: str, format: str) -> None:
+def test_the_file_name_gives_the_format(path: str, format: str) -> None:
     assert dataset_ref("orders", {"path": path}).format == format
     assert dataset_ref("orders", Path(path)).format == format
     assert dataset_ref("orders", {"path": path, "format": "orc"}).format == "orc"
@@ -152,7 +152,7 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("settings", "problem", "hint"), OPTIONS)
-def test_an_option_that_the_source_does_not_take_is_refused(
+def test_an_unsupported_option_is_refused(
     settings: dict[str, Any], problem: str, hint: str
 ) -> None:
     with pytest.raises(RequestError, match=problem) as caught:
@@ -161,7 +161,7 @@ def test_an_option_that_the_source_does_not_take_is_refused(
 
 
 @pytest.mark.parametrize(("settings", "problem"), WRONG)
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], problem: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(RequestError, match=problem):
         dataset_ref("orders", settings)
 
@@ -184,7 +184,7 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], probl
         ("/lake/orders", "/lake/orders"),
     ],
 )
-def test_a_location_is_written_as_hadoop_writes_it(path: str, read: str) -> None:
+def test_a_location_is_normalised_as_in_hadoop(path: str, read: str) -> None:
     assert dataset_ref("orders", {"path": path, "format": "parquet"}).path == read
 
 

@@ -61,7 +61,7 @@ def test_thousands_of_statements_are_checked_and_drawn_within_seconds(
     assert len(found) == errors
 
 
-def test_people_are_shown_a_hundred_findings_errors_first_and_the_number_of_the_others() -> None:
+def test_a_drawing_has_a_hundred_findings_errors_first_and_counts_the_rest() -> None:
     def finding(line: int, code: str) -> Diagnostic:
         return Diagnostic("found", Span("suite.dql", line, 1, line, 2), code=code)
 
@@ -82,7 +82,7 @@ def test_after_too_many_syntax_errors_the_rest_is_not_read() -> None:
     assert found[-1].message.endswith("the rest of the file was not read")
 
 
-def test_names_are_compared_with_so_many_others_at_most() -> None:
+def test_name_suggestions_are_bounded() -> None:
     constants = "\n".join(f"const A{i} = B{i}" for i in range(1500))
     assert len(_found(f'suite "S" {{\n{constants}\n}}')) == 1500
 
@@ -126,7 +126,7 @@ ABSURD = {
 
 
 @pytest.mark.parametrize("name", ABSURD)
-def test_the_absurdly_large_is_an_error_at_once_and_what_follows_is_still_checked(
+def test_absurdly_large_input_is_an_error_at_once_and_the_rest_is_checked(
     name: str,
 ) -> None:
     found = _found(_suite(f"{ABSURD[name]}\nassert avg(a) > 0"), seconds=2)
@@ -170,7 +170,7 @@ def test_an_expansion_that_explodes_is_one_error(
     assert found.code == "E206"
 
 
-def test_names_that_macros_make_twice_are_numbered_in_no_time() -> None:
+def test_duplicate_names_from_macros_are_numbered_quickly() -> None:
     macro = 'macro m(x) { assert num_rows() > {x} name "n" }'
     assert len(_found(_suite("use m(1)\n" * 2000, macro))) == 1999
 
@@ -219,7 +219,7 @@ def test_megabytes_are_one_error_at_once(text: str, seconds: float) -> None:
 
 
 @pytest.mark.nightly
-def test_a_file_of_too_many_words_is_given_up() -> None:
+def test_a_file_of_too_many_words_is_refused() -> None:
     (found,) = _found(_suite(f"assert in_set(a, [{'1,' * MOST_WORDS}1])"), seconds=60)
     assert found.message == "this file has more than 1,000,000 words"
 
@@ -232,7 +232,7 @@ ENCODINGS = [
 
 
 @pytest.mark.parametrize(("name", "line", "column", "encoding"), ENCODINGS)
-def test_another_encoding_is_recognised_and_its_first_sign_shown(
+def test_another_encoding_is_recognised_and_its_first_character_located(
     tmp_path: Path, name: bytes, line: int, column: int, encoding: str
 ) -> None:
     path = tmp_path / "suite.dql"
@@ -245,7 +245,7 @@ def test_another_encoding_is_recognised_and_its_first_sign_shown(
     assert "größe" in draw([found.diagnostic], {"suite.dql": found.text})
 
 
-def test_no_more_of_a_file_is_read_than_a_suite_may_have(tmp_path: Path) -> None:
+def test_reading_stops_at_the_size_limit_of_a_suite(tmp_path: Path) -> None:
     path = tmp_path / "suite.dql"
     with path.open("wb") as file:
         file.truncate(100_000_000_000)  # a hole: it takes no room on the disk
@@ -257,7 +257,7 @@ def test_no_more_of_a_file_is_read_than_a_suite_may_have(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["folder", "missing", "nul\0", "x" * 5000])
-def test_what_is_no_file_gives_a_reason(tmp_path: Path, name: str) -> None:
+def test_an_unreadable_path_has_a_reason(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     found = read_source(tmp_path / name, "suite.dql")
     assert isinstance(found, Unreadable)
@@ -265,7 +265,7 @@ def test_what_is_no_file_gives_a_reason(tmp_path: Path, name: str) -> None:
     assert found.reason
 
 
-def test_half_a_gigabyte_of_memory_is_enough_for_all_of_it() -> None:
+def test_absurd_input_is_checked_within_half_a_gigabyte() -> None:
     code = (
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_AS, (500_000_000, 500_000_000))\n"

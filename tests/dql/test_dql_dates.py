@@ -35,7 +35,7 @@ def test_a_profile_is_active_in_its_period_and_at_no_other_time(row: tuple[str, 
     assert is_active(profile.start, profile.end, date.fromisoformat(on)) == (active == "yes")
 
 
-def test_there_are_rows_of_dates() -> None:
+def test_the_date_table_is_not_empty() -> None:
     assert len(_rows()) > 60
 
 

@@ -22,7 +22,7 @@ CASES = list(cases(*HERE.glob("diagnostics/*.md")))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_mistake_is_drawn_as_the_case_shows(case: Case) -> None:
+def test_diagnostics_are_drawn_as_in_the_case(case: Case) -> None:
     case.expect(drawing(case))
 
 
@@ -37,7 +37,7 @@ def test_every_code_of_the_table_has_a_case() -> None:
     assert shown == {code for code in CODES if not re.match("E[456]|W0[2345]", code)}
 
 
-def test_every_code_that_is_used_stands_in_the_table_and_the_other_way_round() -> None:
+def test_the_codes_in_use_are_those_of_the_table() -> None:
     used = set()
     for path in PACKAGE.rglob("*.py"):
         if path.name != "codes.py":

@@ -41,7 +41,7 @@ def test_a_function_of_a_row_can_be_typed(written: str) -> None:
     assert mistakes(f"each row: {said if is_predicate else f'{said} is not null'}") == []
 
 
-def test_no_name_has_two_meanings_or_is_one_of_ours() -> None:
+def test_foreign_names_are_unique_and_not_ours() -> None:
     for tables, ours in (
         ((MEASURES, ASSERTIONS), {*CALLABLE, *SHORTCUTS}),
         ((FUNCTIONS,), {*ROW_FUNCTIONS, *QUANTIFIERS}),
@@ -59,6 +59,6 @@ def test_a_name_is_found_in_any_spelling(name: str) -> None:
     assert measure_elsewhere(name) == "num_rows()"
 
 
-def test_the_column_is_taken_along() -> None:
+def test_the_suggestion_keeps_the_column() -> None:
     assert measure_elsewhere("count_missing", "`my price`") == "null_count(`my price`)"
     assert function_elsewhere("isNull", "price") == "price is null"

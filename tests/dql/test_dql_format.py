@@ -66,7 +66,7 @@ def test_a_case_is_formatted_as_shown(case: Case) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_of_the_project_stays_the_same_file(path: Path) -> None:
+def test_formatting_keeps_the_meaning_of_project_files(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert_it_is_the_same_in_canonical_layout(text, formatted(text))
 
@@ -78,7 +78,7 @@ def test_a_file_of_the_project_stays_the_same_file(path: Path) -> None:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(programs())
-def test_any_file_stays_the_same_file(text: str) -> None:
+def test_formatting_keeps_the_meaning_of_any_file(text: str) -> None:
     assume(not parse(SourceFile("suite.dql", text)).diagnostics)
     assert_it_is_the_same_in_canonical_layout(text, formatted(text))
 
@@ -98,7 +98,7 @@ def test_random_files_are_sound_and_leave_out_no_rule_of_the_grammar() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_what_the_printer_writes_is_formatted_but_for_long_lines(path: Path) -> None:
+def test_printed_suites_are_already_formatted(path: Path) -> None:
     suite = parse(SourceFile(path.name, path.read_text(encoding="utf-8"))).suite
     if suite is None:
         pytest.skip("a library")
@@ -107,19 +107,19 @@ def test_what_the_printer_writes_is_formatted_but_for_long_lines(path: Path) -> 
     assert formatted(printed) == printed
 
 
-def test_line_ends_marks_and_blanks_are_made_uniform() -> None:
+def test_line_ends_byte_order_marks_and_spaces_are_normalised() -> None:
     text = '\ufeff# head \t\r\n\r\nsuite "S" {\r\n\tconst A = 1\t# one \r\n\r\n\r\n}\f'
     assert formatted(text) == '# head\n\nsuite "S" {\n    const A = 1  # one\n}\n'
 
 
-def test_a_file_with_syntax_errors_is_not_formatted_and_says_all_of_them() -> None:
+def test_a_file_with_syntax_errors_is_not_formatted_and_reports_all_of_them() -> None:
     with pytest.raises(SourceError) as caught:
         formatted('suite "S" {\n const A =\n const B = 1\n const = 2\n}')
     assert [item.span.line for item in caught.value.diagnostics] == [3, 4]
     assert "suite.dql:4:8" in str(caught.value)
 
 
-def test_what_means_nothing_is_formatted_all_the_same() -> None:
+def test_unknown_names_are_formatted() -> None:
     text = 'suite "S" { check "C" on t { assert no_such_metric(x)>NO_SUCH_CONSTANT severity P9 } }'
     assert "no_such_metric(x) > NO_SUCH_CONSTANT\n            severity P9\n" in formatted(text)
 

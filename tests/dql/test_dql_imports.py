@@ -31,12 +31,12 @@ def test_a_path_is_relative_to_the_importing_file(project: Path, path: str) -> N
     assert isinstance(reader(project)("suites/main.dql", path), SourceFile)
 
 
-def test_then_it_is_relative_to_the_root_of_the_project(project: Path) -> None:
+def test_a_path_is_then_relative_to_the_project_root(project: Path) -> None:
     found = reader(project)("suites/main.dql", "common/shared.dql")
     assert found == SourceFile("common/shared.dql", "# project/common/shared.dql\n")
 
 
-def test_then_the_folders_of_the_search_path_are_tried(project: Path) -> None:
+def test_a_path_is_then_looked_up_on_the_search_path(project: Path) -> None:
     found = reader(project, project.parent / "library")("suites/main.dql", "team.dql")
     assert isinstance(found, SourceFile)
     assert found.text == "# library/team.dql\n"
@@ -57,7 +57,7 @@ def test_an_imported_file_imports_relative_to_itself(project: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../../secret.dql", "{absolute}"])
-def test_nothing_outside_of_the_allowed_folders_is_read(project: Path, path: str) -> None:
+def test_files_outside_the_allowed_folders_are_not_read(project: Path, path: str) -> None:
     absolute = str(project.parent / "secret.dql")
     found = reader(project)("suites/main.dql", path.format(absolute=absolute))
     assert isinstance(found, str)
@@ -72,11 +72,11 @@ def test_a_link_does_not_lead_outside(project: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["", "a\0b", "../common", "x" * 5000], ids=["empty", "nul", "folder", "long"]
 )
-def test_what_is_no_file_gives_a_reason(project: Path, path: str) -> None:
+def test_an_unreadable_path_has_a_reason(project: Path, path: str) -> None:
     assert isinstance(reader(project)("suites/main.dql", path), str)
 
 
-def test_a_file_that_is_no_text_gives_a_reason(project: Path) -> None:
+def test_a_binary_file_has_a_reason(project: Path) -> None:
     (project / "suites" / "binary.dql").write_bytes(b"\xff\xfe")
     found = reader(project)("suites/main.dql", "binary.dql")
     assert isinstance(found, str)
@@ -90,7 +90,7 @@ def test_the_search_path_is_separated_by_colons() -> None:
 
 @pytest.mark.parametrize("mark", ["dqx.toml", ".git"])
 @pytest.mark.parametrize("path", ["common/shared.dql", "../common/shared.dql"])
-def test_the_root_of_a_project_counts_whatever_the_working_directory(
+def test_the_project_root_is_found_from_any_working_directory(
     project: Path, mark: str, path: str
 ) -> None:
     suites = project / "suites"
@@ -105,7 +105,7 @@ def test_the_root_of_a_project_counts_whatever_the_working_directory(
     assert isinstance(read("main.dql", "../../secret.dql"), str)
 
 
-def test_a_refusal_says_how_a_project_is_marked(project: Path) -> None:
+def test_a_refusal_explains_how_to_mark_a_project(project: Path) -> None:
     suites = project / "suites"
     reason = FileReader("main.dql", suites / "main.dql", suites)("main.dql", "../common/shared.dql")
     assert isinstance(reason, str)

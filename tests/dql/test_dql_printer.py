@@ -73,5 +73,5 @@ def test_parentheses_and_literals_survive(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["from", "to", "with blank", "größe", "1st", "select;", "a-b"])
-def test_a_name_that_would_read_as_something_else_stands_in_backticks(name: str) -> None:
+def test_an_ambiguous_name_is_quoted_with_backticks(name: str) -> None:
     assert show_name(name) == f"`{name}`"

@@ -33,7 +33,7 @@ def test_an_example_of_the_seed_is_accepted_and_can_be_planned(path: Path) -> No
 
 
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
-def test_an_example_of_the_seed_draws_no_warning_but_for_what_it_leaves_out(path: Path) -> None:
+def test_an_example_of_the_seed_warns_only_about_missing_names_and_bodies(path: Path) -> None:
     source = SourceFile(path.name, path.read_text(encoding="utf-8"))
     found = check_source(source, FileReader(path.name, path, path.parent)).diagnostics
     warnings = {item.code for item in found if item.level is Level.WARNING}

@@ -22,7 +22,7 @@ from dqx_airflow.dql.sql.spark_tokens import spark_tokens
         "aggregate(items, 0, (total, item) -> total + item)",
     ],
 )
-def test_a_text_that_computes_from_its_data_may_run(text: str) -> None:
+def test_sql_that_computes_from_its_data_may_run(text: str) -> None:
     assert objection_to_calls(text) is None
 
 
@@ -61,7 +61,7 @@ def test_a_text_that_computes_from_its_data_may_run(text: str) -> None:
         ("a /* b", "unclosed"),
     ],
 )
-def test_a_text_that_reaches_elsewhere_is_refused(text: str, reason: str) -> None:
+def test_sql_that_reads_anything_else_is_refused(text: str, reason: str) -> None:
     assert reason in (objection_to_calls(text) or "it may run")
 
 

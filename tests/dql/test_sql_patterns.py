@@ -22,7 +22,7 @@ from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
         ),
     ],
 )
-def test_a_bounded_pattern_may_run(text: str) -> None:
+def test_a_bounded_pattern_is_accepted(text: str) -> None:
     assert objection_to_calls(text) is None
 
 
@@ -46,5 +46,5 @@ def test_a_bounded_pattern_may_run(text: str) -> None:
         ("count_if(s LIKE ANY ('a', p))", "must be a literal"),
     ],
 )
-def test_another_is_refused(text: str, reason: str) -> None:
+def test_an_unbounded_pattern_is_refused(text: str, reason: str) -> None:
     assert reason in (objection_to_calls(text) or "it may run")

@@ -21,7 +21,7 @@ from dqx_airflow.dql.sql.calls import objection_to_calls
         "approx_count_distinct(id) + approx_count_distinct(id, 0.01)",
     ],
 )
-def test_a_size_that_is_written_out_may_be_built(text: str) -> None:
+def test_a_literal_size_is_accepted(text: str) -> None:
     assert objection_to_calls(text) is None
 
 
@@ -54,5 +54,5 @@ def test_a_size_that_is_written_out_may_be_built(text: str) -> None:
         ("count_min_sketch(id, 0.0000000001, 0.9, 1)", "accuracy"),
     ],
 )
-def test_one_that_is_open_is_refused(text: str, reason: str) -> None:
+def test_an_unbounded_size_is_refused(text: str, reason: str) -> None:
     assert reason in (objection_to_calls(text) or "it may run")

@@ -43,7 +43,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize(
     ("on", "expected"), [(ORDINARY, PASSED), (STORM, BLOCKED), (THANKSGIVING, PASSED)]
 )
-def test_every_task_of_the_three_days_ends_as_it_should(
+def test_every_task_of_the_three_days_ends_in_its_expected_state(
     demo: Demo, on: date, expected: dict[str, str]
 ) -> None:
     assert {task: state for task, (state, _) in demo.tasks(on).items()} == expected
@@ -115,7 +115,7 @@ def _table(name: str) -> str:
 
 @pytest.mark.nightly
 @pytest.mark.skipif("DQX_TEST_MARQUEZ" not in os.environ, reason="DQX_TEST_MARQUEZ is not set")
-def test_a_user_of_marquez_finds_one_graph_its_quality_and_who_is_behind_it(demo: Demo) -> None:
+def test_marquez_shows_one_graph_with_quality_and_owners(demo: Demo) -> None:
     marquez = Marquez(os.environ["DQX_TEST_MARQUEZ"].rstrip("/"))
     marquez.send(demo.events())
     lake, dag = f"{demo.root}/lake", "flights_medallion"
@@ -170,7 +170,7 @@ def test_gold_is_never_shown_before_the_verdict_of_its_gate(demo: Demo) -> None:
         assert f"  {day.isoformat()} build_gold: running" not in lines[:verdict]
 
 
-def test_the_runs_are_known_by_their_days(demo: Demo) -> None:
+def test_run_ids_are_the_days(demo: Demo) -> None:
     days = [day.isoformat() for day in (ORDINARY, STORM, THANKSGIVING)]
     assert sorted(run["run_id"] for run in demo.runs()) == sorted(days)
     assert all(0 < run["seconds"] < 3600 for run in demo.runs())
@@ -195,7 +195,7 @@ def test_a_gate_starts_and_ends_under_the_run_of_its_airflow_task(demo: Demo) ->
         assert parent["root"]["job"]["name"] == "flights_medallion"
 
 
-def test_the_terminal_tells_the_story_and_where_to_look_next(demo: Demo) -> None:
+def test_the_terminal_shows_the_failure_and_the_next_steps(demo: Demo) -> None:
     assert "error: assertion failed: flights.completeness.cancelled" in demo.output
     assert "suites/flights_bronze.dql:" in demo.output
     assert "(profile Thanksgiving)" in demo.output

@@ -28,7 +28,7 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return flights_in_duckdb(tmp_path_factory.mktemp("flights"))
 
 
-def test_a_day_that_the_demo_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_day_is_refused(tmp_path: Path) -> None:
     call = ["demo", "--home", str(tmp_path / "demo"), "--day", "2013-02-09"]
     refused = CliRunner().invoke(app, call)
     assert refused.exit_code == 2
@@ -41,7 +41,7 @@ def test_the_gate_blocks_everything_downstream(demo: Demo) -> None:
     assert {path.name for path in (demo.root / "lake").iterdir()} == {"bronze", "landing"}
 
 
-def test_a_violation_is_not_retried_although_the_dag_allows_it(demo: Demo) -> None:
+def test_a_violation_is_not_retried_even_if_the_dag_has_retries(demo: Demo) -> None:
     assert demo.tasks(STORM)["bronze_gate"] == ("failed", 1)
 
 
@@ -62,7 +62,7 @@ def test_the_storm_is_blocked_by_cancelled_flights_and_the_fall_in_volume(demo: 
     }
 
 
-def test_the_last_event_says_what_was_found_in_which_version(demo: Demo) -> None:
+def test_the_last_event_has_the_findings_and_the_version(demo: Demo) -> None:
     failed = next(event for event in demo.gate_events() if event["eventType"] == "FAIL")
     flights = next(item for item in failed["inputs"] if item["name"].endswith("bronze/flights"))
     facets = flights["facets"]
@@ -86,7 +86,7 @@ def test_the_log_of_the_blocked_task_ends_with_the_verdict(demo: Demo) -> None:
     assert verdict in log
 
 
-def test_a_run_is_known_by_its_day_and_takes_as_long_as_it_takes(demo: Demo) -> None:
+def test_the_run_id_is_the_day_and_its_duration_is_real(demo: Demo) -> None:
     (run,) = demo.runs()
     assert run["run_id"] == STORM.isoformat()
     assert 0 < run["seconds"] < 3600
@@ -96,7 +96,7 @@ def test_the_events_are_valid_openlineage(demo: Demo) -> None:
     assert not demo.openlineage_problems()
 
 
-def test_the_terminal_tells_the_story_and_where_to_look_next(demo: Demo) -> None:
+def test_the_terminal_shows_the_failure_and_the_next_steps(demo: Demo) -> None:
     assert "Running the DAG flights_medallion for one day" in demo.output
     assert "error: assertion failed: flights.completeness.cancelled" in demo.output
     assert "suites/flights_bronze.dql:" in demo.output

@@ -107,7 +107,7 @@ def test_results_name_the_contract_and_its_clauses(good: Run) -> None:
 
 
 @pytest.mark.nightly
-def test_a_bad_day_is_blocked_and_nothing_of_it_is_promoted(bad: Run) -> None:
+def test_a_bad_day_is_blocked_and_not_promoted(bad: Run) -> None:
     assert bad.states == {
         "land_telemetry": "success",
         "ingest_gate": "failed",

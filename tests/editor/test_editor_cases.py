@@ -53,7 +53,7 @@ def test_completion_offers_what_fits(case: Case, tmp_path: Path) -> None:
 
 
 @of("definition")
-def test_going_to_a_definition_finds_it(case: Case, tmp_path: Path) -> None:
+def test_go_to_definition_finds_it(case: Case, tmp_path: Path) -> None:
     now = scene(case, tmp_path)
     lines = []
     for span in definitions(now.reading, now.offset):
@@ -65,7 +65,7 @@ def test_going_to_a_definition_finds_it(case: Case, tmp_path: Path) -> None:
 
 
 @of("rename")
-def test_renaming_changes_every_place_or_says_why_not(case: Case, tmp_path: Path) -> None:
+def test_renaming_changes_every_occurrence_or_is_refused(case: Case, tmp_path: Path) -> None:
     now = scene(case, tmp_path)
     name = case.blocks[-1].option("to")
     try:

@@ -53,7 +53,7 @@ def test_a_path_alone_is_a_delta_table(suite: str, tmp_path: Path) -> None:
     assert KnownColumn("id", "long") in find_catalog(suite).columns("orders")
 
 
-def test_columns_can_be_written_down(suite: str) -> None:
+def test_columns_can_be_declared(suite: str) -> None:
     settle(suite, '[datasets.orders]\npath = "s3://lake/orders"\ncolumns = ["id", "price"]\n')
     catalog = find_catalog(suite)
     assert catalog.columns("orders") == (KnownColumn("id"), KnownColumn("price"))
@@ -61,14 +61,14 @@ def test_columns_can_be_written_down(suite: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ['path = "s3://lake/o"', 'path = "o"\nformat = "csv"', ""])
-def test_what_would_be_slow_or_needs_spark_is_left_alone(suite: str, setting: str) -> None:
+def test_slow_sources_and_those_of_spark_are_not_read(suite: str, setting: str) -> None:
     settle(suite, f"[datasets.orders]\n{setting}\n")
     catalog = find_catalog(suite)
     assert catalog.columns("orders") == ()
     assert catalog.problems == []
 
 
-def test_what_cannot_be_read_is_one_problem_however_often_it_is_asked_for(suite: str) -> None:
+def test_an_unreadable_dataset_is_one_problem_however_often_it_is_read(suite: str) -> None:
     settle(suite, '[datasets.orders]\npath = "nowhere"\n')
     catalog = find_catalog(suite)
     assert catalog.columns("orders") == catalog.columns("orders") == ()
@@ -77,14 +77,14 @@ def test_what_cannot_be_read_is_one_problem_however_often_it_is_asked_for(suite:
 
 
 @pytest.mark.parametrize("text", ["[datasets", "datasets = 3", "[datasets]\norders = 3", "\xff"])
-def test_a_file_that_makes_no_sense_is_a_problem_and_no_accident(suite: str, text: str) -> None:
+def test_an_invalid_settings_file_is_a_problem(suite: str, text: str) -> None:
     (Path(suite).parent / "dqx.toml").write_bytes(text.encode("latin-1"))
     catalog = find_catalog(suite)
     assert catalog.datasets == ()
     assert len(catalog.problems) == 1
 
 
-def test_the_nearest_file_counts(suite: str) -> None:
+def test_the_nearest_settings_file_is_used(suite: str) -> None:
     settle(suite, "[datasets.far]\n")
     assert find_catalog(suite).datasets == ("far",)
     (Path(suite).parent / "dqx.toml").write_text("[datasets.near]\n")
@@ -104,5 +104,5 @@ def test_the_example_of_the_page_is_read(suite: str) -> None:
     assert catalog.columns("returns") == (KnownColumn("order_id"), KnownColumn("reason"))
 
 
-def test_a_text_without_a_place_has_no_datasets() -> None:
+def test_an_unsaved_file_has_no_datasets() -> None:
     assert find_catalog("untitled:Untitled-1").datasets == ()

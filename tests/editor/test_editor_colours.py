@@ -102,7 +102,7 @@ def test_everything_that_can_be_called_has_a_colour(calls: dict[str, object], sc
         assert scope_of(f"assert {name}(x) > 0", name).startswith(scope), name
 
 
-def test_what_cannot_be_called_looks_different() -> None:
+def test_an_unknown_function_has_another_colour() -> None:
     assert scope_of("assert averag(x) > 0", "averag") == "entity.name.function.dql"
 
 
@@ -126,7 +126,7 @@ def test_columns_with_the_names_of_keywords_look_like_columns() -> None:
     assert scope_of(text, "type") == scope_of(text, "name)") == "variable.other.dql"
 
 
-def test_a_text_that_is_not_closed_ends_with_its_line() -> None:
+def test_an_unclosed_string_ends_with_its_line() -> None:
     text = 'name "open\nassert average(x) > 0\n'
     assert scope_of(text, "assert").startswith("keyword.")
 
@@ -137,7 +137,7 @@ def test_the_patterns_are_plain_enough_for_every_editor() -> None:
         assert not re.search(r"\(\?P|\(\?>|\\[GKhH]", pattern), pattern
 
 
-def test_the_extension_names_files_that_are_there() -> None:
+def test_the_files_of_the_extension_exist() -> None:
     described = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
     (language,) = described["contributes"]["languages"]
     (colours,) = described["contributes"]["grammars"]

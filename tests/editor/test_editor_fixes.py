@@ -28,7 +28,7 @@ CHECK = 'check "Volume" on orders, returns {{ {} }}'
         ),
     ],
 )
-def test_the_proposed_word_replaces_the_guilty_one(code: str, body: str, text: str) -> None:
+def test_the_suggestion_replaces_the_word_at_fault(code: str, body: str, text: str) -> None:
     source = SourceFile("s.dql", f'suite "S" {{ {body} }}')
     (found,) = (item for item in check_source(source).diagnostics if item.code == code)
     edit = proposed(found, Lines(source.text))
@@ -36,7 +36,7 @@ def test_the_proposed_word_replaces_the_guilty_one(code: str, body: str, text: s
     assert (edit.span, edit.text) == (found.span, text)
 
 
-def test_where_more_than_a_word_is_guilty_nothing_is_replaced() -> None:
+def test_a_finding_over_several_words_has_no_fix() -> None:
     text = (
         'suite "S" { check "C" on t { assert num_rows() > 0 name "n" tags [volume] }'
         ' profile "P" { from january(1) to january(2) disable tag "volum" } }'

@@ -11,13 +11,13 @@ TEXT = 'one\n"🦆é" x\r\nthree\rfour'
 
 
 @pytest.mark.parametrize(("encoding", "character"), [("utf-16", 6), ("utf-8", 9), ("utf-32", 5)])
-def test_an_emoji_counts_as_many_units_as_its_encoding_has(encoding: str, character: int) -> None:
+def test_an_emoji_counts_its_units_in_the_encoding(encoding: str, character: int) -> None:
     lines = Lines(TEXT, encoding)
     assert lines.position(TEXT.index("x")) == (1, character)
     assert lines.offset((1, character)) == TEXT.index("x")
 
 
-def test_every_offset_has_a_position_that_leads_back_to_it() -> None:
+def test_offsets_survive_a_round_trip_through_positions() -> None:
     lines = Lines(TEXT)
     inside_a_line_end = TEXT.index("\r\n") + 1
     for offset in range(len(TEXT) + 1):
@@ -25,7 +25,7 @@ def test_every_offset_has_a_position_that_leads_back_to_it() -> None:
             assert lines.offset(lines.position(offset)) == offset
 
 
-def test_spans_and_offsets_lead_to_each_other() -> None:
+def test_spans_and_offsets_convert_into_each_other() -> None:
     lines = Lines(TEXT)
     for start in range(len(TEXT) + 1):
         for end in range(start, len(TEXT) + 1):
@@ -40,9 +40,9 @@ def test_a_carriage_return_ends_a_line_for_the_editor_and_not_for_the_parser() -
 
 
 @pytest.mark.parametrize("position", [(0, 99), (99, 0), (-1, 0), (1, -5), (3, 99)])
-def test_a_position_beyond_the_text_is_moved_into_it(position: tuple[int, int]) -> None:
+def test_a_position_past_the_end_is_clamped(position: tuple[int, int]) -> None:
     assert 0 <= Lines(TEXT).offset(position) <= len(TEXT)
 
 
-def test_a_span_beyond_the_text_is_moved_into_it() -> None:
+def test_a_span_past_the_end_is_clamped() -> None:
     assert Lines("a").range(Span("f", 7, 3, 9, 1)) == ((0, 1), (0, 1))

@@ -37,7 +37,7 @@ def test_every_type_of_a_profile_is_accepted() -> None:
         assert not [item for item in found if item.code == "E303"]
 
 
-def test_every_date_that_is_offered_is_a_date() -> None:
+def test_every_completed_date_is_valid() -> None:
     examples = {
         "weekday": "sunday",
         "nth_weekday": "november, thursday, 4",

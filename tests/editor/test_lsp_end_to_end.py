@@ -110,7 +110,7 @@ def test_a_session_from_the_first_mistake_to_the_end(editor: Editor) -> None:
     assert editor.process.stderr.read() == b""
 
 
-def test_unsaved_text_of_an_import_counts_for_who_imports_it(editor: Editor) -> None:
+def test_importing_files_see_the_unsaved_text_of_an_import(editor: Editor) -> None:
     editor.open("orders.dql", SUITE.replace("avg", "average"))
     assert editor.findings("orders.dql") == []
     assert editor.findings("common/nulls.dql") == []
@@ -141,7 +141,7 @@ def _last(editor: Editor, name: str) -> list[dict[str, object]]:
     return found
 
 
-def test_what_cannot_be_renamed_is_refused_in_words(editor: Editor) -> None:
+def test_an_impossible_rename_is_refused_with_a_reason(editor: Editor) -> None:
     text = SUITE.replace("avg", "average")
     editor.open("orders.dql", text)
     refused = editor.ask_at("orders.dql", "prepareRename", place(text, "price)"))
@@ -158,14 +158,14 @@ def test_a_broken_file_is_not_formatted(editor: Editor) -> None:
     )
 
 
-def test_a_text_that_was_never_saved_is_checked(editor: Editor) -> None:
+def test_an_unsaved_file_is_checked(editor: Editor) -> None:
     editor.open("untitled:Untitled-1", 'import "a.dql"\n' + SUITE.split("\n", 1)[1])
     codes = [item["code"] for item in editor.findings("untitled:Untitled-1")]
     assert codes[0] == "E006"
     assert "E001" in codes
 
 
-def test_datasets_that_cannot_be_read_are_told_once(editor: Editor) -> None:
+def test_unreadable_datasets_are_reported_once(editor: Editor) -> None:
     (editor.folder / "dqx.toml").write_text('[datasets.orders]\npath = "nowhere"\n')
     text = SUITE.replace("avg", "average")
     editor.open("orders.dql", text)
@@ -176,7 +176,7 @@ def test_datasets_that_cannot_be_read_are_told_once(editor: Editor) -> None:
     assert not [said for said in editor.said if said.get("method") == "window/showMessage"]
 
 
-def test_positions_are_counted_as_the_editor_has_asked(tmp_path: Path) -> None:
+def test_positions_use_the_encoding_of_the_editor(tmp_path: Path) -> None:
     editor = Editor(tmp_path, general={"positionEncodings": ["utf-8"]})
     assert editor.offered["positionEncoding"] == "utf-8"
     editor.open("a.dql", 'suite "🦆" { check "C" on t { assert avg(x) > 0 name "n" } }')
@@ -187,7 +187,7 @@ def test_positions_are_counted_as_the_editor_has_asked(tmp_path: Path) -> None:
     assert editor.leave() == 0
 
 
-def test_what_changes_on_disk_is_checked_again(tmp_path: Path) -> None:
+def test_files_changed_on_disk_are_checked_again(tmp_path: Path) -> None:
     (tmp_path / "common").mkdir()
     library = tmp_path / "common" / "nulls.dql"
     library.write_text(LIBRARY, encoding="utf-8")
@@ -219,7 +219,7 @@ def test_calls_are_completed_with_their_brackets_where_the_editor_can(tmp_path: 
     assert editor.leave() == 0
 
 
-def test_without_pygls_it_says_what_to_install(tmp_path: Path) -> None:
+def test_without_pygls_the_install_command_is_printed(tmp_path: Path) -> None:
     (tmp_path / "pygls").mkdir()
     (tmp_path / "pygls" / "__init__.py").write_text("raise ModuleNotFoundError(name='pygls')")
     run = [sys.executable, "-c", "from dqx_airflow.cli.main import app; app(['lsp'])"]

@@ -28,7 +28,7 @@ def log_of(path: Path, *, is_of_now: bool = True) -> DeltaLog:
     return DeltaLog(table, str(path), struct_of(table), None, is_of_now)
 
 
-def test_what_leaves_the_rows_as_they_are_makes_no_data_fresh(tmp_path: Path) -> None:
+def test_commits_without_new_rows_do_not_make_data_fresh(tmp_path: Path) -> None:
     for number in range(3):
         write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append")
     for commit in (tmp_path / "_delta_log").glob("*.json"):

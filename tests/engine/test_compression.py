@@ -83,7 +83,7 @@ SUFFIXES = ["lz4", "snappy", "deflate", "zip", "7z", "xz", "br", "Z", "tar", "ta
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("format", ["csv", "json"])
-def test_a_name_that_says_another_compression_is_refused(
+def test_an_unsupported_compression_suffix_is_refused(
     tmp_path: Path, suffix: str, format: str
 ) -> None:
     (tmp_path / f"a.{format}").write_text('{"id": 1}\n')
@@ -108,7 +108,7 @@ def test_a_name_that_says_another_compression_is_refused(
         ("b.csv.gz", lambda data: gzip.compress(gzip.compress(data)), "gzip"),
     ],
 )
-def test_so_is_a_name_that_does_not_say_it_in_any_encoding(
+def test_compressed_data_without_its_suffix_is_refused(
     tmp_path: Path, name: str, data: Callable[[bytes], bytes], kind: str
 ) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
@@ -117,14 +117,14 @@ def test_so_is_a_name_that_does_not_say_it_in_any_encoding(
     assert f"{name} contains {kind} data, but its name does not have that suffix" in problem
 
 
-def test_a_place_that_cannot_be_listed_is_known_by_its_name() -> None:
+def test_an_unlistable_location_is_judged_by_its_name() -> None:
     ref = DatasetRef("orders", "hdfs://lake/orders.csv.lz4", format="csv")
     with pytest.raises(DatasetError, match=r"\.lz4 files are not supported"):
         require_text(ref, "hdfs://lake/orders.csv.lz4", ())
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
-def test_a_csv_file_with_nothing_in_it_has_no_header(tmp_path: Path, data: bytes) -> None:
+def test_an_empty_csv_file_has_no_header(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(data))
     ref = DatasetRef("orders", str(tmp_path), format="csv")
@@ -141,7 +141,7 @@ def test_a_damaged_file_does_not_hide_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_files_that_a_glob_leaves_out_are_not_looked_into(spark: Any, tmp_path: Path) -> None:
+def test_files_outside_a_glob_are_not_opened(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
     (tmp_path / "b.csv.zip").write_bytes(zipped(b"id\n1\n"))
     options = (("pathGlobFilter", "*.csv"),)

@@ -128,7 +128,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("changed", "name", "clause"), BROKEN, ids=[row[1] for row in BROKEN])
-def test_a_broken_clause_is_told_with_its_place(
+def test_a_broken_clause_is_reported_with_its_location(
     run: Run, tmp_path: Path, changed: dict[str, Any], name: str, clause: str
 ) -> None:
     row = {**ROWS[0], "id": 3, **changed}
@@ -168,7 +168,7 @@ def test_results_and_lineage_carry_contract_and_clause(run: Run, tmp_path: Path)
         (("urn:other", "1.0.0"), None),
     ],
 )
-def test_a_table_that_names_another_version_is_noticed(
+def test_a_table_of_another_contract_version_is_reported(
     run: Run, tmp_path: Path, published: tuple[str, str], status: Status | None
 ) -> None:
     given = orders(tmp_path)

@@ -39,7 +39,7 @@ _LENGTH = (
         ("Unexpected end of input stream", None),
     ],
 )
-def test_a_header_that_is_wrong_is_explained_without_its_values(
+def test_a_wrong_header_is_explained_without_its_values(
     message: str, said: str | None
 ) -> None:
     assert header_fault(message) == said

@@ -143,7 +143,7 @@ def told(report: GateReport) -> GateReport:
         *(pytest.param(seed, DATES, marks=pytest.mark.nightly) for seed in range(2, 6)),
     ],
 )
-def test_every_form_says_in_a_range_what_it_says_alone(
+def test_every_form_has_the_same_verdict_in_a_range_as_alone(
     spark: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

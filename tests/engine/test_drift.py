@@ -68,14 +68,14 @@ def test_a_column_that_is_missing_on_the_date_does_not_exist(
     assert judge(ref, YESTERDAY)["price"].status.value == "passed"
 
 
-def test_it_has_to_be_in_all_files_of_the_date(judge: Judge, tmp_path: Path) -> None:
+def test_a_column_must_be_in_all_files_of_the_date(judge: Judge, tmp_path: Path) -> None:
     ref = written(tmp_path / "t", "parquet", (TODAY, OLD), (TODAY, WITHOUT), (TODAY, OLD))
     reason = judge(ref)["price"].reason or ""
     assert reason.endswith("/1.parquet is without it")
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_a_new_column_is_one_that_is_not_listed_and_nobody_reads_it(
+def test_a_new_column_is_unlisted_and_not_read(
     judge: Judge, tmp_path: Path, format: str
 ) -> None:
     ref = written(tmp_path / "t", format, (YESTERDAY, OLD), (TODAY, WITH_MORE))
@@ -101,7 +101,7 @@ def test_where_schemas_are_merged_files_may_differ(judge: Judge, tmp_path: Path)
     assert (apart["discount"].reason or "").startswith(READ)
 
 
-def test_names_that_differ_in_case_are_two_columns_if_the_session_says_so(
+def test_names_differing_in_case_are_two_columns_in_a_case_sensitive_session(
     spark: Any, tmp_path: Path
 ) -> None:
     small, large = {"id": [1], "y": [1]}, {"id": [2], "Y": [-5]}
@@ -186,7 +186,7 @@ def test_a_variant_is_not_taken_for_the_struct_that_a_file_holds(
     assert {verdict.status.value for verdict in report.verdicts} == {"passed"}
 
 
-def test_without_dates_the_newest_files_are_looked_into(
+def test_without_dates_the_newest_files_are_inspected(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = written(tmp_path / "t", "parquet", (YESTERDAY, OLD), (TODAY, WITHOUT))

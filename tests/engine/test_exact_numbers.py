@@ -129,7 +129,7 @@ def reports(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> list[GateRe
 
 @pytest.mark.parametrize(("number", "case"), [*enumerate(cases())], ids=str)
 @pytest.mark.parametrize("run", [0, 1], ids=["scan", "state"])
-def test_what_is_exact_is_compared_exactly(
+def test_exact_values_are_compared_exactly(
     reports: list[GateReport], run: int, number: int, case: tuple[str, str, str | None]
 ) -> None:
     claim, status, value = case
@@ -142,7 +142,7 @@ def test_what_is_exact_is_compared_exactly(
         assert "overflows" in str(verdict.reason)
 
 
-def test_the_tolerance_of_floats_is_told_where_it_decided(reports: list[GateReport]) -> None:
+def test_a_verdict_decided_by_float_tolerance_says_so(reports: list[GateReport]) -> None:
     told = {
         case[0]: bool("tolerance of floating-point numbers" in f"{verdict.reason} {verdict.note}")
         for number, case in enumerate(cases())

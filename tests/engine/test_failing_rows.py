@@ -100,7 +100,7 @@ CAUSES = [
 ]
 
 
-def test_a_row_says_what_went_wrong_in_it_and_goes_into_quarantine(
+def test_a_failing_row_has_its_reason_and_is_quarantined(
     run: Run, tmp_path: Path
 ) -> None:
     ref = replace(delta(tmp_path, "orders", BROKEN), keys=("id",))
@@ -209,7 +209,7 @@ def test_a_sample_is_bounded_and_the_same_for_the_same_rows(
     assert rows(first) == rows(second)
 
 
-def test_no_rows_are_sampled_where_the_request_wants_none(
+def test_no_rows_are_sampled_if_the_request_turns_samples_off(
     run: Run, orders: DatasetRef, tmp_path: Path
 ) -> None:
     report = run(request(tmp_path, 'assert not_null(price) name "a"', [orders], sample_rows=0))
@@ -328,7 +328,7 @@ def test_masked_values_never_leave_spark(
         assert not [text for text in written if secret.encode() in text]
 
 
-def test_rows_are_to_blame_for_the_items_of_their_arrays(run: Run, tmp_path: Path) -> None:
+def test_failing_array_items_fail_their_rows(run: Run, tmp_path: Path) -> None:
     table = pa.table(
         {
             "id": [1, 2],
@@ -359,7 +359,7 @@ def test_rows_are_to_blame_for_the_items_of_their_arrays(run: Run, tmp_path: Pat
     assert [row for row, _ in rows(report, "masked")] == [{"id": 2, "secret": "***"}]
 
 
-def test_a_mask_for_a_column_that_is_not_there_shows_no_rows_at_all(
+def test_a_mask_for_an_unknown_column_hides_all_rows(
     run: Run, people: DatasetRef, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     slip = replace(people, masked=("tax_ids",))
@@ -370,7 +370,7 @@ def test_a_mask_for_a_column_that_is_not_there_shows_no_rows_at_all(
     assert "tax_ids" in caplog.text
 
 
-def test_a_sample_that_cannot_be_taken_leaves_the_verdict_and_says_why(
+def test_a_failed_sample_keeps_the_verdict_and_is_explained(
     spark: Any, run: Run, orders: DatasetRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.engine.outputs import samples as module
@@ -404,7 +404,7 @@ def test_the_rows_come_back_from_the_store_and_are_drawn_below_the_verdict(
 
 
 @pytest.mark.e2e
-def test_where_spark_is_gone_the_verdicts_stand(tmp_path: Path, orders: DatasetRef) -> None:
+def test_verdicts_survive_the_loss_of_spark(tmp_path: Path, orders: DatasetRef) -> None:
     gate = request(tmp_path, 'assert null_count(price) == 0 name "a"', [orders])
     done = subprocess.run(
         [sys.executable, "-c", LOSES_ITS_JVM, *to_arguments(gate)],

@@ -49,6 +49,6 @@ def test_a_store_without_its_jar_is_refused_with_the_setting(
     check_file_systems(connection_of("sc://spark.example.com"), {}, [ref(path)])
 
 
-def test_a_jar_that_is_there_is_enough(jars: Path) -> None:
+def test_an_existing_jar_is_enough(jars: Path) -> None:
     (jars / "hadoop-aws-3.4.2.jar").touch()
     check_file_systems(LOCAL, {}, [ref("s3a://lake/orders")])

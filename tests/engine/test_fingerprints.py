@@ -48,7 +48,7 @@ def chain(opened: OpenDataset, on: date | None = None) -> Chain:
     return found
 
 
-def test_files_that_were_added_are_known_to_be() -> None:
+def test_added_files_are_found() -> None:
     before, after = chain(dataset(OLD)), chain(dataset(OTHER, OLD, NEW))
     assert after.files == (OLD, NEW, OTHER)  # by time, then by path
     assert after.added_since(before.fingerprint) == (NEW, OTHER)
@@ -70,13 +70,13 @@ def test_files_that_were_added_are_known_to_be() -> None:
     ],
     ids=str,
 )
-def test_all_that_is_known_of_a_file_counts(change: dict[str, Any]) -> None:
+def test_any_change_of_a_file_changes_the_fingerprint(change: dict[str, Any]) -> None:
     before = chain(dataset(OLD))
     after = chain(dataset(replace(OLD, **change), NEW))
     assert after.added_since(before.fingerprint) is None
 
 
-def test_the_columns_count_with_their_types() -> None:
+def test_columns_and_their_types_are_part_of_the_fingerprint() -> None:
     before = chain(dataset(OLD)).fingerprint
     for struct in (
         StructType().add("id", StringType()).add("day", StringType()),
@@ -86,7 +86,7 @@ def test_the_columns_count_with_their_types() -> None:
         assert chain(replace(dataset(OLD), struct=struct)).fingerprint != before
 
 
-def test_a_date_has_the_files_that_are_not_in_the_folder_of_another_one() -> None:
+def test_a_date_has_the_files_outside_folders_of_other_dates() -> None:
     loose = DataFile("/t/c.parquet", 1, 3 * SECOND)
     opened = dataset(OLD, NEW, loose)
     assert chain(opened, TODAY).files == (NEW, loose)
@@ -95,7 +95,7 @@ def test_a_date_has_the_files_that_are_not_in_the_folder_of_another_one() -> Non
     assert chain(replace(opened, dates=None), TODAY).files == (OLD, NEW, loose)
 
 
-def test_without_a_list_of_files_or_with_an_open_filter_there_is_no_fingerprint() -> None:
+def test_an_unlisted_dataset_or_an_open_filter_has_no_fingerprint() -> None:
     assert chain_of(dataset(OLD), None, None) is None
     assert chain_of(replace(dataset(), files=None), None, [OLD]) is None
     assert chain_of(dataset(OLD, filter="id > rand()"), None, [OLD]) is None
@@ -115,7 +115,7 @@ def test_without_a_list_of_files_or_with_an_open_filter_there_is_no_fingerprint(
         (7 * SECOND + 1, 5 * SECOND, 5 * SECOND, False),
     ],
 )
-def test_a_file_is_older_where_it_was_not_written_in_the_second_of_the_moment(
+def test_a_file_is_older_only_if_written_before_that_second(
     modified: int, changed: int, moment: int, is_older: bool
 ) -> None:
     file = DataFile("/t/a", 1, modified, changed)
@@ -123,7 +123,7 @@ def test_a_file_is_older_where_it_was_not_written_in_the_second_of_the_moment(
     assert chain(dataset(OLD, file)).is_older_than(moment) is is_older
 
 
-def test_no_file_is_older_than_any_moment() -> None:
+def test_an_empty_chain_is_older_than_any_time() -> None:
     assert chain(dataset()).is_older_than(0)
 
 
@@ -147,13 +147,13 @@ def test_the_log_of_a_table_names_its_files(delta: OpenDataset) -> None:
         assert all(file.inode and f"day={on or ''}" in file.path for file in found.files)
 
 
-def test_a_table_whose_files_are_gone_has_no_fingerprint(delta: OpenDataset) -> None:
+def test_a_table_with_missing_files_has_no_fingerprint(delta: OpenDataset) -> None:
     for file in Path(cast(str, delta.ref.path)).glob("*/*.parquet"):
         file.unlink()
     assert chain_of(delta, None, None) is None
 
 
-def test_the_version_counts_where_rows_are_deleted_in_place(delta: OpenDataset) -> None:
+def test_deletion_vectors_make_the_version_part_of_the_fingerprint(delta: OpenDataset) -> None:
     path = Path(cast(str, delta.ref.path))
     before = chain(delta, TODAY).fingerprint
     more = pa.table({"id": pa.array([3], pa.int32()), "day": ["2024-03-05"]})
@@ -173,7 +173,7 @@ def deletion_vectors() -> Any:
     return TableFeatures.DeletionVectors
 
 
-def test_the_place_the_way_of_reading_and_the_engine_make_the_scope(
+def test_location_reader_settings_and_engine_make_the_scope(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings = {"ansi": "true", "zone": None}

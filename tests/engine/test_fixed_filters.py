@@ -94,5 +94,5 @@ def test_columns_compared_with_plain_literals_are_a_fixed_filter(condition: str)
 
 
 @pytest.mark.parametrize("condition", lines(OPEN))
-def test_what_may_be_the_clock_or_the_session_is_no_fixed_filter(condition: str) -> None:
+def test_a_condition_on_the_clock_or_the_session_is_not_fixed(condition: str) -> None:
     assert not is_fixed(condition, COLUMNS)

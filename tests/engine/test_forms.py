@@ -100,7 +100,7 @@ def test_a_claim_gets_its_verdict(report: GateReport, number: int) -> None:
 
 
 @pytest.mark.parametrize(("claim", "reason"), UNEVALUATED)
-def test_what_cannot_be_evaluated_says_why(report: GateReport, claim: str, reason: str) -> None:
+def test_an_unevaluated_claim_has_a_reason(report: GateReport, claim: str, reason: str) -> None:
     number = len(CLAIMS) + UNEVALUATED.index((claim, reason))
     verdict = next(item for item in report.verdicts if item.name == str(number))
     assert verdict.status.value == "error"

@@ -164,14 +164,14 @@ def test_a_date_without_data_never_passes(run: Run, orders: DatasetRef, tmp_path
     }
 
 
-def test_an_empty_date_may_pass_where_the_gate_allows_it(
+def test_an_empty_date_passes_if_the_gate_allows_it(
     run: Run, orders: DatasetRef, tmp_path: Path
 ) -> None:
     gate = request(tmp_path, "assert num_rows() >= 0", [orders], TODAY.replace(year=2025))
     assert run(replace(gate, allow_empty=True)).outcome is Outcome.PASSED
 
 
-def test_a_missing_dataset_breaks_the_gate_and_says_where_it_looked(
+def test_a_missing_dataset_breaks_the_gate_and_names_its_path(
     run: Run, tmp_path: Path
 ) -> None:
     missing = DatasetRef("orders", path=str(tmp_path / "nowhere"), date_column="ds")
@@ -190,7 +190,7 @@ def test_a_missing_path_of_files_breaks_the_gate(run: Run, tmp_path: Path, forma
     assert report.outcome is Outcome.BROKEN
 
 
-def test_one_guilty_assertion_is_an_error_and_the_others_get_their_verdict(
+def test_an_invalid_assertion_is_an_error_and_the_others_are_judged(
     run: Run, orders: DatasetRef, countries: DatasetRef, tmp_path: Path
 ) -> None:
     body = """
@@ -310,7 +310,7 @@ def test_warnings_complete_the_run(run: Run, orders: DatasetRef, tmp_path: Path)
     assert [event["eventType"] for event in events(tmp_path)] == ["START", "COMPLETE"]
 
 
-def test_a_gate_that_checked_nothing_is_broken(
+def test_a_gate_without_checks_is_broken(
     run: Run, orders: DatasetRef, tmp_path: Path
 ) -> None:
     report = run(request(tmp_path, 'suite "Nothing" { check "None" on orders { } }', [orders]))
@@ -371,7 +371,7 @@ def test_a_suite_with_an_error_is_not_run_and_leaves_nothing_behind(
     assert not (tmp_path / "lineage.jsonl").exists()
 
 
-def test_a_store_that_cannot_be_written_is_found_before_the_scan(
+def test_an_unwritable_store_is_found_before_the_scan(
     run: Run, orders: DatasetRef, tmp_path: Path
 ) -> None:
     (tmp_path / "results").write_text("a file")
@@ -379,7 +379,7 @@ def test_a_store_that_cannot_be_written_is_found_before_the_scan(
         run(request(tmp_path, "assert num_rows() > 0", [orders]))
 
 
-def test_a_crash_is_told_to_lineage_and_leaves_no_report(
+def test_a_crash_is_reported_to_lineage_and_leaves_no_report(
     run: Run, orders: DatasetRef, tmp_path: Path
 ) -> None:
     gate = request(tmp_path, "assert num_rows() > 0", [orders])

@@ -192,7 +192,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", few_first(CHANGES, 3))
-def test_where_more_happens_than_an_append_everything_is_read(
+def test_anything_but_an_append_reads_everything(
     change: str, gate: Gate, tmp_path: Path
 ) -> None:
     happens, total = CHANGES[change]
@@ -206,7 +206,7 @@ def test_where_more_happens_than_an_append_everything_is_read(
     assert (origins(report), found(report)["sum"]) == ({SCAN}, total)
 
 
-def test_a_file_that_is_as_old_as_those_that_are_known_makes_their_state_useless(
+def test_a_new_file_with_an_old_timestamp_invalidates_the_state(
     gate: Gate, tmp_path: Path
 ) -> None:
     path = tmp_path / "orders"
@@ -272,7 +272,7 @@ def test_late_files_of_several_dates_are_one_pass(gate: Gate, tmp_path: Path) ->
     assert (window.value, origins(report, "window"), gate.read) == (3, {MERGED}, {2})
 
 
-def test_what_has_to_be_read_in_full_takes_everything_along_where_rows_are_few(
+def test_few_rows_are_read_in_full_for_everything(
     gate: Gate, tmp_path: Path
 ) -> None:
     path = tmp_path / "orders"
@@ -283,7 +283,7 @@ def test_what_has_to_be_read_in_full_takes_everything_along_where_rows_are_few(
     assert (origins(report), gate.read) == ({SCAN}, {2})
 
 
-def test_of_many_rows_the_new_ones_alone_are_read_for_all_that_can_be_merged(
+def test_of_many_rows_only_new_ones_are_read_for_mergeable_metrics(
     gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "MOST_ROWS_FUSED", 0)
@@ -318,7 +318,7 @@ def test_a_sum_of_whole_numbers_is_merged_beyond_64_bits(gate: Gate, tmp_path: P
     assert (total.value, total.status, origins(report, "sum")) == (2**63 + 1, "passed", {MERGED})
 
 
-def test_lookups_are_merged_while_what_they_look_into_is_the_same(
+def test_lookups_are_merged_while_their_reference_is_unchanged(
     gate: Gate, tmp_path: Path
 ) -> None:
     path, known = tmp_path / "orders", tmp_path / "known"

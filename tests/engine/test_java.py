@@ -79,7 +79,7 @@ def test_a_wrapper_on_path_is_asked_for_its_home(tmp_path: Path) -> None:
     assert result.found == JavaRuntime(Path("/opt/my jdk"), 21, "PATH")
 
 
-def test_an_old_java_home_is_passed_over_and_replaced(tmp_path: Path) -> None:
+def test_an_old_java_home_is_skipped_and_replaced(tmp_path: Path) -> None:
     old = write_java(tmp_path / "old", 'openjdk version "11.0.2" 2019-01-15')
     new = java_17(tmp_path / "new")
     result = search({"JAVA_HOME": str(old), "PATH": str(new / "bin")}, None, ())
@@ -91,7 +91,7 @@ def test_an_old_java_home_is_passed_over_and_replaced(tmp_path: Path) -> None:
     assert result.environment == (("JAVA_HOME", str(new)),)
 
 
-def test_an_old_java_first_on_path_is_passed_over_for_a_later_one(tmp_path: Path) -> None:
+def test_an_old_java_first_on_path_is_skipped_for_a_later_one(tmp_path: Path) -> None:
     old = write_java(tmp_path / "old", "", release='JAVA_VERSION="1.8.0_392"\n')
     new = java_17(tmp_path / "new")
     result = search({"PATH": f"{old}/bin{os.pathsep}{new}/bin"}, None, ())
@@ -100,7 +100,7 @@ def test_an_old_java_first_on_path_is_passed_over_for_a_later_one(tmp_path: Path
     assert result.environment == (("JAVA_HOME", str(new)),)
 
 
-def test_what_is_no_java_is_passed_over_with_the_reason(tmp_path: Path) -> None:
+def test_an_unusable_java_is_skipped_with_a_reason(tmp_path: Path) -> None:
     stub = tmp_path / "stub" / "bin" / "java"
     stub.parent.mkdir(parents=True)
     stub.write_text("#!/bin/sh\necho Unable to locate a Java Runtime. >&2; exit 1\n")
@@ -114,14 +114,14 @@ def test_what_is_no_java_is_passed_over_with_the_reason(tmp_path: Path) -> None:
     ]
 
 
-def test_a_java_that_may_not_be_executed_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_without_execute_permission_is_skipped(tmp_path: Path) -> None:
     home = write_java(tmp_path / "jdk", "", release='JAVA_VERSION="17"\n', mode=0o644)
     result = search({"JAVA_HOME": str(home), "PATH": ""}, None, ())
     assert result.found is None
     assert result.passed_over[0].reason == "not executable"
 
 
-def test_nothing_at_all_is_none(tmp_path: Path) -> None:
+def test_no_java_is_found_on_an_empty_path(tmp_path: Path) -> None:
     assert search({"PATH": str(tmp_path)}, None, ()).found is None
 
 
@@ -165,7 +165,7 @@ def test_java_home_without_the_module_gets_a_launcher_too(tmp_path: Path) -> Non
     assert result.environment == (("JAVA_HOME", str(result.found.home)),)
 
 
-def test_another_java_gets_another_launcher_and_a_damaged_one_is_mended(tmp_path: Path) -> None:
+def test_each_java_has_its_launcher_and_a_damaged_one_is_repaired(tmp_path: Path) -> None:
     place = tmp_path / "place"
     one = search({"PATH": ""}, small_java(tmp_path / "one"), [place]).found
     two = search({"PATH": ""}, small_java(tmp_path / "two"), [place]).found
@@ -178,7 +178,7 @@ def test_another_java_gets_another_launcher_and_a_damaged_one_is_mended(tmp_path
     assert not list(place.rglob(".*")), "no temporary file stays"
 
 
-def test_an_unwritable_place_is_skipped(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")  # nothing can be made below a file, not even by root
     places = [tmp_path / "file" / "place", tmp_path / "cache"]
     result = search({"PATH": ""}, small_java(tmp_path / "jdk"), places)
@@ -199,7 +199,7 @@ def test_the_environment_comes_before_the_cache_and_the_temporary_folder(
     assert places[2].is_relative_to(tmp_path)
 
 
-def test_a_temporary_folder_that_others_prepared_is_refused(
+def test_a_temporary_folder_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -214,7 +214,7 @@ def test_a_temporary_folder_that_others_prepared_is_refused(
     assert list(launcher_places({}))[1:] == []
 
 
-def test_no_launcher_where_the_module_is_there(tmp_path: Path) -> None:
+def test_no_launcher_is_written_if_the_module_exists(tmp_path: Path) -> None:
     release = 'JAVA_VERSION="21.0.8"\nMODULES="java.base jdk.incubator.vector"\n'
     home = write_java(tmp_path / "jdk", "", release=release)
     result = search({"PATH": ""}, home, [tmp_path / "place"])

@@ -53,7 +53,7 @@ def verdicts(report: GateReport) -> dict[str, Verdict]:
         2,
     ),
 )
-def test_the_others_are_judged(gate: Gate, sql: str, reason: str) -> None:
+def test_a_java_exception_fails_its_own_assertion_only(gate: Gate, sql: str, reason: str) -> None:
     report = gate(f'{OTHERS}\nassert sql("{sql}") is not None name "bad"')
     found = verdicts(report)
     assert report.outcome is Outcome.BROKEN
@@ -91,7 +91,7 @@ def test_masked_values_are_not_in_the_reason(gate: Gate, tmp_path: Path) -> None
         "java.io.IOException: No space left on device",
     ],
 )
-def test_a_lost_spark_is_no_error_of_the_data(spark: Any, message: str) -> None:
+def test_a_lost_spark_is_an_infrastructure_error(spark: Any, message: str) -> None:
     from pyspark.errors import PySparkException
 
     with pytest.raises(SparkError, match="Spark was lost"), spark_failures():

@@ -57,14 +57,14 @@ def test_a_compressed_document_is_recognised(tmp_path: Path) -> None:
     assert layout(tmp_path) == (("multiLine", "true"),)
 
 
-def test_a_mixture_says_which_file_is_what(tmp_path: Path) -> None:
+def test_a_mixture_names_one_file_of_each_layout(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(LINES)
     (tmp_path / "b.json").write_text(ARRAY)
     with pytest.raises(DatasetError, match=r"b\.json is a JSON document, \S+a\.json has one value"):
         layout(tmp_path)
 
 
-def test_what_the_options_say_counts(tmp_path: Path) -> None:
+def test_an_explicit_multiline_option_wins(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(ARRAY)
     assert layout(tmp_path, options=(("multiline", "false"),)) == (("multiline", "false"),)
 

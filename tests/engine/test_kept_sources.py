@@ -47,7 +47,7 @@ def ran(gate: GateRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> GateR
     return run_gate(gate, lambda _: spark)
 
 
-def test_a_suite_is_kept_with_what_it_imports(
+def test_a_suite_is_stored_with_its_imports(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     imports = (ImportedFile("suite.dql", "common.dql", LIBRARY),)
@@ -57,7 +57,7 @@ def test_a_suite_is_kept_with_what_it_imports(
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
 
 
-def test_a_contract_is_kept_as_it_was_written_and_its_broken_line_is_found(
+def test_a_contract_is_stored_as_written_and_its_broken_line_is_found(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders = delta(tmp_path, "orders", ORDERS)
@@ -77,7 +77,7 @@ def test_a_contract_is_kept_as_it_was_written_and_its_broken_line_is_found(
 
 
 @pytest.mark.parametrize("rows", [0, 99])
-def test_a_report_says_what_was_to_be_promoted_also_where_it_was_not(
+def test_a_report_has_its_promotion_target_even_if_nothing_was_promoted(
     spark: Any, tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = str(tmp_path / "silver")

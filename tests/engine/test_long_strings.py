@@ -49,17 +49,17 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("pattern", REFUSED)
-def test_what_explodes_is_refused(pattern: str) -> None:
+def test_exploding_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(PatternError):
         bounded(pattern)
 
 
 @pytest.mark.parametrize("pattern", [pattern for pattern, _ in ANY_LENGTH])
-def test_what_can_be_read_in_a_loop_has_no_bound(pattern: str) -> None:
+def test_patterns_without_recursion_have_no_bound(pattern: str) -> None:
     assert bounded(pattern).longest is None
 
 
-def test_choices_beside_a_loop_shorten_what_can_be_decided() -> None:
+def test_choices_beside_a_loop_lower_the_bound() -> None:
     # Each multiplies the time: `[ab]{2,5}` is tried with four lengths wherever `\\w+` may end.
     assert bounded(r"^\w+[ab]+y").longest == 10_000
     assert bounded(r"^\w+[ab]{2,5}[ab]+y").longest == 5_000
@@ -84,7 +84,7 @@ def test_the_jvm_survives_the_longest_strings(spark: SparkSession) -> None:
     assert found_in == {"^(.|\\n)*$"}
 
 
-def test_a_string_beyond_the_bound_is_an_error_and_no_pass(spark: SparkSession) -> None:
+def test_a_string_beyond_the_bound_is_an_error(spark: SparkSession) -> None:
     nowhere = Span("", 1, 1, 1, 1)
     matches = nodes.Matches(nodes.Name("x", nowhere), nodes.Text("^(ab|a)*$", nowhere), nowhere)
     condition = predicate_sql(matches)
@@ -97,7 +97,7 @@ def test_a_string_beyond_the_bound_is_an_error_and_no_pass(spark: SparkSession) 
         too_long.selectExpr(f"count_if(NOT {condition})").collect()
 
 
-def test_what_is_written_in_another_way_finds_the_same(spark: SparkSession) -> None:
+def test_rewritten_patterns_match_the_same_strings(spark: SparkSession) -> None:
     """The patterns as they were written, and as Spark gets them, over all short strings."""
     patterns = [
         "^(a|b)+$", "^(ab|c)+$", "(ab|c)*?b", "^(ab?c)*a$", "^(a(b|c)?)*$", "^((a|b)c)+b",
@@ -123,5 +123,5 @@ def test_what_is_written_in_another_way_finds_the_same(spark: SparkSession) -> N
     ("pattern", "longest"),
     [("%a%", None), ("a%b", None), ("%a%b", 10_000), ("%a%b%", 10_000), ("%a%b%c%d", 150)],
 )
-def test_like_is_bounded_as_well(pattern: str, longest: int | None) -> None:
+def test_like_is_bounded_too(pattern: str, longest: int | None) -> None:
     assert bounded_like(pattern) == longest

@@ -108,7 +108,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", few_first(LOSSES, 3))
-def test_a_file_that_is_not_as_logged_is_an_error_first_and_again(
+def test_a_file_that_differs_from_the_log_is_always_an_error(
     gate: Gate, tmp_path: Path, loss: str, kind: str
 ) -> None:
     lose, reason = LOSSES[loss]
@@ -127,7 +127,7 @@ def test_a_file_that_is_not_as_logged_is_an_error_first_and_again(
 
 
 @pytest.mark.parametrize("kind", ["no dates", "dates", "partitions"])
-def test_only_what_needs_the_lost_file_is_an_error(gate: Gate, tmp_path: Path, kind: str) -> None:
+def test_only_assertions_on_the_lost_file_are_errors(gate: Gate, tmp_path: Path, kind: str) -> None:
     ref = table(tmp_path, kind)
     _removed(file_of_today(ref))
     report = gate(ref, on=YESTERDAY)
@@ -161,7 +161,7 @@ def _bad_of_the_same_size(path: Path) -> None:
 
 @pytest.mark.parametrize("is_time_kept", [True, False])
 @pytest.mark.parametrize("has_states", few_first([True, False], 1))
-def test_a_file_in_the_place_of_another_of_its_size_is_read(
+def test_a_replaced_file_of_the_same_size_is_read(
     gate: Gate, tmp_path: Path, has_states: bool, is_time_kept: bool
 ) -> None:
     ref = table(tmp_path, "partitions")
@@ -215,7 +215,7 @@ def test_bounds_that_are_not_tight_are_no_extremes(gate: Gate, tmp_path: Path) -
     assert {origins["nulls"], origins["least"]} == {"scan"}
 
 
-def test_tight_bounds_are_told_by_checkpoints_too(tmp_path: Path) -> None:
+def test_tight_bounds_are_read_from_checkpoints_too(tmp_path: Path) -> None:
     ref = table(tmp_path, "partitions")
     path = str(ref.path)
     assert loose_files(path, 2) == frozenset()
@@ -233,7 +233,7 @@ def test_tight_bounds_are_told_by_checkpoints_too(tmp_path: Path) -> None:
     assert loose_files(path, 3) is None
 
 
-def test_a_log_that_lies_is_believed_unless_it_is_not_trusted(gate: Gate, tmp_path: Path) -> None:
+def test_a_wrong_log_is_used_unless_trust_log_is_off(gate: Gate, tmp_path: Path) -> None:
     ref = table(tmp_path, "dates")
     # The bad row is said to be of another day, and to be no bad one.
     write_deltalake(str(ref.path), rows(TODAY, -1), mode="append")

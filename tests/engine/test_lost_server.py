@@ -60,7 +60,7 @@ def test_the_message_has_the_reason_and_not_the_name_of_a_class_of_grpc(
     assert raised.value.hint
 
 
-def test_after_one_call_has_waited_in_vain_no_other_call_waits() -> None:
+def test_only_the_first_failing_call_waits() -> None:
     import grpc
     from pyspark.sql.connect.client.retries import Retrying
 
@@ -79,7 +79,7 @@ def test_after_one_call_has_waited_in_vain_no_other_call_waits() -> None:
         assert 50 < sum(waited) < 70
 
 
-def test_a_token_that_is_refused_is_told_in_one_line() -> None:
+def test_a_refused_token_is_reported_in_one_line() -> None:
     import grpc
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
@@ -98,7 +98,7 @@ def test_a_token_that_is_refused_is_told_in_one_line() -> None:
     ("server", "is_refused"),
     [("4.1.1", True), ("3.5.8", True), (pyspark.__version__, False), ("99.0.0-SNAPSHOT", False)],
 )
-def test_a_server_that_is_older_than_its_client_is_refused_before_the_scan(
+def test_a_server_older_than_its_client_is_refused_before_the_scan(
     server: str, is_refused: bool
 ) -> None:
     session, connection = SimpleNamespace(version=server), connection_of("sc://lake")
@@ -112,7 +112,7 @@ def test_a_server_that_is_older_than_its_client_is_refused_before_the_scan(
         assert version in (raised.value.hint or "")
 
 
-def test_a_server_without_tls_and_one_that_nobody_trusts_are_told_at_once(
+def test_missing_tls_and_an_untrusted_certificate_are_reported_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", raising=False)

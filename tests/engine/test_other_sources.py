@@ -38,7 +38,7 @@ def run(script: str, folder: Path, *arguments: str, packages: Path | None = None
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_spark_s_delta_source_reads_what_files_alone_do_not_tell(tmp_path: Path) -> None:
+def test_the_delta_source_of_spark_reads_and_promotes_tables(tmp_path: Path) -> None:
     run("delta_session.py", tmp_path, jars(*DELTA))
 
 

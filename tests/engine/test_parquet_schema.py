@@ -88,7 +88,7 @@ def with_a_schema_that_is_none(spark: Any, path: Path) -> None:
         (with_a_schema_that_is_none, 1),
     ],
 )
-def test_it_is_the_one_that_spark_finds(
+def test_the_schema_is_the_one_spark_finds(
     spark: Any, tmp_path: Path, write: Write, jobs: int
 ) -> None:
     path = tmp_path / "t"
@@ -101,7 +101,7 @@ def test_it_is_the_one_that_spark_finds(
 
 
 @pytest.mark.parametrize("by", ["an option", "the session"])
-def test_it_is_left_to_spark_where_schemas_are_merged(spark: Any, tmp_path: Path, by: str) -> None:
+def test_merged_schemas_are_left_to_spark(spark: Any, tmp_path: Path, by: str) -> None:
     path = tmp_path / "t"
     with_other_columns_in_the_second_file(spark, path)
     ref = DatasetRef("t", str(path), format="parquet")

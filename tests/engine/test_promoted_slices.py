@@ -99,13 +99,13 @@ def test_a_gate_replaces_its_own(steps: list[Step]) -> None:
         ([(by("a"), WHOLE), (by("b"), WHOLE)], "another gate promoted the table"),
     ],
 )
-def test_nobody_replaces_what_another_has_promoted(steps: list[Step], problem: str) -> None:
+def test_a_gate_does_not_replace_promotions_of_another(steps: list[Step], problem: str) -> None:
     *others, last = refusals(steps)
     assert not any(others)
     assert re.search(problem, last)
 
 
-def test_what_was_promoted_before_there_were_such_notes_can_be_replaced_as_it_was() -> None:
+def test_promotions_without_recorded_owners_can_be_replaced() -> None:
     table = {DAY.order: 5}
     assert by("b").objection(DAY, table.get) is None
     assert by("b").objection(ZURICH, table.get) is not None
@@ -250,7 +250,7 @@ def test_rows_outside_of_the_slice_are_not_promoted(run: Run, gates: list[GateRe
 
 
 @pytest.mark.spark
-def test_rows_of_others_are_not_lost_where_the_session_passes_over_corrupt_files(
+def test_rows_of_other_gates_survive_a_session_that_ignores_corrupt_files(
     spark: Any, run: Run, gates: list[GateRequest]
 ) -> None:
     gate, target = gates[0], gates[0].promote_to[0][1]

@@ -88,7 +88,7 @@ OF_YESTERDAY = [(5, None, YESTERDAY), (6, 6, YESTERDAY)]
 
 
 @pytest.mark.parametrize("body", [PASSES, WARNS])
-def test_what_passed_goes_to_the_target_and_the_report_says_where(
+def test_passed_rows_are_promoted_and_the_report_names_the_target(
     run: Run, gate: GateRequest, target: str, body: str
 ) -> None:
     report = run(suite(gate, body))
@@ -99,7 +99,7 @@ def test_what_passed_goes_to_the_target_and_the_report_says_where(
 
 
 @pytest.mark.parametrize("body", [BLOCKS, "assert null_count(nothing) == 0"])
-def test_what_is_blocked_or_broken_goes_nowhere(
+def test_blocked_or_broken_data_is_not_promoted(
     run: Run, gate: GateRequest, target: str, body: str
 ) -> None:
     report = run(suite(gate, body))
@@ -145,14 +145,14 @@ def test_a_dataset_without_dates_replaces_the_whole_table(
     assert report.datasets[0].condition is None
 
 
-def test_only_the_rows_that_were_validated_go(run: Run, gate: GateRequest, target: str) -> None:
+def test_only_validated_rows_are_promoted(run: Run, gate: GateRequest, target: str) -> None:
     some = replace(gate, datasets=(replace(gate.datasets[0], filter="amount < 3"),))
     report = run(some)
     assert rows(target) == OF_TODAY[:2]
     assert report.datasets[0].condition == "(amount < 3) AND (`ds` IN (DATE'2024-03-02'))"
 
 
-def test_the_very_version_goes_whatever_is_written_meanwhile(
+def test_the_validated_version_is_promoted_despite_later_writes(
     run: Run, gate: GateRequest, target: str
 ) -> None:
     path = gate.datasets[0].path or ""
@@ -163,7 +163,7 @@ def test_the_very_version_goes_whatever_is_written_meanwhile(
     assert rows(target) == OF_TODAY
 
 
-def test_a_retry_changes_nothing_that_a_reader_sees(
+def test_a_retry_is_invisible_to_readers(
     run: Run, gate: GateRequest, target: str
 ) -> None:
     first, second = run(gate), run(next_attempt(gate))
@@ -194,7 +194,7 @@ def test_a_reader_downstream_gets_exactly_what_was_validated(
         assert sorted(map(tuple, found)) == [(1, 1), (2, 2)]
 
 
-def test_what_was_not_let_through_cannot_be_read(spark: Any, run: Run, gate: GateRequest) -> None:
+def test_read_validated_refuses_a_blocked_gate(spark: Any, run: Run, gate: GateRequest) -> None:
     from dqx_airflow import read_validated
 
     blocked = run(suite(gate, BLOCKS))
@@ -208,7 +208,7 @@ def test_what_was_not_let_through_cannot_be_read(spark: Any, run: Run, gate: Gat
             read_validated(spark, odd, "orders")
 
 
-def test_a_half_dead_driver_does_not_overwrite_what_a_later_one_promoted(
+def test_a_stale_driver_does_not_overwrite_a_later_promotion(
     run: Run, gate: GateRequest, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(gate)
@@ -224,7 +224,7 @@ def test_a_half_dead_driver_does_not_overwrite_what_a_later_one_promoted(
     assert read_report(gate.results_root, gate.run_key, "attempt-2") is None
 
 
-def test_a_writer_that_comes_between_is_seen(
+def test_a_concurrent_writer_is_detected(
     run: Run, gate: GateRequest, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_deltalake(target, ORDERS)
@@ -274,7 +274,7 @@ def refusal(report: GateReport) -> Verdict:
     return found
 
 
-def test_a_target_that_never_takes_the_rows_makes_the_gate_broken_and_the_report_tells_why(
+def test_a_target_that_rejects_the_rows_breaks_the_gate_with_a_reason(
     run: Run, gate: GateRequest, target: str, tmp_path: Path
 ) -> None:
     write_deltalake(target, ORDERS.drop_columns(["price"]))
@@ -297,7 +297,7 @@ def test_a_target_that_never_takes_the_rows_makes_the_gate_broken_and_the_report
     assert last["eventType"] == "FAIL"
 
 
-def test_nothing_is_promoted_where_one_of_several_targets_does_not_take_its_rows(
+def test_nothing_is_promoted_if_one_of_several_targets_rejects_its_rows(
     run: Run, gate: GateRequest, target: str, tmp_path: Path
 ) -> None:
     other = str(tmp_path / "silver" / "customers")
@@ -327,7 +327,7 @@ def test_a_target_that_cannot_be_written_now_leaves_no_report(
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) is None
 
 
-def test_a_place_that_is_taken_is_refused_before_spark_starts(
+def test_a_target_in_use_is_refused_before_spark_starts(
     gate: GateRequest, tmp_path: Path
 ) -> None:
     own = gate.datasets[0].path or ""
@@ -343,7 +343,7 @@ def test_a_place_that_is_taken_is_refused_before_spark_starts(
     "kind",
     ["string", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("timestamp", "int"))],
 )
-def test_dates_may_be_texts_moments_and_numbers(
+def test_dates_may_be_strings_timestamps_and_numbers(
     run: Run, gate: GateRequest, target: str, tmp_path: Path, kind: str
 ) -> None:
     days = [TODAY, TODAY, YESTERDAY]

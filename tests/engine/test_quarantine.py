@@ -63,7 +63,7 @@ def quarantined(gate: GateRequest) -> list[dict[str, Any]]:
     return sorted(pa.table(found).to_pylist(), key=lambda row: (row["id"], str(row["amount"])))
 
 
-def test_all_that_came_in_is_either_valid_or_in_quarantine_with_its_reasons(
+def test_every_row_is_valid_or_quarantined_with_its_reasons(
     run: Run, gate: GateRequest
 ) -> None:
     report = run(gate)
@@ -84,7 +84,7 @@ def test_all_that_came_in_is_either_valid_or_in_quarantine_with_its_reasons(
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
 
 
-def test_milder_failures_go_there_where_they_block(run: Run, gate: GateRequest) -> None:
+def test_failures_of_lower_severity_are_quarantined_if_they_block(run: Run, gate: GateRequest) -> None:
     from dqx_airflow.values import Severity
 
     run(replace(gate, fail_on=Severity.P2))
@@ -95,7 +95,7 @@ def test_milder_failures_go_there_where_they_block(run: Run, gate: GateRequest) 
     ]
 
 
-def test_a_retry_replaces_what_the_attempt_before_it_left(
+def test_a_retry_replaces_the_rows_of_the_earlier_attempt(
     run: Run, gate: GateRequest, orders: DatasetRef
 ) -> None:
     run(gate)
@@ -117,7 +117,7 @@ def test_other_dates_and_runs_keep_their_rows(run: Run, gate: GateRequest) -> No
     assert len({row["dqx_run_key"] for row in quarantined(gate)}) == 2
 
 
-def test_nothing_is_made_where_no_row_is_to_blame(
+def test_no_quarantine_is_created_without_failing_rows(
     run: Run, gate: GateRequest, orders: DatasetRef, tmp_path: Path
 ) -> None:
     fine = request(tmp_path, "assert num_rows() > 100", [orders], quarantine=gate.quarantine)
@@ -135,7 +135,7 @@ def test_a_column_that_the_dataset_gained_is_added_to_the_quarantine(
     assert Counter(row["channel"] for row in quarantined(gate)) == {None: 2, "web": 2}
 
 
-def test_values_go_there_as_they_are_whatever_their_type(
+def test_values_of_any_type_are_quarantined_unchanged(
     spark: Any, run: Run, gate: GateRequest, tmp_path: Path
 ) -> None:
     from datetime import datetime, timezone
@@ -178,7 +178,7 @@ def test_values_go_there_as_they_are_whatever_their_type(
     assert read["tax_id"] == "SECRET"
 
 
-def test_another_table_in_the_place_of_the_quarantine_is_left_alone_and_gives_no_report(
+def test_another_table_at_the_quarantine_path_is_untouched_and_an_error(
     run: Run, gate: GateRequest, tmp_path: Path
 ) -> None:
     path = gate.quarantine[0][1]
@@ -198,7 +198,7 @@ def test_a_quarantine_among_the_results_is_refused_before_anything_is_read(
     assert not (tmp_path / "lineage.jsonl").exists()
 
 
-def test_rows_that_repeat_a_key_go_there_and_those_without_one_do_not(
+def test_rows_with_repeated_keys_are_quarantined_and_null_keys_are_not(
     run: Run, tmp_path: Path
 ) -> None:
     table = pa.table(

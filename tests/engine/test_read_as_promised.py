@@ -110,7 +110,7 @@ FINE = (
 )
 
 
-def test_what_stands_behind_the_first_value_of_a_json_line_is_never_lost(
+def test_data_after_the_first_json_value_of_a_line_is_malformed(
     spark: Any, judge: Judge, tmp_path: Path
 ) -> None:
     whole = "\n".join(ONE_TOO_MANY) + "\n"
@@ -124,13 +124,13 @@ def test_what_stands_behind_the_first_value_of_a_json_line_is_never_lost(
 @pytest.mark.parametrize(
     "body", [pytest.param(GOOD, marks=pytest.mark.slow), 'assert num_rows() > 0 name "rows"']
 )
-def test_nor_where_types_are_guessed(judge: Judge, tmp_path: Path, line: str, body: str) -> None:
+def test_data_after_the_first_json_value_is_an_error_with_inferred_types(judge: Judge, tmp_path: Path, line: str, body: str) -> None:
     put(tmp_path / "t", a_json='{"x":1}\n' * 3, b_json=f'{{"x":1}}\n{line}\n')
     assert "b.json cannot be read: a " in why(judge(json_ref(tmp_path / "t"), body))
 
 
 @pytest.mark.parametrize("line", TWICE)
-def test_a_json_object_that_names_a_field_twice_is_an_error(
+def test_a_duplicate_field_of_a_json_object_is_an_error(
     judge: Judge, tmp_path: Path, line: str
 ) -> None:
     put(tmp_path / "t", a_json=f'{{"x":1}}\n{line}\n')
@@ -138,7 +138,7 @@ def test_a_json_object_that_names_a_field_twice_is_an_error(
         assert "duplicate" in why(judge(json_ref(tmp_path / "t", schema)))
 
 
-def test_so_it_is_where_spark_finds_the_columns_in_some_of_the_files(
+def test_a_duplicate_json_field_is_malformed_if_columns_are_sampled(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [TWICE[number] for number in (0, 1, 3, 5)]
@@ -150,7 +150,7 @@ def test_so_it_is_where_spark_finds_the_columns_in_some_of_the_files(
 
 
 @pytest.mark.parametrize("schema", [pytest.param(None, marks=pytest.mark.slow), "x int"])
-def test_what_is_sound_is_read(judge: Judge, tmp_path: Path, schema: str | None) -> None:
+def test_sound_json_is_read(judge: Judge, tmp_path: Path, schema: str | None) -> None:
     lines = "\n".join(FINE)
     put(tmp_path / "t", a_json=lines, b_json="", c_json=lines.replace("\n", "\r"))
     (tmp_path / "t/d.json.gz").write_bytes(gzip.compress(lines.encode()))
@@ -181,7 +181,7 @@ def test_what_is_sound_is_read(judge: Judge, tmp_path: Path, schema: str | None)
     ),
 )
 @pytest.mark.parametrize("schema", [pytest.param(None, marks=pytest.mark.slow), "x int"])
-def test_in_whatever_way_a_json_file_is_written(
+def test_duplicate_json_fields_are_found_in_every_layout(
     judge: Judge, tmp_path: Path, text: str | bytes, options: dict[str, str], schema: str | None
 ) -> None:
     name = "a_json" if isinstance(text, str) or text[:2] != b"\x1f\x8b" else "a.json_gz"
@@ -190,7 +190,7 @@ def test_in_whatever_way_a_json_file_is_written(
     assert report.outcome in (Outcome.BLOCKED, Outcome.BROKEN), report.verdicts
 
 
-def test_a_json_line_of_another_date_is_not_looked_at(judge: Judge, tmp_path: Path) -> None:
+def test_a_bad_json_line_of_another_date_is_ignored(judge: Judge, tmp_path: Path) -> None:
     bad, good = '{"x":1}{"x":-1}\n', '{"x":1}\n'
     put(tmp_path / "t", **{"ds=2024-03-01__a_json": bad, "ds=2024-03-02__a_json": good})
     for schema in (None, "x int, ds date"):
@@ -234,7 +234,7 @@ def test_a_csv_file_without_the_header_that_was_declared_is_an_error(
         ("\x1f\x8b\x08\x00,y\n1,2\n", {}),
     ],
 )
-def test_nor_is_the_first_row_taken_for_one_where_types_are_guessed(
+def test_a_missing_csv_header_is_an_error_with_inferred_types(
     judge: Judge, tmp_path: Path, text: str, options: dict[str, str]
 ) -> None:
     put(tmp_path / "t", a_csv=text)
@@ -269,7 +269,7 @@ CLOSED = (
 
 
 @pytest.mark.parametrize("schema", [pytest.param(None, marks=pytest.mark.slow), "x int"])
-def test_a_quote_that_is_never_closed_is_an_error(
+def test_an_unclosed_quote_is_an_error(
     judge: Judge, tmp_path: Path, schema: str | None
 ) -> None:
     for number, text in enumerate(SWALLOWING):
@@ -320,7 +320,7 @@ def _write(format: str, path: Path, x: int) -> None:
 
 
 @pytest.mark.parametrize("format", few_first(["parquet", "json", "csv", "orc"], 2))
-def test_files_in_folders_that_are_no_partitions_are_an_error(
+def test_files_in_folders_other_than_partitions_are_an_error(
     judge: Judge, tmp_path: Path, format: str
 ) -> None:
     root = tmp_path / "t"
@@ -337,7 +337,7 @@ def test_files_in_folders_that_are_no_partitions_are_an_error(
 
 
 @pytest.mark.parametrize("name", ["b.json", "day=2", "_hidden.json"])
-def test_a_link_to_nothing_is_an_error(judge: Judge, tmp_path: Path, name: str) -> None:
+def test_a_dangling_link_is_an_error(judge: Judge, tmp_path: Path, name: str) -> None:
     folder = "t/day=1" if "=" in name else "t"
     _write("json", tmp_path / folder / "a.json", 1)
     (tmp_path / "t" / name).symlink_to(tmp_path / "gone")
@@ -359,7 +359,7 @@ def test_a_link_to_nothing_is_an_error(judge: Judge, tmp_path: Path, name: str) 
         (["sub/day=1/a"], None),
     ],
 )
-def test_so_are_files_beside_partitions(
+def test_files_beside_partitions_are_an_error(
     judge: Judge, tmp_path: Path, names: list[str], unread: str | None
 ) -> None:
     for name in names:
@@ -372,7 +372,7 @@ def test_so_are_files_beside_partitions(
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_a_file_without_a_byte_among_others_is_an_error_whatever_its_name(
+def test_an_empty_file_among_others_is_an_error_whatever_its_name(
     judge: Judge, tmp_path: Path, format: str
 ) -> None:
     _write(format, tmp_path / "t" / f"a.{format}", 1)
@@ -408,7 +408,7 @@ def test_orc_files_in_which_a_column_has_other_types_are_an_error(
         assert "would be read as" in why(report)
 
 
-def test_a_column_that_folders_tell_has_the_same_value_in_the_files(
+def test_a_partition_column_must_have_the_same_value_in_the_files(
     judge: Judge, tmp_path: Path
 ) -> None:
     for value in (1, 2):
@@ -432,7 +432,7 @@ def test_a_column_that_folders_tell_has_the_same_value_in_the_files(
         ("a.parquet", "-5"),
     ],
 )
-def test_a_folder_of_a_delta_table_tells_nothing_but_what_the_log_says(
+def test_folder_names_of_a_delta_table_are_ignored(
     judge: Judge, tmp_path: Path, folder: str, logged: str | None
 ) -> None:
     by = None if logged is None else ["x"]
@@ -534,7 +534,7 @@ def test_a_session_that_ignores_corrupt_files_does_not_for_a_gate(
 
 
 @pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
-def test_nor_for_tables_and_queries_of_the_catalog(spark: Any, judge: Judge, name: str) -> None:
+def test_a_session_that_ignores_files_is_refused_for_tables_and_queries(spark: Any, judge: Judge, name: str) -> None:
     spark.sql("SELECT 1 AS x").createOrReplaceTempView("ones")
     for ref in (
         DatasetRef("orders", table="ones"),
@@ -548,7 +548,7 @@ def test_nor_for_tables_and_queries_of_the_catalog(spark: Any, judge: Judge, nam
 @pytest.mark.parametrize(
     ("kind", "lines"), [("csv", "1,2\nx,3\n"), ("json", '{"x": 1}\n{"x": "one"}\n')]
 )
-def test_a_table_of_text_files_makes_no_null_of_what_does_not_fit(
+def test_a_table_over_text_files_does_not_turn_malformed_values_into_null(
     spark: Any, judge: Judge, tmp_path: Path, kind: str, lines: str
 ) -> None:
     (tmp_path / "rows").mkdir()
@@ -576,7 +576,7 @@ def test_a_table_of_text_files_makes_no_null_of_what_does_not_fit(
         spark.sql("DROP TABLE lenient")
 
 
-def test_a_table_may_have_columns_named_like_what_the_catalog_says(
+def test_a_table_may_have_columns_named_like_catalog_properties(
     spark: Any, judge: Judge
 ) -> None:
     spark.sql("CREATE VIEW odd AS SELECT 1 AS Provider, 'csv' AS `View Text`, 2 AS `Type`")
@@ -592,7 +592,7 @@ def test_a_table_may_have_columns_named_like_what_the_catalog_says(
 # Names with points
 
 
-def test_a_column_whose_name_leads_into_a_struct_as_well_is_an_error(
+def test_a_column_name_that_is_also_a_struct_path_is_an_error(
     spark: Any, judge: Judge, tmp_path: Path
 ) -> None:
     table = pa.table({"a.b": [1], "a": [{"b": -1, "c": {"d": 1}}], "a.c": [{"d": 1}], "e.f": [1]})

@@ -50,7 +50,7 @@ def needs(*aggregates: Aggregate, days_before: int = 0) -> list[AggregateRequest
     return [AggregateRequest(TODAY - timedelta(days_before), item) for item in aggregates]
 
 
-def test_one_pass_answers_all_that_needs_nothing_but_the_row() -> None:
+def test_row_metrics_share_one_pass() -> None:
     wanted = needs(ROWS, *MEAN)
     assert list(split_into_passes(files(), wanted)) == [wanted]
 
@@ -75,11 +75,11 @@ def test_keys_and_distinct_values_are_counted_apart_however_few(tmp_path: Path) 
         ((VALUES, KEY), "distinct values"),
     ],
 )
-def test_a_pass_is_told_in_a_few_words(aggregates: tuple[Aggregate, ...], told: str) -> None:
+def test_a_pass_has_a_short_description(aggregates: tuple[Aggregate, ...], told: str) -> None:
     assert describe_pass(aggregates) == told
 
 
-def test_a_day_to_compare_with_is_not_read_for_all_that_the_target_date_needs() -> None:
+def test_comparison_days_are_read_only_for_their_own_metrics() -> None:
     today, before = needs(ROWS, *MEAN), needs(ROWS, days_before=1) + needs(ROWS, days_before=7)
     assert list(split_into_passes(files(), before + today)) == [today, before]
 

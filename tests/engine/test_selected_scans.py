@@ -59,7 +59,7 @@ def ran(gate: GateRequest, spark: Any) -> GateReport:
     return run_gate(gate, lambda _: spark)
 
 
-def test_only_what_is_selected_is_computed_and_stored_as_partial(
+def test_only_the_selection_is_computed_and_stored_as_partial(
     spark: Any, gate: GateRequest
 ) -> None:
     chosen = attempt(gate, 1, only="Cheap")
@@ -110,7 +110,7 @@ def test_a_partial_pass_supersedes_no_whole_run_and_a_partial_failure_does(
     assert alerts(root, "Test", tomorrow, tomorrow) == ()
 
 
-def test_a_selection_that_fits_nothing_is_refused_before_spark(gate: GateRequest) -> None:
+def test_an_empty_selection_is_refused_before_spark(gate: GateRequest) -> None:
     for chosen, problem in (
         (attempt(gate, 1, only="idz"), "no assertion or check is named 'idz'"),
         (attempt(gate, 1, tags="fast", severity="P0"), "no assertion is selected"),
@@ -119,7 +119,7 @@ def test_a_selection_that_fits_nothing_is_refused_before_spark(gate: GateRequest
             run_gate(chosen, lambda _: pytest.fail("a session was opened"))
 
 
-def test_a_selection_promotes_only_if_told_and_never_without_what_is_required(
+def test_a_selection_promotes_only_on_request_and_with_all_required_assertions(
     spark: Any, gate: GateRequest, tmp_path: Path
 ) -> None:
     def told(only: str, *, promote_partial: bool) -> GateRequest:

@@ -66,7 +66,7 @@ def judged(report: GateReport) -> object:
     return [replace(one, origin=None) for one in report.verdicts], report.outcome, report.datasets
 
 
-def test_one_scan_serves_both_and_the_gate_stays_as_it_is(spark: Any, gate: GateRequest) -> None:
+def test_one_scan_serves_gate_and_shadow_and_the_gate_is_unchanged(spark: Any, gate: GateRequest) -> None:
     before = jobs_so_far(spark)
     alone = ran(gate, spark)
     jobs = jobs_so_far(spark) - before
@@ -97,7 +97,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
-def test_a_shadow_with_a_mistake_is_said_and_stops_nothing(
+def test_an_invalid_shadow_is_reported_and_does_not_affect_the_gate(
     spark: Any, gate: GateRequest, text: str
 ) -> None:
     from_elsewhere = ShadowSuite("next.dql", SourceFile("next.dql", text))

@@ -68,7 +68,7 @@ def test_all_run_at_once_and_answer_in_their_order(spark: Any, group: str) -> No
     assert len(tracker.getJobIdsForGroup(group)) - before == 3
 
 
-def test_what_goes_wrong_is_told_when_all_have_ended(spark: Any) -> None:
+def test_an_error_is_raised_after_all_have_ended(spark: Any) -> None:
     ended = []
 
     def work(number: int) -> None:
@@ -82,7 +82,7 @@ def test_what_goes_wrong_is_told_when_all_have_ended(spark: Any) -> None:
     assert ended == [2]
 
 
-def test_nothing_is_asked_again_of_a_job_that_was_cancelled(spark: Any) -> None:
+def test_a_cancelled_job_is_not_repeated(spark: Any) -> None:
     tracker = spark.sparkContext.statusTracker()
 
     def cancel() -> None:
@@ -98,7 +98,7 @@ def test_nothing_is_asked_again_of_a_job_that_was_cancelled(spark: Any) -> None:
     assert jobs_so_far(spark) - before == 1
 
 
-def test_who_is_interrupted_waits_for_none_of_them(spark: Any) -> None:
+def test_an_interrupt_does_not_wait_for_the_jobs(spark: Any) -> None:
     begun, released = threading.Barrier(3), threading.Event()
     ended = []
 
@@ -118,7 +118,7 @@ def test_who_is_interrupted_waits_for_none_of_them(spark: Any) -> None:
     released.set()
 
 
-def test_one_thing_needs_no_thread(spark: Any) -> None:
+def test_one_job_needs_no_thread(spark: Any) -> None:
     assert side_by_side(spark, lambda _: threading.current_thread(), [1]) == [
         threading.current_thread()
     ]
@@ -133,7 +133,7 @@ def test_a_description_holds_inside_of_its_block(spark: Any, group: str) -> None
     assert described_since(spark, seen) == ["orders: keys", "orders: keys", group]
 
 
-def test_the_jobs_of_a_gate_say_what_they_are_for(
+def test_the_jobs_of_a_gate_have_descriptions(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "MOST_ROWS_FUSED", 0)

@@ -143,7 +143,7 @@ def test_a_delta_table_is_not_read_as_parquet(gate: Gate, tmp_path: Path, path: 
     assert found.endswith("set format=delta and the path of the table")
 
 
-def test_nor_is_a_single_file_of_it(gate: Gate, tmp_path: Path) -> None:
+def test_a_single_file_of_a_delta_table_is_not_read_as_parquet(gate: Gate, tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "t"), ORDERS)
     (file,) = (tmp_path / "t").glob("*.parquet")
     for path in (file, tmp_path / "t" / "*.parquet"):
@@ -160,7 +160,7 @@ def test_nor_is_a_single_file_of_it(gate: Gate, tmp_path: Path) -> None:
         ("t/data", "t/_delta_log.txt", None),
     ],
 )
-def test_nor_are_the_files_of_other_tables(
+def test_files_of_other_table_formats_are_not_read_as_parquet(
     gate: Gate, tmp_path: Path, path: str, beside: str, table: str | None
 ) -> None:
     for folder in (tmp_path / path, (tmp_path / beside).parent):
@@ -181,7 +181,7 @@ def test_nor_are_the_files_of_other_tables(
         ("iceberg", "org.apache.iceberg:iceberg-spark-runtime-"),
     ],
 )
-def test_a_format_that_needs_a_package_says_which_one(
+def test_a_format_without_its_package_names_the_package(
     spark: Any, tmp_path: Path, format: str, package: str
 ) -> None:
     with pytest.raises(DatasetError) as caught:
@@ -190,7 +190,7 @@ def test_a_format_that_needs_a_package_says_which_one(
     assert package in caught.value.problem
 
 
-def test_a_csv_file_has_a_header_and_types_unless_the_options_say_otherwise(
+def test_a_csv_file_has_a_header_and_types_by_default(
     spark: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "a.csv").write_text("id,price\n1,2.5\n")
@@ -205,7 +205,7 @@ def test_a_csv_file_has_a_header_and_types_unless_the_options_say_otherwise(
     ]
 
 
-def test_a_delta_source_that_is_named_and_missing_is_not_needed(spark: Any, tmp_path: Path) -> None:
+def test_a_configured_but_missing_delta_source_is_not_needed(spark: Any, tmp_path: Path) -> None:
     ref = delta(tmp_path, "orders", ORDERS)
     setting = "spark.sql.catalog.spark_catalog"
     spark.conf.set(setting, "org.apache.spark.sql.delta.catalog.DeltaCatalog")
@@ -255,7 +255,7 @@ def test_a_query_over_the_catalog_is_a_dataset(spark: Any, gate: Gate) -> None:
         ("SHOW TABLES", "only read-only SQL"),
     ],
 )
-def test_a_query_that_is_more_than_reading_tables_is_refused(
+def test_a_query_that_does_more_than_read_tables_is_refused(
     spark: Any, query: str, problem: str
 ) -> None:
     with pytest.raises(DatasetError, match=problem):
@@ -347,7 +347,7 @@ def test_a_path_may_begin_at_home(
 # Dates
 
 
-def test_partitions_of_dates_are_found_and_the_others_left_alone(
+def test_only_partitions_of_the_date_are_read(
     spark: Any, tmp_path: Path
 ) -> None:
     ref = partitions(tmp_path / "t", "2024-03-01", "2024-03-02", "__HIVE_DEFAULT_PARTITION__")
@@ -373,7 +373,7 @@ def test_partitions_of_dates_are_found_and_the_others_left_alone(
         4,
     ),
 )
-def test_partitions_of_text_and_numbers_are_dates_by_a_pattern(
+def test_partitions_of_strings_and_numbers_are_dates_by_a_pattern(
     spark: Any, gate: Gate, tmp_path: Path, values: list[str], pattern: str | None
 ) -> None:
     ref = replace(partitions(tmp_path / "t", *values), date_format=pattern)
@@ -384,7 +384,7 @@ def test_partitions_of_text_and_numbers_are_dates_by_a_pattern(
     assert gate(body, ref).outcome is Outcome.PASSED  # now from stored states
 
 
-def test_a_number_is_no_date_without_a_pattern(spark: Any, tmp_path: Path) -> None:
+def test_a_number_needs_a_pattern_to_be_a_date(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as caught:
         open_dataset(spark, partitions(tmp_path / "t", "20240301", "20240302"))
     assert caught.value.problem == "the date column 'ds' of dataset 'orders' is of type int"
@@ -399,7 +399,7 @@ def test_a_number_is_no_date_without_a_pattern(spark: Any, tmp_path: Path) -> No
         ({"time_zone": "Europe/Zurich"}, "remove time_zone"),
     ],
 )
-def test_a_date_column_that_is_none_is_an_error(
+def test_an_invalid_date_column_is_an_error(
     spark: Any, tmp_path: Path, changes: dict[str, str], help: str
 ) -> None:
     with pytest.raises(DatasetError) as caught:
@@ -420,7 +420,7 @@ def test_a_path_into_partitions_keeps_their_column(
     assert verdict(gate(ROWS, ref), "rows").origin == "stored state"
 
 
-def test_a_glob_reads_what_it_means_and_its_states_are_stale_with_a_new_file(
+def test_a_glob_reads_its_files_and_a_new_one_makes_its_states_stale(
     gate: Gate, tmp_path: Path
 ) -> None:
     for name in ("a1", "a2", "b1"):
@@ -479,7 +479,7 @@ def test_the_day_of_a_timestamp_is_that_of_its_zone(
     )
 
 
-def test_a_timestamp_without_a_zone_has_the_day_that_it_shows(spark: Any, tmp_path: Path) -> None:
+def test_a_timestamp_without_a_zone_keeps_its_day(spark: Any, tmp_path: Path) -> None:
     moments = [datetime(2024, 3, 1, 23, 59), datetime(2024, 3, 2), datetime(2024, 3, 2, 23, 59)]
     pq.write_table(
         pa.table({"id": range(3), "at": pa.array(moments, pa.timestamp("us"))}), tmp_path / "t"
@@ -500,7 +500,7 @@ def test_only_the_files_of_a_day_are_read_of_a_delta_table_with_timestamps(
 
 
 @pytest.mark.parametrize("is_partition", [True, False])
-def test_text_dates_of_a_delta_table_follow_their_pattern_only(
+def test_string_dates_of_a_delta_table_follow_their_pattern_only(
     spark: Any, gate: Gate, tmp_path: Path, is_partition: bool
 ) -> None:
     table = pa.table({"id": [0, 1, 2, 3], "ds": ["20240302", "2024-03-02", None, "junk"]})
@@ -537,7 +537,7 @@ def versions(tmp_path: Path) -> DatasetRef:
     return DatasetRef("orders", path)
 
 
-def test_a_version_or_a_moment_pins_a_delta_table(
+def test_a_version_or_a_timestamp_pins_a_delta_table(
     spark: Any, gate: Gate, versions: DatasetRef
 ) -> None:
     assert rows_on(spark, versions) == [0, 1, 2]
@@ -549,14 +549,14 @@ def test_a_version_or_a_moment_pins_a_delta_table(
     assert report.datasets[0].version == 1
 
 
-def test_a_version_that_never_was_is_an_error(gate: Gate, versions: DatasetRef) -> None:
+def test_an_unknown_version_is_an_error(gate: Gate, versions: DatasetRef) -> None:
     never = reason(gate(ROWS, replace(versions, version=99)))
     assert "has no version 99: the newest is 2" in never
     early = reason(gate(ROWS, replace(versions, timestamp="2024-02-01")))
     assert "no version as old as 2024-02-01" in early
 
 
-def test_what_is_written_after_opening_is_not_read(spark: Any, versions: DatasetRef) -> None:
+def test_rows_written_after_opening_are_not_read(spark: Any, versions: DatasetRef) -> None:
     opened = open_dataset(spark, versions)
     write_deltalake(str(versions.path), pa.table({"id": [3]}), mode="append")
     assert opened.read({None}).count() == 3
@@ -577,7 +577,7 @@ def test_a_version_whose_files_were_vacuumed_is_an_error(gate: Gate, versions: D
 @pytest.mark.parametrize("format", ["delta", "parquet", "csv", "json", "orc"])
 @pytest.mark.parametrize("place", ["nowhere", "empty", "hidden", "nowhere/*"])
 @pytest.mark.parametrize("schema", [None, pytest.param("id int", marks=pytest.mark.slow)])
-def test_where_nothing_is_there_is_no_empty_table(
+def test_a_missing_table_is_not_an_empty_one(
     gate: Gate, tmp_path: Path, format: str, place: str, schema: str | None
 ) -> None:
     (tmp_path / "empty").mkdir()
@@ -592,7 +592,7 @@ def test_where_nothing_is_there_is_no_empty_table(
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])
-def test_a_file_without_a_byte_is_an_error(gate: Gate, tmp_path: Path, format: str) -> None:
+def test_an_empty_file_is_an_error(gate: Gate, tmp_path: Path, format: str) -> None:
     (tmp_path / "t").write_text("")
     ref = DatasetRef("orders", str(tmp_path / "t"), format=format)
     reason(gate(ROWS, ref, allow_empty=True))
@@ -603,7 +603,7 @@ RAGGED = {"too short": "id,price\n1,2.5\n2\n", "too long": "id,price\n1,2.5\n2,3
 
 @pytest.mark.parametrize("case", RAGGED)
 @pytest.mark.parametrize("body", few_first([ROWS, 'assert minimum(id) >= 0 name "rows"'], 1))
-def test_a_csv_line_of_another_length_is_an_error_whatever_is_asked(
+def test_a_csv_line_of_another_length_is_an_error_for_every_metric(
     gate: Gate, tmp_path: Path, case: str, body: str
 ) -> None:
     (tmp_path / "a.csv").write_text(RAGGED[case])
@@ -613,7 +613,7 @@ def test_a_csv_line_of_another_length_is_an_error_whatever_is_asked(
     assert gate(body, lenient).outcome is Outcome.PASSED
 
 
-def test_a_csv_value_that_is_not_of_the_type_of_the_others_makes_them_texts(
+def test_a_csv_value_of_another_type_makes_its_column_a_string(
     gate: Gate, tmp_path: Path
 ) -> None:
     (tmp_path / "a.csv").write_text("id,price\n1,2.5\n2,x\n")
@@ -633,7 +633,7 @@ def test_csv_files_with_their_columns_in_another_order_are_an_error(
 
 
 @pytest.mark.parametrize("body", [ROWS, 'assert minimum(id) >= 0 name "rows"'])
-def test_a_truncated_json_line_is_an_error_whatever_is_asked(
+def test_a_truncated_json_line_is_an_error_for_every_metric(
     gate: Gate, tmp_path: Path, body: str
 ) -> None:
     (tmp_path / "a.json").write_text('{"id": 1, "price": 2.5}\n{"id": 2, "pri')
@@ -685,7 +685,7 @@ def test_a_corrupt_parquet_file_is_an_error_and_other_datasets_are_judged(
     assert verdict(report, "keys").status.value == "passed"
 
 
-def test_a_file_that_vanishes_while_it_is_read_is_an_error(
+def test_a_file_that_disappears_during_the_scan_is_an_error(
     spark: Any, tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = partitions(tmp_path / "t", "2024-03-01", "2024-03-02")
@@ -696,7 +696,7 @@ def test_a_file_that_vanishes_while_it_is_read_is_an_error(
 @pytest.mark.parametrize(
     "table", [pa.table({"id": [1]}), pa.table({"id": ["a"], "price": [1.0]})], ids=["gone", "type"]
 )
-def test_a_file_whose_columns_change_while_it_is_read_is_an_error(
+def test_a_file_whose_columns_change_during_the_scan_is_an_error(
     tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch, table: pa.Table
 ) -> None:
     ref = partitions(tmp_path / "t", "2024-03-02")
@@ -816,7 +816,7 @@ def test_a_table_of_2000_columns_is_judged_in_one_pass(
 
 
 @pytest.mark.parametrize("format", ["delta", "parquet"])
-def test_what_may_not_be_read_is_an_error(gate: Gate, tmp_path: Path, format: str) -> None:
+def test_a_missing_permission_is_an_error(gate: Gate, tmp_path: Path, format: str) -> None:
     folder = tmp_path / "t"
     write_deltalake(str(folder), pa.table({"id": [1]}))
     folder.chmod(0)

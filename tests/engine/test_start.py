@@ -31,7 +31,7 @@ def test_pyspark_of_pip_is_taken_from_its_files(tmp_path: Path) -> None:
     assert path == ["/job", str(tmp_path), "/more", *archives]
 
 
-def test_a_zip_stays_in_its_place_that_is_all_there_is(tmp_path: Path) -> None:
+def test_a_zip_without_unpacked_files_stays_on_the_path(tmp_path: Path) -> None:
     laid_out(tmp_path, "spark/python/lib/pyspark.zip", "spark/python/pyspark/__init__.py")
     path = ["/job", f"{tmp_path}/spark/python/lib/pyspark.zip", str(tmp_path)]
     kept = list(path)
@@ -55,7 +55,7 @@ def arguments() -> list[str]:
     )
 
 
-def test_what_goes_wrong_with_spark_is_raised_where_it_is_asked_for(
+def test_an_error_of_starting_spark_is_raised_by_the_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(name: str) -> None:
@@ -68,7 +68,7 @@ def test_what_goes_wrong_with_spark_is_raised_where_it_is_asked_for(
 
 
 @pytest.mark.parametrize("case", ["no request", "a server"])
-def test_no_spark_starts_that_is_not_for_the_job(
+def test_no_spark_is_started_for_a_server_or_a_missing_request(
     monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     monkeypatch.setattr("dqx_airflow.engine.session.spark_session.start_context", pytest.fail)

@@ -183,7 +183,7 @@ CHANGES: dict[str, tuple[str, Any]] = {
 WITHOUT_FILES = {"conn_id": "a table of a database has no files to know again: it has no states"}
 
 
-def test_every_setting_of_a_dataset_counts_or_it_is_said_why_not() -> None:
+def test_every_setting_of_a_dataset_is_in_the_key_or_exempt_with_a_reason() -> None:
     names = {field.name for field in fields(DatasetRef)}
     assert names == {*CHANGES, *WITHOUT_EFFECT, *WITHOUT_FILES}
     assert {"path"} == CHANGES.keys() & WITHOUT_EFFECT.keys()  # it counts as the place
@@ -214,7 +214,7 @@ def test_another_setting_of_a_dataset_or_of_its_reference_is_another_state(
 
 
 @pytest.mark.parametrize("whose", ["orders", "known"])
-def test_settings_that_do_not_count_leave_the_state_as_it_is(
+def test_exempt_settings_do_not_change_the_key(
     spark: Any, lake: Path, keys_of_base: Callable[[str], Keys], whose: str
 ) -> None:
     refs, before = delta_refs(lake), keys_of_base("delta")
@@ -259,7 +259,7 @@ SAME_REQUEST = {
 """What a request may say otherwise, and why a state is the same then."""
 
 
-def test_every_field_of_a_request_counts_or_it_is_said_why_not(spark: Any, lake: Path) -> None:
+def test_every_field_of_a_request_is_in_the_key_or_exempt_with_a_reason(spark: Any, lake: Path) -> None:
     assert {field.name for field in fields(GateRequest)} == {*OTHER_REQUEST, *SAME_REQUEST}
     gate = request(lake, SUITE, tuple(delta_refs(lake).values()))
     before = keys_of(spark, gate)
@@ -297,7 +297,7 @@ SETTINGS = {
 }
 
 
-def test_the_settings_of_a_session_count_unless_they_are_about_speed(
+def test_session_settings_are_in_the_key_unless_about_speed(
     spark: Any, lake: Path
 ) -> None:
     gate = request(lake, SUITE, tuple(delta_refs(lake).values()))
@@ -313,7 +313,7 @@ def test_the_settings_of_a_session_count_unless_they_are_about_speed(
         assert all((before[key] == after[key]) is is_same for key in before), name
 
 
-def test_versions_count(spark: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_are_in_the_key(spark: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = request(lake, SUITE, tuple(delta_refs(lake).values()))
     before = keys_of(spark, gate)
     for owner, name, value in (
@@ -333,7 +333,7 @@ def _replaced(path: Path) -> None:
     os.replace(path.with_suffix(".new"), path)
 
 
-def test_a_file_of_the_same_size_and_time_is_another_one(spark: Any, own_lake: Path) -> None:
+def test_a_replaced_file_of_the_same_size_and_time_changes_the_key(spark: Any, own_lake: Path) -> None:
     paths = [own_lake / kind for kind in ("parquet", "delta")]
     for place in paths:
         refs = {
@@ -351,7 +351,7 @@ def test_a_file_of_the_same_size_and_time_is_another_one(spark: Any, own_lake: P
             before = after
 
 
-def test_a_link_that_leads_elsewhere_is_another_file(spark: Any, own_lake: Path) -> None:
+def test_a_redirected_link_changes_the_key(spark: Any, own_lake: Path) -> None:
     """A file behind a link, with the size and the times of the first one."""
     folder, link = own_lake / "parquet" / "orders", own_lake / "parquet" / "orders" / "a.parquet"
     for name in ("one", "two"):
@@ -366,7 +366,7 @@ def test_a_link_that_leads_elsewhere_is_another_file(spark: Any, own_lake: Path)
     assert found[0].isdisjoint(found[1])
 
 
-def test_what_an_object_store_may_have_changed_within_a_second_is_not_kept(
+def test_states_of_object_store_files_of_the_last_second_are_not_stored(
     spark: Any, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its times are whole seconds: a file that was written as the gate began may be another one."""

@@ -95,7 +95,7 @@ def test_the_next_day_of_a_window_reads_one_day(
     assert read[1] == {tomorrow}
 
 
-def test_a_state_of_a_day_without_rows_is_known_too(gate: Gate, tmp_path: Path) -> None:
+def test_the_state_of_an_empty_day_is_stored(gate: Gate, tmp_path: Path) -> None:
     path = str(tmp_path / "plain")
     write_deltalake(path, rows(TODAY, 1.0))
     plain = DatasetRef("orders", path, date_column="ds")
@@ -151,7 +151,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", few_first(CHANGES, 3))
-def test_what_changes_the_data_makes_a_state_stale(
+def test_changed_data_makes_a_state_stale(
     gate: Gate, orders: DatasetRef, change: str
 ) -> None:
     gate(AVERAGE, orders)
@@ -222,7 +222,7 @@ READ_OTHERWISE = {
 
 
 @pytest.mark.parametrize("change", few_first(READ_OTHERWISE, 2))
-def test_a_reference_that_is_read_otherwise_is_another_one(
+def test_other_reader_settings_of_a_reference_make_a_lookup_stale(
     gate: Gate, tmp_path: Path, change: str
 ) -> None:
     make, settings, missing = READ_OTHERWISE[change]
@@ -235,7 +235,7 @@ def test_a_reference_that_is_read_otherwise_is_another_one(
     assert verdict(gate(KNOWN, numbers, otherwise)[0], "known") == (missing, "scan")
 
 
-def test_a_reference_is_looked_into_on_the_date_of_the_gate(gate: Gate, tmp_path: Path) -> None:
+def test_a_reference_is_read_on_the_date_of_the_gate(gate: Gate, tmp_path: Path) -> None:
     path = tmp_path / "numbers"
     write_deltalake(str(path), pa.table({"id": pa.array([0, 1, 2], pa.int64())}))
     numbers = DatasetRef("orders", str(path))
@@ -317,7 +317,7 @@ LOG = [
 ]
 
 
-def test_the_transaction_log_answers_what_it_knows_exactly(gate: Gate, orders: DatasetRef) -> None:
+def test_the_transaction_log_answers_exact_metrics(gate: Gate, orders: DatasetRef) -> None:
     suite = "\n".join(f'assert {claim} name "{claim}"' for claim, _ in LOG)
     suite = f'suite "S" {{ availability_threshold 0% check "C" on orders {{ {suite} }} }}'
     report, jobs = gate(suite, orders)
@@ -326,7 +326,7 @@ def test_the_transaction_log_answers_what_it_knows_exactly(gate: Gate, orders: D
     assert jobs == 0
 
 
-def test_the_log_answers_nothing_that_it_knows_roughly(gate: Gate, tmp_path: Path) -> None:
+def test_the_transaction_log_answers_no_inexact_metric(gate: Gate, tmp_path: Path) -> None:
     path = str(tmp_path / "mixed")
     both = pa.concat_tables([rows(TODAY, 1.0, None), rows(TODAY - timedelta(1), 2.0)])
     write_deltalake(path, both)  # one file with two dates
@@ -341,5 +341,5 @@ def test_the_log_answers_nothing_that_it_knows_roughly(gate: Gate, tmp_path: Pat
     assert verdict(report, "nulls") == (0, "scan")
 
 
-def test_the_origins_are_ordered_by_what_they_take() -> None:
+def test_origins_are_ordered_by_cost() -> None:
     assert list(Origin) == [Origin.SCAN, Origin.MERGED, Origin.STATE, Origin.LOG]

@@ -50,7 +50,7 @@ def test_a_file_in_another_encoding_is_an_error(spark: Any, tmp_path: Path, name
         cities(spark, tmp_path)
 
 
-def test_utf_16_says_so_in_its_first_bytes(spark: Any, tmp_path: Path) -> None:
+def test_utf_16_is_recognised_by_its_byte_order_mark(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TEXT, encoding="utf-16")
     with pytest.raises(DatasetError, match="starts with a UTF-16 byte order mark") as refused:
         cities(spark, tmp_path)

@@ -79,7 +79,7 @@ def test_a_bad_value_fails_the_gate_whatever_the_suite_asks_and_the_rest_is_judg
     assert verdict(report, WELL_FORMED).failing_rows[0].reason == "a value is malformed"
 
 
-def test_a_suite_that_says_how_many_may_be_malformed_has_the_last_word(
+def test_an_explicit_malformed_count_replaces_the_implicit_assertion(
     gate: Gate, prices: DatasetRef
 ) -> None:
     report = gate('assert malformed_count(price) <= 3 name "p"', prices)
@@ -90,7 +90,7 @@ def test_a_suite_that_says_how_many_may_be_malformed_has_the_last_word(
     assert verdict(report, WELL_FORMED).value == 2
 
 
-def test_without_keys_the_texts_of_the_whole_row_are_shown(gate: Gate, prices: DatasetRef) -> None:
+def test_without_keys_the_strings_of_the_whole_row_are_shown(gate: Gate, prices: DatasetRef) -> None:
     report = gate('assert malformed_count(price) == 0 name "p"', prices)
     assert rows(report, "p") == [
         {"(the whole line)": "7,4"},
@@ -100,7 +100,7 @@ def test_without_keys_the_texts_of_the_whole_row_are_shown(gate: Gate, prices: D
     assert verdict(report, "p").failing_rows[0].reason == "price is malformed"
 
 
-def test_a_masked_text_is_not_shown_and_neither_is_a_line_that_may_hold_one(
+def test_masked_strings_and_lines_that_may_contain_them_are_hidden(
     gate: Gate, prices: DatasetRef
 ) -> None:
     hidden = replace(prices, keys=("id",), masked=("price",))
@@ -112,7 +112,7 @@ def test_a_masked_text_is_not_shown_and_neither_is_a_line_that_may_hold_one(
     ]
 
 
-def test_what_is_null_since_its_text_is_malformed_is_shown_as_its_text(
+def test_a_null_from_a_malformed_value_is_shown_as_its_string(
     gate: Gate, prices: DatasetRef, tmp_path: Path
 ) -> None:
     missing = 'assert null_count(price) == 0 name "price" assert null_count(note) == 0 name "note"'
@@ -139,7 +139,7 @@ def test_what_is_null_since_its_text_is_malformed_is_shown_as_its_text(
     assert rows(hidden, "note")[1] == {"id": 4, "note": None, "(the whole line)": "***"}
 
 
-def test_what_is_malformed_goes_into_quarantine_as_it_was_written(
+def test_malformed_rows_are_quarantined_as_written(
     gate: Gate, prices: DatasetRef, tmp_path: Path
 ) -> None:
     place = str(tmp_path / "quarantine")
@@ -154,7 +154,7 @@ def test_what_is_malformed_goes_into_quarantine_as_it_was_written(
 
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
-def test_who_asks_for_leniency_gets_it(gate: Gate, prices: DatasetRef, mode: str) -> None:
+def test_a_lenient_mode_is_respected(gate: Gate, prices: DatasetRef, mode: str) -> None:
     lenient = replace(prices, options=(("Mode", mode),))
     report = gate('assert count(price) >= 1 name "n"', lenient)
     assert report.outcome is Outcome.PASSED
@@ -192,7 +192,7 @@ def test_the_header_decides_which_column_is_which(spark: Any, prices: DatasetRef
     assert fields(spark, declared) == {"price": "string", "id": "bigint", "note": "string"}
 
 
-def test_without_a_header_the_place_decides(spark: Any, gate: Gate, tmp_path: Path) -> None:
+def test_without_a_header_columns_are_matched_by_position(spark: Any, gate: Gate, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1;2.5;x\n2;y;z\n")
     options = (("header", "false"), ("sep", ";"))
     ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv", options=options)
@@ -204,7 +204,7 @@ def test_without_a_header_the_place_decides(spark: Any, gate: Gate, tmp_path: Pa
     assert fields(spark, more) == {"id": "int", "price": "double", "kind": "string"}
 
 
-def test_a_declared_column_that_is_not_there_is_missing_and_an_extra_one_is_told(
+def test_missing_and_extra_columns_are_reported(
     gate: Gate, prices: DatasetRef
 ) -> None:
     declared = replace(prices, schema="id int, weight double")
@@ -249,7 +249,7 @@ def test_a_nested_type_in_a_csv_file_is_an_error(spark: Any, prices: DatasetRef)
 # Dates
 
 
-def test_dates_and_moments_are_read_as_the_options_say(gate: Gate, tmp_path: Path) -> None:
+def test_dates_and_timestamps_follow_the_reader_options(gate: Gate, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("day,at\n02.03.2024,02.03.2024 10:30\n2024-03-02,x\n")
     ref = DatasetRef(
         "orders",
@@ -268,7 +268,7 @@ def test_dates_and_moments_are_read_as_the_options_say(gate: Gate, tmp_path: Pat
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])
-def test_partitions_of_dates_are_no_texts_and_the_others_are_left_alone(
+def test_date_partitions_are_typed_and_other_dates_are_not_read(
     spark: Any, gate: Gate, tmp_path: Path, format: str
 ) -> None:
     for day in (TODAY, YESTERDAY):
@@ -339,7 +339,7 @@ def test_a_broken_line_is_counted_once(gate: Gate, objects: DatasetRef) -> None:
     assert verdict(report, WELL_FORMED).value == 2
 
 
-def test_columns_of_json_that_are_not_declared_are_seen(spark: Any, objects: DatasetRef) -> None:
+def test_undeclared_json_columns_are_found(spark: Any, objects: DatasetRef) -> None:
     declared = replace(objects, schema="id int, missing string")
     assert fields(spark, declared) == {
         "id": "int",
@@ -350,7 +350,7 @@ def test_columns_of_json_that_are_not_declared_are_seen(spark: Any, objects: Dat
     }
 
 
-def test_of_much_json_the_newest_files_tell_the_columns_and_none_declared_is_missed(
+def test_json_columns_come_from_the_newest_files_and_the_declaration(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "odd [name]"

@@ -122,7 +122,7 @@ def test_a_process_that_no_jvm_started_knows_none() -> None:
     assert starter_of({}) is None
 
 
-def test_a_jvm_that_is_gone_is_no_matter() -> None:
+def test_a_lost_jvm_is_ignored() -> None:
     gone = starter_of({PORT: str(free_port()), SECRET: "secret"})
     assert gone is not None
     working = warm_up(gone, "java.lang.String")

@@ -79,7 +79,7 @@ def test_the_observation_has_values_profiles_and_what_ran() -> None:
     assert seen[4:].tolist() == [1, 1, 1, 1]
 
 
-def test_a_reward_is_what_a_day_does_not_cost() -> None:
+def test_a_reward_is_the_negative_cost_of_a_day() -> None:
     backtest = past(40)
     env = ThresholdEnv({"S": backtest}, episode=40)
     env.reset(seed=1)

@@ -120,7 +120,7 @@ def test_after_a_failure_later_events_are_not_tried(spool: Path, server: Any, ev
 
 
 @pytest.mark.timing
-def test_a_refused_connection_costs_a_moment(spool: Path, dead_url: str, events: Any) -> None:
+def test_a_refused_connection_costs_little_time(spool: Path, dead_url: str, events: Any) -> None:
     os.environ["OPENLINEAGE_URL"] = dead_url
     with LineageEmitter(spool) as emitter, at_most(2):
         assert not emitter.emit(events[0])
@@ -129,7 +129,7 @@ def test_a_refused_connection_costs_a_moment(spool: Path, dead_url: str, events:
 
 
 @pytest.mark.timing
-def test_a_server_that_asks_to_come_back_later_does_not_put_the_gate_to_sleep(
+def test_a_retry_after_header_does_not_delay_the_gate(
     spool: Path, server: Any, events: Any
 ) -> None:
     os.environ["OPENLINEAGE_URL"] = server.url
@@ -140,7 +140,7 @@ def test_a_server_that_asks_to_come_back_later_does_not_put_the_gate_to_sleep(
 
 
 @pytest.mark.timing
-def test_a_silent_transport_is_given_up_in_time(
+def test_an_unresponsive_transport_times_out(
     spool: Path, server: Any, events: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "TIME_BUDGET_S", 0.2)
@@ -152,7 +152,7 @@ def test_a_silent_transport_is_given_up_in_time(
 
 
 @pytest.mark.timing
-def test_a_transport_without_any_limit_is_given_up_in_time(
+def test_a_transport_without_a_timeout_times_out(
     spool: Path, events: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "TIME_BUDGET_S", 0.1)
@@ -184,7 +184,7 @@ class Sleepy(Transport):
         ({"timeout": 1.5, "retry": {"total": 0}}, 1.5, 0),
     ],
 )
-def test_a_limit_of_the_user_counts_where_it_is_narrower(
+def test_a_stricter_limit_of_the_user_wins(
     config: dict[str, Any], timeout_s: float, total: int
 ) -> None:
     asked = {"type": "http", "url": "http://127.0.0.1:1", **config}
@@ -220,7 +220,7 @@ def test_an_event_that_a_part_of_a_composite_missed_is_sent_to_all_again(
     assert written[2:] == written[:2]
 
 
-def test_a_composite_that_needs_one_success_is_content_with_it(
+def test_a_composite_may_need_only_one_success(
     spool: Path, tmp_path: Path, dead_url: str, events: Any
 ) -> None:
     path = tmp_path / "events.jsonl"
@@ -271,7 +271,7 @@ def test_resend_goes_on_past_an_event_that_the_server_refuses(
 
 
 @pytest.mark.timing
-def test_resend_stops_trying_where_the_server_is_gone(
+def test_resend_stops_if_the_server_is_unreachable(
     spool: Path, dead_url: str, events: Any
 ) -> None:
     configure(type="http", url=dead_url)
@@ -283,7 +283,7 @@ def test_resend_stops_trying_where_the_server_is_gone(
     assert len(spooled(spool)) == 2
 
 
-def test_resend_leaves_what_is_not_ours_and_what_is_damaged(
+def test_resend_leaves_foreign_and_damaged_files(
     spool: Path, server: Any, events: Any
 ) -> None:
     spool.mkdir()
@@ -344,7 +344,7 @@ def _environment(**variables: str) -> Callable[[Path], None]:
         _environment(OPENLINEAGE_URL="not a url"),
     ],
 )
-def test_a_bad_configuration_costs_no_exception_and_no_event(
+def test_a_bad_configuration_raises_nothing_and_loses_no_event(
     break_it: Callable[[Path], None],
     tmp_path: Path,
     spool: Path,
@@ -393,7 +393,7 @@ def test_secrets_are_never_logged(
     assert "127.0.0.1" in line
 
 
-def test_the_loggers_of_others_are_left_as_they_were(spool: Path) -> None:
+def test_foreign_loggers_are_restored(spool: Path) -> None:
     logger = logging.getLogger("openlineage.client.client")
     before = list(logger.filters)
     with LineageEmitter(spool):
@@ -431,7 +431,7 @@ def test_no_half_written_event_is_left_in_the_spool(
     assert [path.suffix for path in spool.iterdir()] == [".json"]
 
 
-def test_check_names_the_transport_and_says_whether_it_can_be_reached(
+def test_check_names_the_transport_and_whether_it_can_be_reached(
     server: Any, dead_url: str, tmp_path: Path
 ) -> None:
     def check(**config: Any) -> tuple[bool, str]:
@@ -462,7 +462,7 @@ def test_check_names_the_transport_and_says_whether_it_can_be_reached(
     assert line.startswith("composite: console: events go to the log of the job; http: ")
 
 
-def test_check_says_that_nothing_is_configured() -> None:
+def test_check_reports_a_missing_configuration() -> None:
     with LineageEmitter() as emitter:
         found = emitter.check()
     assert found.ok

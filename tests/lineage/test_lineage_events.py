@@ -78,7 +78,7 @@ def terminal(request_: GateRequest, passed: GateReport) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("outcome", ["passed", "warned", "blocked", "broken", "crashed"])
-def test_each_ending_is_told_as_the_golden_file_says(
+def test_each_outcome_emits_its_golden_events(
     outcome: str,
     request_: GateRequest,
     reports: dict[str, GateReport],
@@ -130,7 +130,7 @@ def test_events_of_a_run_name_the_same_job_and_not_that_of_the_task(
     assert start.job.name != request_.parent.job
 
 
-def test_a_run_that_left_assertions_out_has_tags_that_say_so(
+def test_a_partial_run_has_tags(
     request_: GateRequest, passed: GateReport, problems: Problems
 ) -> None:
     some = replace(passed, partial=PartialRun(Selection(tags=("fast",)), 4, 9))
@@ -142,7 +142,7 @@ def test_a_run_that_left_assertions_out_has_tags_that_say_so(
     assert "tags" not in whole["run"]["facets"]
 
 
-def test_a_run_says_where_its_quarantine_is_which_is_no_output(
+def test_the_quarantine_is_in_the_run_and_not_an_output(
     request_: GateRequest, reports: dict[str, GateReport], problems: Problems
 ) -> None:
     blocked = reports["blocked"]
@@ -171,7 +171,7 @@ def test_severity_is_error_exactly_where_a_failure_blocks(terminal: Callable[...
         assert [a["severity"] for a in found] == ["error"] * errors + ["warn"] * (4 - errors)
 
 
-def test_a_skipped_assertion_is_no_assertion_but_a_skipped_test(
+def test_a_skipped_assertion_is_a_skipped_test_only(
     terminal: Callable[..., Any], passed: GateReport
 ) -> None:
     event = terminal(*passed.verdicts)
@@ -183,7 +183,7 @@ def test_a_skipped_assertion_is_no_assertion_but_a_skipped_test(
     assert len(tests) == 4
 
 
-def test_assertions_stand_alike_in_both_places_where_consumers_look(
+def test_both_facets_have_the_same_assertions(
     terminal: Callable[..., Any], passed: GateReport
 ) -> None:
     found = input_of(terminal(*passed.verdicts), "silver/orders")
@@ -274,7 +274,7 @@ def test_a_catalog_table_of_unknown_location_is_named_in_its_catalog(
     ("outcome", "expected"),
     [("passed", ["silver/orders"]), ("warned", ["silver/orders"]), ("blocked", []), ("broken", [])],
 )
-def test_the_outputs_are_what_was_promoted_and_never_the_results_store(
+def test_outputs_are_the_promoted_tables_and_never_the_results_store(
     outcome: str,
     expected: list[str],
     request_: GateRequest,
@@ -288,7 +288,7 @@ def test_the_outputs_are_what_was_promoted_and_never_the_results_store(
     assert [found.name for found in end.outputs] == expected
 
 
-def test_data_that_comes_in_dated_folders_is_one_dataset_under_the_name_it_is_given(
+def test_dated_folders_are_one_dataset_with_its_given_name(
     request_: GateRequest, passed: GateReport, problems: Problems
 ) -> None:
     refs = (
@@ -328,7 +328,7 @@ def test_a_catalog_learns_the_owner_the_purpose_and_the_source_of_a_gate(
         assert facets["sourceCodeLocation"]["version"] == "1a2b"
 
 
-def test_the_people_of_a_contract_are_told_to_catalogs_and_in_failures(
+def test_contacts_of_a_contract_are_in_events_and_failures(
     request_: GateRequest, reports: dict[str, GateReport], problems: Problems
 ) -> None:
     responsible = Responsible("sales", ("ann@example.com",), "#sales", "docs/r.md", "page", "9x5")
@@ -345,7 +345,7 @@ def test_the_people_of_a_contract_are_told_to_catalogs_and_in_failures(
     assert f"owner: sales; contacts: ann@example.com; {told}" in error
 
 
-def test_a_clause_that_somebody_accepts_is_a_skipped_test_with_the_name(
+def test_an_accepted_clause_is_a_skipped_test_with_its_owner(
     terminal: Callable[..., Any], passed: GateReport
 ) -> None:
     clause = UnenforcedClause(
@@ -368,7 +368,7 @@ def test_a_clause_that_somebody_accepts_is_a_skipped_test_with_the_name(
     assert told["params"]["let_by"] == "data-platform: the vendor alerts on it"
 
 
-def test_a_failure_says_how_many_and_the_worst(reports: dict[str, GateReport]) -> None:
+def test_a_failure_has_counts_and_the_worst_assertion(reports: dict[str, GateReport]) -> None:
     assert events.failure_message(reports["blocked"]) == (
         "blocked: 2 of 4 assertions failed, 1 not evaluated; worst: orders.volume.num_rows (P0): "
         "760 is not above 1000"
@@ -381,7 +381,7 @@ def test_a_failure_says_how_many_and_the_worst(reports: dict[str, GateReport]) -
     assert events.failure_message(empty).endswith("nothing was checked")
 
 
-def test_a_parent_that_is_no_openlineage_run_is_left_out(
+def test_a_parent_without_a_run_id_of_openlineage_is_omitted(
     request_: GateRequest, passed: GateReport, problems: Problems
 ) -> None:
     assert request_.parent is not None
@@ -415,7 +415,7 @@ def test_the_last_day_of_the_calendar_has_no_end(
     assert problems(history(replace(request_, run_key=key), replace(passed, run_key=key))) == []
 
 
-def test_a_run_id_that_is_no_uuid_is_refused(request_: GateRequest) -> None:
+def test_a_run_id_other_than_a_uuid_is_refused(request_: GateRequest) -> None:
     with pytest.raises(ValueError, match="UUID"):
         events.start_event(request_, "not-a-uuid", START)
 
@@ -438,7 +438,7 @@ def test_a_run_id_that_is_no_uuid_is_refused(request_: GateRequest) -> None:
         (True, "True", "True"),
     ],
 )
-def test_any_value_becomes_a_text_and_a_safe_parameter(
+def test_any_value_becomes_a_string_and_a_safe_parameter(
     value: Any, actual: str | None, param: Any, terminal: Callable[..., Any], problems: Problems
 ) -> None:
     verdict = Verdict(
@@ -540,7 +540,7 @@ def test_any_text_anywhere_gives_a_valid_small_event(
     assert problems(written) == []
 
 
-def test_credentials_in_locations_and_messages_stay_at_home(
+def test_credentials_in_locations_and_messages_are_not_emitted(
     request_: GateRequest, passed: GateReport
 ) -> None:
     location = "s3a://AKIA:hunter2@lake/silver/orders"

@@ -36,7 +36,7 @@ def root(tmp_path: Path, request_: GateRequest, passed: GateReport) -> Path:
     return tmp_path
 
 
-def test_what_waits_is_sent_in_its_order(root: Path, server: Any) -> None:
+def test_spooled_events_are_sent_in_order(root: Path, server: Any) -> None:
     configure(server.url)
     done = flush("--root", str(root))
     spool = spools.beside(str(root))
@@ -47,7 +47,7 @@ def test_what_waits_is_sent_in_its_order(root: Path, server: Any) -> None:
     assert json.loads(again.stdout) == {"spool": str(spool), "sent": 0, "left": 0}
 
 
-def test_what_cannot_be_sent_is_left(root: Path) -> None:
+def test_unsent_events_stay_in_the_spool(root: Path) -> None:
     spool = spools.beside(str(root))
     with endpoint(hangs_on_accept) as port:
         configure(f"http://127.0.0.1:{port}")
@@ -61,18 +61,18 @@ def test_what_cannot_be_sent_is_left(root: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--root", "s3://lake/dqx")])
-def test_it_asks_for_the_spool_where_none_is_known(arguments: tuple[str, ...]) -> None:
+def test_a_missing_spool_is_an_error(arguments: tuple[str, ...]) -> None:
     done = flush(*arguments)
     assert done.exit_code == 2
     assert "error: no spool given" in done.stderr
     assert "DQX_LINEAGE_SPOOL" in done.stderr
 
 
-def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_empty_spool(tmp_path: Path) -> None:
     assert flush("--spool", str(tmp_path / "nowhere")).exit_code == 0
 
 
-def test_a_gate_keeps_its_events_where_the_environment_says(
+def test_a_gate_spools_its_events_to_the_configured_folder(
     tmp_path: Path, request_: GateRequest, passed: GateReport
 ) -> None:
     from dqx_airflow.engine.lineage_events import run_events

@@ -42,14 +42,14 @@ from dqx_airflow.lineage.names import name_of_path, name_of_table
         ("https://host/orders?sv=1&sig=abc", "https://host", "/orders"),
     ],
 )
-def test_data_by_path_has_the_name_that_spark_gives_it(
+def test_a_path_has_the_name_that_spark_gives_it(
     location: str, namespace: str, name: str
 ) -> None:
     found = name_of_path(location)
     assert (found.namespace, found.name) == (namespace, name)
 
 
-def test_a_relative_path_is_seen_from_the_working_directory() -> None:
+def test_a_relative_path_is_resolved_from_the_working_directory() -> None:
     assert name_of_path("data/orders").name == f"{os.getcwd()}/data/orders"
 
 

@@ -31,7 +31,7 @@ def begin(request_: GateRequest, passed: GateReport, tmp_path: Path) -> Begin:
     return lambda: run_events({passed.run_id: request_}, passed.started_at, store)
 
 
-def test_a_run_that_ends_and_one_that_crashes(
+def test_a_completed_and_a_crashed_run_emit_their_events(
     begin: Begin, passed: GateReport, tmp_path: Path, problems: Any
 ) -> None:
     path = tmp_path / "events.jsonl"
@@ -47,7 +47,7 @@ def test_a_run_that_ends_and_one_that_crashes(
     assert problems(written[:2]) == problems(written[2:]) == []
 
 
-def test_an_event_that_waits_is_told_of_where_nothing_is_configured(
+def test_waiting_events_are_reported_without_a_configuration(
     begin: Begin, passed: GateReport, spool: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.environ["OPENLINEAGE_URL"] = "http://127.0.0.1:1"

@@ -64,7 +64,7 @@ def types(spool: Path) -> list[str]:
     ("scheme", "kind"),
     [*(("http", kind) for kind in KINDS), ("https", "hangs on accept"), ("https", "talks garbage")],
 )
-def test_no_endpoint_holds_a_gate_up_or_makes_it_lose_an_event(
+def test_no_endpoint_delays_a_gate_or_loses_its_events(
     tmp_path: Path, events: list[Any], kind: str, scheme: str
 ) -> None:
     bomb()
@@ -82,7 +82,7 @@ def test_no_endpoint_holds_a_gate_up_or_makes_it_lose_an_event(
     assert grown_kb < 50_000
 
 
-def test_nor_does_a_server_whose_queue_is_full(tmp_path: Path, events: list[Any]) -> None:
+def test_a_full_queue_of_a_server_does_not_delay_a_gate(tmp_path: Path, events: list[Any]) -> None:
     with full_backlog() as port:
         configure(type="http", url=f"http://127.0.0.1:{port}")
         sent, took_s = emitted(tmp_path / "spool", events)
@@ -90,7 +90,7 @@ def test_nor_does_a_server_whose_queue_is_full(tmp_path: Path, events: list[Any]
     assert types(tmp_path / "spool") == ["START", "COMPLETE"]
 
 
-def test_nor_does_a_name_that_is_never_found(
+def test_a_hanging_name_lookup_does_not_delay_a_gate(
     tmp_path: Path, events: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(20))
@@ -100,7 +100,7 @@ def test_nor_does_a_name_that_is_never_found(
     assert types(tmp_path / "spool") == ["START", "COMPLETE"]
 
 
-def test_nor_does_a_proxy(
+def test_a_hanging_proxy_does_not_delay_a_gate(
     tmp_path: Path, events: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_PROXY")
@@ -113,7 +113,7 @@ def test_nor_does_a_proxy(
     assert len(types(tmp_path / "spool")) == 2
 
 
-def test_one_part_of_several_that_hangs_leaves_time_for_the_others(
+def test_a_hanging_part_of_a_composite_leaves_time_for_the_others(
     tmp_path: Path, events: list[Any], server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "TIME_BUDGET_S", 1.0)

@@ -40,7 +40,7 @@ from dqx_airflow.lineage.trimming import trimmed
         ("/*/orders", "/*"),
     ],
 )
-def test_what_tells_one_delivery_from_the_next_is_not_in_the_name(name: str, expected: str) -> None:
+def test_dates_and_globs_of_deliveries_are_trimmed_from_the_name(name: str, expected: str) -> None:
     assert trimmed(name) == expected
 
 

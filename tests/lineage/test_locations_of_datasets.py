@@ -26,7 +26,7 @@ from dqx_airflow.values import DatasetSnapshot
         ("/", "/"),
     ],
 )
-def test_a_place_is_one_however_it_is_written(location: str, place: str) -> None:
+def test_spellings_of_one_location_are_equal(location: str, place: str) -> None:
     assert trimmed_location(location) == place
     assert trimmed_location(place) == place
 
@@ -40,7 +40,7 @@ def test_a_place_is_one_however_it_is_written(location: str, place: str) -> None
         (DatasetSnapshot("o", "/" + "a" * 1000, "csv"), None),
     ],
 )
-def test_a_dataset_may_name_its_place_and_may_have_none(
+def test_a_dataset_may_set_its_location_or_have_none(
     snapshot: DatasetSnapshot, place: str | None
 ) -> None:
     assert location_of(snapshot) == place

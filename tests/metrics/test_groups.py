@@ -46,7 +46,7 @@ def test_the_reference_judges_the_groups_of_the_case(case: Case) -> None:
 @pytest.mark.parametrize(
     "case", [one for one in CASES if not any(b.option("masked") for b in one.blocks)], ids=str
 )
-def test_what_is_stored_of_groups_is_judged_alike(case: Case) -> None:
+def test_stored_groups_have_the_same_verdicts(case: Case) -> None:
     tables, refs = _tables(case)
     plan = _plan(case, refs)
     found = measure(plan, refs, tables)

@@ -115,7 +115,7 @@ def test_results_over_parts_make_the_result_over_all(
         ("max_length", "string", 7),
     ],
 )
-def test_what_says_all_is_merged(metric: str, spark_type: str, result: MetricValue) -> None:
+def test_complete_results_are_merged(metric: str, spark_type: str, result: MetricValue) -> None:
     assert is_exact(metric, spark_type, result)
 
 
@@ -132,7 +132,7 @@ def test_what_says_all_is_merged(metric: str, spark_type: str, result: MetricVal
         ("minimum", "string collate UNICODE_CI", "a", "texts are ordered otherwise"),
     ],
 )
-def test_what_does_not_say_all_is_not_merged(
+def test_incomplete_results_are_not_merged(
     metric: str, spark_type: str, result: MetricValue, why: str
 ) -> None:
     assert not is_exact(metric, spark_type, result), why

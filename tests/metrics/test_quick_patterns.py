@@ -136,7 +136,7 @@ def test_ranges_of_letters_and_digits_are_written_out(pattern: str, due: str) ->
 
 
 @pytest.mark.parametrize("pattern", LEFT_ALONE)
-def test_what_may_mean_something_else_is_left_alone(pattern: str) -> None:
+def test_ambiguous_patterns_are_not_rewritten(pattern: str) -> None:
     assert quick_pattern(pattern) == pattern
 
 
@@ -147,16 +147,16 @@ def test_random_expressions_find_the_same_written_out() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "due"), SIZED)
-def test_a_length_may_tell_how_often_something_is_repeated(pattern: str, due: Sized) -> None:
+def test_a_length_check_may_replace_a_repetition(pattern: str, due: Sized) -> None:
     assert sized_pattern(pattern) == due
 
 
 @pytest.mark.parametrize("pattern", NOT_SIZED)
-def test_where_a_length_does_not_tell_nothing_else_is_asked(pattern: str) -> None:
+def test_a_pattern_that_a_length_cannot_decide_is_not_sized(pattern: str) -> None:
     assert sized_pattern(pattern) is None
 
 
-def test_what_is_asked_first_finds_nothing_else() -> None:
+def test_the_quick_check_matches_nothing_else() -> None:
     patterns = [pattern for pattern, _ in SIZED] + _random_whole_patterns(2_000)
     found = 0
     for pattern in patterns:
@@ -176,7 +176,7 @@ def test_what_is_asked_first_finds_nothing_else() -> None:
 @pytest.mark.parametrize(
     "collation", ["UTF8_BINARY", pytest.param("UTF8_LCASE", marks=pytest.mark.slow)]
 )
-def test_spark_finds_the_same_where_something_quicker_is_asked_first(
+def test_spark_matches_the_same_strings_with_the_quick_check(
     spark: Any, collation: str
 ) -> None:
     patterns = [pattern for pattern, _ in SIZED] + _random_whole_patterns(200)
@@ -209,7 +209,7 @@ def _decides_any_length(pattern: str) -> bool:
 
 @pytest.mark.spark
 @pytest.mark.compiled
-def test_what_spark_pads_is_not_taken_for_the_text_itself(spark: Any, tmp_path: Path) -> None:
+def test_padding_of_char_columns_is_not_matched(spark: Any, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE padded (t char(5)) USING parquet LOCATION '{tmp_path / 'padded'}'")
     try:
         spark.sql("INSERT INTO padded VALUES ('ab'), ('abcde')")

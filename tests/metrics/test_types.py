@@ -101,14 +101,14 @@ def test_a_type_has_one_spelling(text: str, spelled: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "guilty"), NO_TYPES.items())
-def test_what_is_no_type_names_the_guilty_part(text: str, guilty: str) -> None:
+def test_an_invalid_type_names_the_part_at_fault(text: str, guilty: str) -> None:
     with pytest.raises(TypeTextError) as raised:
         canonical_type(text)
     assert raised.value.text == guilty
     assert str(raised.value) == guilty
 
 
-def test_the_parts_of_a_type_are_taken_apart_at_its_own_commas() -> None:
+def test_a_type_is_split_at_its_outer_commas() -> None:
     assert parts_of("decimal(18,2)") == ("18", "2")
     assert parts_of("map<decimal(4,2),struct<a:int,b:int>>") == (
         "decimal(4,2)",
@@ -141,7 +141,7 @@ def test_decimals_have_as_many_digits_as_they_need() -> None:
     assert decimal_type(Decimal("NaN")) is None
 
 
-def test_a_name_is_the_one_that_is_spelled_so_or_the_only_one_but_for_case() -> None:
+def test_a_name_matches_exactly_or_uniquely_ignoring_case() -> None:
     assert spelled_like("a", ["A", "a"]) == "a"
     assert spelled_like("PRICE", ["id", "Price"]) == "Price"
     assert spelled_like("x", ["X", "y"]) == "X"
@@ -230,12 +230,12 @@ MISFITS = [
 
 
 @pytest.mark.parametrize(("found", "wanted"), FITS)
-def test_what_fits_has_no_misfit(found: str, wanted: str) -> None:
+def test_compatible_types_have_no_misfits(found: str, wanted: str) -> None:
     assert list(misfits(found, wanted, "c")) == []
 
 
 @pytest.mark.parametrize(("found", "wanted", "said"), MISFITS)
-def test_what_holds_more_is_named(found: str, wanted: str, said: list[str]) -> None:
+def test_a_type_that_does_not_fit_is_reported(found: str, wanted: str, said: list[str]) -> None:
     assert list(misfits(found, wanted, "c")) == said
 
 

@@ -94,7 +94,7 @@ def test_values_of_two_types_are_equal(
 
 
 @pytest.mark.parametrize(("left", "left_type", "right", "right_type"), SMALLER)
-def test_values_of_two_types_are_told_apart(
+def test_values_of_two_types_have_an_order(
     left: Any, left_type: str, right: Any, right_type: str
 ) -> None:
     one, other = comparable(left, left_type, right, right_type)
@@ -141,7 +141,7 @@ def test_a_literal_with_a_point_is_a_decimal_where_that_has_room() -> None:
     assert literal_value("x") == "x"
 
 
-def test_a_moment_is_of_utc_and_midnight_for_a_date() -> None:
+def test_a_timestamp_is_in_utc_and_midnight_for_a_date() -> None:
     assert timestamp_of(date(2024, 3, 2)) == datetime(2024, 3, 2)
     assert timestamp_of(NOON) is NOON
     assert timestamp_of(None) is None
@@ -171,7 +171,7 @@ PLAIN: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("value", "kept"), PLAIN)
-def test_a_metric_value_keeps_what_is_exact(value: Any, kept: Any) -> None:
+def test_an_exact_metric_value_stays_exact(value: Any, kept: Any) -> None:
     found = plain(value)
     assert found == kept
     assert type(found) is type(kept)
@@ -238,13 +238,13 @@ EXACT: list[tuple[Merge, str, Any, bool]] = [
 
 
 @pytest.mark.parametrize(("merge", "kind", "result", "is_exact"), EXACT)
-def test_what_says_too_little_is_not_merged(
+def test_only_complete_results_are_merged(
     merge: Merge, kind: str, result: Any, is_exact: bool
 ) -> None:
     assert merge.is_exact(kind, result) is is_exact
 
 
-def test_a_sum_of_decimals_has_overflown_where_there_are_values_and_no_sum() -> None:
+def test_a_null_sum_of_decimal_values_is_an_overflow() -> None:
     summed, counted = sum_of("a`b"), Aggregate("count(x)", merge=Merge.COUNT)
     decimals, bigints = (lambda _: "decimal(38,2)"), (lambda _: "bigint")
     both = (summed, counted)
@@ -416,7 +416,7 @@ def test_a_timestamp_is_read_as_spark_reads_it(text: str, found: Any) -> None:
     assert timestamp_in(text) == found
 
 
-def test_digits_behind_the_microsecond_are_noticed() -> None:
+def test_digits_beyond_the_microsecond_are_detected() -> None:
     at = "2024-03-02 06:07:08"
     assert has_nanoseconds(f"{at}.1234567")
     assert has_nanoseconds(f"\x00{at}.0000000001")
@@ -445,11 +445,11 @@ ANSWERS: list[tuple[str, tuple[Any, ...], Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "results", "answer"), ANSWERS)
-def test_extremes_answer_for_all_values(kind: str, results: tuple[Any, ...], answer: Any) -> None:
+def test_extremes_decide_for_all_values(kind: str, results: tuple[Any, ...], answer: Any) -> None:
     assert RANGES.answer(results, {"x": kind}.__getitem__) == answer
 
 
-def test_a_shortcut_fits_where_the_order_is_known() -> None:
+def test_a_shortcut_needs_a_known_order() -> None:
     kinds = {"i": "int", "d": "decimal(4,2)", "f": "float", "g": "double", "s": "string"}
     numbers = [kind for kind in kinds if _within(kind, 1).fits(kinds.__getitem__)]
     assert numbers == ["i", "d", "g"]
@@ -465,7 +465,7 @@ def _within(column: str, limit: Any) -> WithinRanges:
     return WithinRanges(column, ((ValueBound(">=", limit),),))
 
 
-def test_the_largest_value_says_whether_there_is_nan() -> None:
+def test_the_maximum_shows_whether_there_is_nan() -> None:
     never, kinds = NeverNan("x"), {"x": "double"}.__getitem__
     assert never.fits(kinds)
     assert [never.answer((largest_,), kinds) for largest_ in ("1.0", "Infinity", None)] == [0] * 3

@@ -23,7 +23,7 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
-def test_a_file_becomes_the_suite_and_the_account_of_the_case(path: Path) -> None:
+def test_a_file_becomes_the_suite_and_the_report_of_the_case(path: Path) -> None:
     _, suite, account = run(path)
     due = HERE / "expected" / f"{path.name}.dql"
     found = suite + "\n# The account:\n" + "".join(f"# {line}\n" for line in account.splitlines())
@@ -34,7 +34,7 @@ def test_a_file_becomes_the_suite_and_the_account_of_the_case(path: Path) -> Non
     assert check_source(SourceFile("suite.dql", suite)).errors == ()
 
 
-def test_the_account_as_json_has_every_rule(tmp_path: Path) -> None:
+def test_the_json_report_has_every_rule(tmp_path: Path) -> None:
     output = tmp_path / "suite.dql"
     code, printed, account = run(
         HERE / "cases" / "glue.dqdl", "--format", "json", "-o", output, "--dataset", "orders"
@@ -57,7 +57,7 @@ def test_the_account_as_json_has_every_rule(tmp_path: Path) -> None:
         ("different", "deequ_suggestions.json", 0),
     ],
 )
-def test_the_exit_code_says_whether_rules_are_left(fail_on: str, name: str, code: int) -> None:
+def test_the_exit_code_shows_whether_rules_are_left(fail_on: str, name: str, code: int) -> None:
     assert run(HERE / "cases" / name, "--fail-on", fail_on)[0] == code
 
 
@@ -72,7 +72,7 @@ def test_the_exit_code_says_whether_rules_are_left(fail_on: str, name: str, code
         ("a.py", "import pydeequ\nCheck(", "line 2: invalid Python"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_said(
+def test_an_unreadable_file_is_reported(
     tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     (tmp_path / name).write_text(text)

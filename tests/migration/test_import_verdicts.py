@@ -46,14 +46,14 @@ def imported() -> ImportedSuite:
     return suite_of("all", "All tools", [rule for tool in TOOLS for rule in RULES[tool]])
 
 
-def test_all_of_them_are_translated(imported: ImportedSuite) -> None:
+def test_every_rule_is_translated(imported: ImportedSuite) -> None:
     left = [one for one in imported.rules if one.outcome is ImportOutcome.NOT_TRANSLATED]
     assert [(one.rule.shown, one.reason) for one in left] == []
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("table", few_first(TABLES, 2))
-def test_what_is_translated_has_the_verdicts_of_the_tool(
+def test_translated_rules_have_the_verdicts_of_the_tool(
     spark: Any, imported: ImportedSuite, tmp_path: Path, table: str
 ) -> None:
     frame = spark.createDataFrame([tuple(row.values()) for row in TABLES[table]], COLUMNS)

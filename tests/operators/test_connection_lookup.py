@@ -64,7 +64,7 @@ def look_up(*names: str, code: str = "", **env: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("Gate")]
 
 
-def test_a_secrets_backend_that_is_down_is_no_unknown_connection(tmp_path: Path) -> None:
+def test_a_failed_secrets_backend_is_not_an_unknown_connection(tmp_path: Path) -> None:
     (tmp_path / "vault.py").write_text(BACKEND)
     env = {"PYTHONPATH": str(tmp_path), "AIRFLOW__SECRETS__BACKEND": "vault.Vault"}
     unknown, far = look_up("unknown", "far", **env)
@@ -75,7 +75,7 @@ def test_a_secrets_backend_that_is_down_is_no_unknown_connection(tmp_path: Path)
     )
 
 
-def test_an_api_server_that_is_down_is_no_unknown_connection_nor_a_variable_that_is_none() -> None:
+def test_a_failed_api_server_or_a_bad_variable_is_not_an_unknown_connection() -> None:
     names = ("unknown", "far", "broken")
     unknown, far, broken = look_up(*names, code=API_SERVER, AIRFLOW_CONN_BROKEN="{broken")
     assert unknown.startswith("GateMisconfigured: the Spark connection 'unknown' does not exist")

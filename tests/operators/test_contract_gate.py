@@ -63,7 +63,7 @@ def requested(gate: Any, context: Context) -> GateRequest:
     return request
 
 
-def test_a_contract_travels_as_the_suite_that_it_is_compiled_to(
+def test_a_contract_is_submitted_as_its_compiled_suite(
     gate: Gate, context: Context
 ) -> None:
     request = requested(gate(expect_version="2"), context)
@@ -79,7 +79,7 @@ def test_a_contract_travels_as_the_suite_that_it_is_compiled_to(
     assert request.contract.checked > 5
 
 
-def test_the_servers_of_the_contract_say_where_the_data_is(gate: Gate, context: Context) -> None:
+def test_the_servers_of_the_contract_give_the_location(gate: Gate, context: Context) -> None:
     (ref,) = requested(gate(), context).datasets
     assert ref == DatasetRef(
         "orders", path="/lake/orders", format="delta", keys=("order_id",), masked=("email",)
@@ -95,28 +95,28 @@ def test_the_servers_of_the_contract_say_where_the_data_is(gate: Gate, context: 
         {"data": DatasetRef("x", path="/{{ layer }}/orders")},
     ],
 )
-def test_the_dag_may_say_it_too(gate: Gate, context: Context, given: dict[str, Any]) -> None:
+def test_the_dag_may_give_the_location(gate: Gate, context: Context, given: dict[str, Any]) -> None:
     (ref,) = requested(gate(**given), context).datasets
     assert ref.name == "orders"
     assert ref.path in ("/other/orders", "/silver/orders")
     assert ref.masked == ("email",)
 
 
-def test_what_the_dag_says_of_a_dataset_wins(gate: Gate, context: Context) -> None:
+def test_settings_in_the_dag_win(gate: Gate, context: Context) -> None:
     given = {"path": "/x/y", "keys": ["email"], "masked": ["total"], "date_column": "ds"}
     (ref,) = requested(gate(data=given), context).datasets
     assert (ref.keys, ref.date_column) == (("email",), "ds")
 
 
 @pytest.mark.parametrize("masked", [["total"], "total", ["total", "email"]])
-def test_a_dag_hides_more_than_the_contract_and_never_less(
+def test_a_dag_can_only_add_to_the_masks_of_the_contract(
     gate: Gate, context: Context, masked: Any
 ) -> None:
     (ref,) = requested(gate(data={"path": "/x/y", "masked": masked}), context).datasets
     assert ref.masked == ("email", "total")
 
 
-def test_a_contract_may_stand_in_the_dag(gate: Gate, context: Context) -> None:
+def test_a_contract_may_be_inline(gate: Gate, context: Context) -> None:
     request = requested(gate(contract=CONTRACT), context)
     assert request.contract is not None
     assert request.contract.clauses[0].span.file == "<inline contract>"
@@ -129,7 +129,7 @@ def test_a_strict_gate_looks_for_columns_that_the_contract_does_not_name(
     assert "extra_column_count" in requested(gate(strict=True), context).suite.text
 
 
-def test_the_verdict_is_told_by_the_clause(
+def test_a_contract_gate_returns_the_outcome(
     gate: Gate, context: Context, spark_submit: SparkSubmit
 ) -> None:
     assert gate(fail_on="P0").execute(context) == "passed"
@@ -169,13 +169,13 @@ def test_a_gate_that_cannot_run_ends_before_any_job(
     assert spark_submit.calls == []
 
 
-def test_what_nobody_checks_is_in_the_log(gate: Gate, context: Context, log: Log) -> None:
+def test_unchecked_clauses_are_logged(gate: Gate, context: Context, log: Log) -> None:
     requested(gate(contract=CONTRACT + "        requird: true\n"), context)
     (warning,) = log.at("warning")
     assert warning.startswith("not checked: models.orders.fields.total.requird (P1): ")
 
 
-def test_a_contract_that_was_deprecated_is_told(gate: Gate, context: Context, log: Log) -> None:
+def test_a_deprecated_contract_is_logged(gate: Gate, context: Context, log: Log) -> None:
     requested(gate(contract=CONTRACT.replace("2.3.0", "2.3.0\n  status: deprecated")), context)
     assert "orders is deprecated" in log.at("warning")
 

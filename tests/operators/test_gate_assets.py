@@ -63,7 +63,7 @@ def events(run: Run) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("outcome", ["passed", "warned"])
-def test_a_pass_is_told_with_what_was_validated(
+def test_a_pass_updates_the_asset_with_the_validated_version(
     run_file: RunFile, spark_submit: SparkSubmit, outcome: str
 ) -> None:
     spark_submit.will(outcome)
@@ -86,7 +86,7 @@ def test_a_pass_is_told_with_what_was_validated(
 
 
 @pytest.mark.parametrize("on_violation", ["fail", "skip", "warn"])
-def test_a_block_is_not_told_even_where_it_is_a_warning(
+def test_a_blocked_gate_updates_no_asset(
     run_file: RunFile, spark_submit: SparkSubmit, on_violation: str
 ) -> None:
     spark_submit.will("blocked")
@@ -126,7 +126,7 @@ with DAG("DAG_ID_consumer", start_date=datetime(2024, 1, 1), schedule=[asset]):
 
 
 @pytest.mark.parametrize("outcome", ["passed", "blocked"])
-def test_a_reference_and_an_alias_are_told_after_a_pass_alone(
+def test_a_reference_and_an_alias_are_updated_only_after_a_pass(
     run_file: RunFile, spark_submit: SparkSubmit, outcome: str
 ) -> None:
     spark_submit.will(outcome)
@@ -139,7 +139,7 @@ def test_a_reference_and_an_alias_are_told_after_a_pass_alone(
     assert told == ([run.xcom("dqx_report")["date"]] if outcome == "passed" else [])
 
 
-def test_a_run_that_left_assertions_out_updates_no_asset(operators: ModuleType) -> None:
+def test_a_partial_run_updates_no_asset(operators: ModuleType) -> None:
     from airflow.sdk import Asset
 
     from dqx_airflow.operators.assets import announce

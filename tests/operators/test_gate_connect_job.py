@@ -90,7 +90,7 @@ def test_the_fields_of_a_connection_make_an_address(
 
 
 @pytest.mark.parametrize("host", [None, "sc://", "lake/path", "http://lake", "lake/;token=hush"])
-def test_a_host_that_is_no_server_is_refused(
+def test_an_invalid_host_is_refused(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -104,7 +104,7 @@ def test_a_host_that_is_no_server_is_refused(
     assert "hush" not in str(raised.value)
 
 
-def test_a_uri_with_an_underscore_in_its_scheme_says_what_to_write(
+def test_a_uri_with_an_underscore_in_its_scheme_gets_the_right_spelling(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -125,7 +125,7 @@ def test_a_uri_with_an_underscore_in_its_scheme_says_what_to_write(
 # The process
 
 
-def test_a_server_that_is_not_there_is_retried_and_nothing_secret_is_told(
+def test_an_unreachable_server_is_retried_without_showing_secrets(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -193,7 +193,7 @@ ConnectJob(address, {}).run(arguments, {"DQX_TEST": folder}, print)
 
 
 @pytest.mark.nightly
-def test_the_job_does_not_outlive_a_worker_that_is_killed(
+def test_the_job_ends_with_a_killed_worker(
     silent_server: int, arguments: list[str], tmp_path: Path
 ) -> None:
     given = [f"sc://127.0.0.1:{silent_server}", str(tmp_path), *arguments]

@@ -93,7 +93,7 @@ def rendered(gate: Any, context: Context) -> Any:
     ],
     ids=str,
 )
-def test_the_first_line_of_the_log_says_the_date_and_where_it_comes_from(
+def test_the_first_log_line_has_the_date_and_its_source(
     gate: Gate, context: Context, log: Log, dag_run: Any, zone: str, on: str, source: str
 ) -> None:
     built = gate(datasets=DATED).build_request(place(context, dag_run, zone))
@@ -145,7 +145,7 @@ def test_the_first_line_of_the_log_says_the_date_and_where_it_comes_from(
     ],
     ids=str,
 )
-def test_a_gate_over_dates_does_not_run_where_the_date_is_in_doubt(
+def test_a_gate_over_dated_data_refuses_an_ambiguous_date(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -165,7 +165,7 @@ def test_a_gate_over_dates_does_not_run_where_the_date_is_in_doubt(
     assert spark_submit.calls == []
 
 
-def test_without_dates_in_the_data_the_gate_runs_and_says_that_nothing_gave_one(
+def test_undated_data_runs_with_a_warning_about_the_date(
     gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
 ) -> None:
     assert gate().execute(place(context, run())) == "passed"
@@ -177,7 +177,7 @@ def test_without_dates_in_the_data_the_gate_runs_and_says_that_nothing_gave_one(
     assert context["ti"].pushed["dqx_report"]["date_from"] == asked.date_from
 
 
-def test_what_is_given_counts_whatever_triggered_the_run(gate: Gate, context: Context) -> None:
+def test_an_explicit_date_wins_over_any_trigger(gate: Gate, context: Context) -> None:
     place(context, run(event("2026-11-14"), event("2026-11-15")))
     for given in ("2026-11-13", "{{ '2026-11-13' }}", date(2026, 11, 13)):
         built = rendered(gate(datasets=DATED, date=given), context).build_request(context)
@@ -188,7 +188,7 @@ def test_what_is_given_counts_whatever_triggered_the_run(gate: Gate, context: Co
 
 
 @pytest.mark.parametrize("nothing", ["", " ", "{{ none }}", "{{ dag_run.conf.get('date', '') }}"])
-def test_a_date_that_renders_to_nothing_is_not_replaced_by_another(
+def test_a_date_that_renders_empty_is_refused(
     operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, nothing: str
 ) -> None:
     with pytest.raises(operators.GateMisconfigured, match="is not a date: write YYYY-MM-DD"):
@@ -209,7 +209,7 @@ def test_the_day_is_the_same_at_every_try(gate: Gate, context: Context, task: Fa
     assert len(keys) == 1
 
 
-def test_a_contract_names_the_date_column_as_well(
+def test_a_contract_may_name_the_date_column(
     operators: ModuleType, context: Context, spark_submit: SparkSubmit
 ) -> None:
     contract = """\

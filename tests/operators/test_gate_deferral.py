@@ -103,7 +103,7 @@ def test_an_application_without_a_report_is_retried(
     assert (run["gate"], run["downstream"], run.tries()) == ("success", "success", 2)
 
 
-def test_a_submission_that_fails_is_not_waited_for(
+def test_a_failed_submission_is_not_deferred(
     run_dag: Callable[[], Run], spark_submit: SparkSubmit, manager: ResourceManager
 ) -> None:
     spark_submit.will("exit=1")
@@ -139,7 +139,7 @@ def trigger(request_json: str, manager: ResourceManager) -> Callable[..., Any]:
     return make
 
 
-def test_a_trigger_comes_back_as_it_was_and_holds_no_secret(trigger: Callable[..., Any]) -> None:
+def test_a_trigger_survives_serialization_and_holds_no_secret(trigger: Callable[..., Any]) -> None:
     made = trigger(deadline=123.5)
     path, arguments = made.serialize()
     assert path == "dqx_airflow.operators.trigger.GateTrigger"
@@ -149,14 +149,14 @@ def test_a_trigger_comes_back_as_it_was_and_holds_no_secret(trigger: Callable[..
     assert "hush" not in repr(made)
 
 
-def test_a_silent_cluster_is_asked_again(
+def test_an_unresponsive_cluster_is_polled_again(
     trigger: Callable[..., Any], manager: ResourceManager
 ) -> None:
     manager.will_say(*[None] * 9, "RUNNING", *[None] * 9, "FINISHED")
     assert event_of(trigger())["how"] == f"the application {APPLICATION} ended as SUCCEEDED"
 
 
-def test_what_the_cluster_says_of_the_end_is_told_without_its_stack_traces(
+def test_the_diagnosis_of_the_cluster_is_shown_without_stack_traces(
     trigger: Callable[..., Any], manager: ResourceManager
 ) -> None:
     said = f"User application exited with status 1{'!' * 500}\n\tat hush"
@@ -168,14 +168,14 @@ def test_what_the_cluster_says_of_the_end_is_told_without_its_stack_traces(
     assert event["code"] == 1
 
 
-def test_a_cluster_may_say_nothing_of_the_end(
+def test_a_cluster_may_give_no_diagnosis(
     trigger: Callable[..., Any], manager: ResourceManager
 ) -> None:
     manager.will_say("KILLED", diagnosis=None)
     assert event_of(trigger())["how"] == f"the application {APPLICATION} ended as KILLED"
 
 
-def test_a_report_is_found_though_the_cluster_is_silent(
+def test_a_report_is_found_even_if_the_cluster_does_not_respond(
     trigger: Callable[..., Any], manager: ResourceManager, gate: Gate, context: Context
 ) -> None:
     manager.will_say("RUNNING", None)
@@ -185,7 +185,7 @@ def test_a_report_is_found_though_the_cluster_is_silent(
     assert manager.asked == 2
 
 
-def test_a_driver_that_cannot_be_followed_is_given_up(
+def test_a_driver_that_cannot_be_polled_ends_the_wait(
     trigger: Callable[..., Any], manager: ResourceManager
 ) -> None:
     manager.will_say(None)
@@ -205,7 +205,7 @@ def test_at_its_deadline_the_driver_is_cancelled(
     assert manager.killed
 
 
-def test_a_task_that_somebody_ends_takes_its_driver_along(
+def test_a_killed_task_kills_its_driver(
     trigger: Callable[..., Any], manager: ResourceManager
 ) -> None:
     manager.will_say("RUNNING")
@@ -213,7 +213,7 @@ def test_a_task_that_somebody_ends_takes_its_driver_along(
     assert manager.killed
 
 
-def test_a_cancellation_that_fails_is_told(
+def test_a_failed_cancellation_is_logged(
     trigger: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, log: Log
 ) -> None:
     connect_to("http://127.0.0.1:1", monkeypatch)
@@ -224,7 +224,7 @@ def test_a_cancellation_that_fails_is_told(
 # The operator alone
 
 
-def test_what_the_triggerer_keeps_is_small(
+def test_the_state_of_the_triggerer_is_small(
     gate: Gate, context: Context, spark_submit: SparkSubmit, manager: ResourceManager
 ) -> None:
     from airflow.providers.common.compat.sdk import TaskDeferred
@@ -245,7 +245,7 @@ def test_what_the_triggerer_keeps_is_small(
     assert made.application_args == []
 
 
-def test_the_end_of_the_driver_is_told_where_there_is_no_report(
+def test_without_a_report_the_error_has_the_end_of_the_driver(
     operators: ModuleType, gate: Gate, context: Context, request_json: str
 ) -> None:
     event = {"request": request_json, "how": "the application ended as FAILED", "is_late": False}
@@ -255,7 +255,7 @@ def test_the_end_of_the_driver_is_told_where_there_is_no_report(
     assert not isinstance(raised.value, operators.GateTimeoutError)
 
 
-def test_what_took_too_long_is_an_error_of_its_own(
+def test_a_timeout_is_an_error_of_its_own(
     operators: ModuleType, gate: Gate, context: Context, request_json: str
 ) -> None:
     event = {"request": request_json, "how": "the task took longer", "is_late": True}
@@ -290,7 +290,7 @@ def test_a_driver_that_ended_at_its_deadline_is_an_error_of_its_own(
     ],
     ids=str,
 )
-def test_a_driver_that_nobody_can_follow_is_refused(
+def test_a_driver_that_cannot_be_tracked_is_refused(
     operators: ModuleType,
     gate: Gate,
     context: Context,

@@ -165,7 +165,7 @@ def test_a_kill_ends_the_driver_in_the_cluster(
     wait_for(lambda: cluster.fate(running[0]) == "KILLED")
 
 
-def test_what_the_cluster_refuses_is_told(
+def test_a_submission_refused_by_the_cluster_is_reported(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -210,7 +210,7 @@ def test_the_trigger_ends_the_driver(
     wait_for(lambda: cluster.fate(trigger.driver_id) == "KILLED")
 
 
-def test_who_killed_the_driver_is_told(
+def test_a_driver_killed_in_the_cluster_is_reported(
     operators: ModuleType,
     context: Context,
     deferred: Callable[..., tuple[Any, Any]],
@@ -222,7 +222,7 @@ def test_who_killed_the_driver_is_told(
         made.execute_complete(context, event_of(trigger))
 
 
-def test_a_timeout_is_known_by_the_exit_code_that_the_cluster_tells(
+def test_a_timeout_is_recognised_by_the_exit_code(
     operators: ModuleType, context: Context, deferred: Callable[..., tuple[Any, Any]]
 ) -> None:
     made, trigger = deferred(timeout=5)

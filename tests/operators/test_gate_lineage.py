@@ -117,7 +117,7 @@ def ours(event: Event) -> Event:
 
 
 @pytest.mark.e2e
-def test_the_task_tells_what_was_checked_and_where_it_went(
+def test_the_task_emits_inputs_and_promoted_outputs(
     events: Callable[..., Events],
 ) -> None:
     """Its job sends no events, since it finds no configuration."""
@@ -184,7 +184,7 @@ def test_the_task_leaves_the_datasets_to_a_job_that_sends_events(
         (None, {"spark.executorEnv.OPENLINEAGE_URL": "http://lineage"}, False, False),
     ],
 )
-def test_a_job_sends_events_where_it_finds_a_configuration(
+def test_a_job_sends_events_if_it_finds_a_configuration(
     env_vars: dict[str, str] | None,
     conf: dict[str, str],
     is_driver_here: bool,

@@ -45,7 +45,7 @@ class Task:
         ({"run_id": "a/b c?d#e"}, "/dags/lake/runs/a%2Fb%20c%3Fd%23e/tasks/gate/plugin/dqx-gate"),
     ],
 )
-def test_it_leads_to_the_tab(
+def test_the_link_leads_to_the_tab(
     operators: ModuleType, given: dict[str, Any], address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.operators.links import GateReportLink
@@ -58,12 +58,12 @@ def test_it_leads_to_the_tab(
     assert GateReportLink().get_link(None, ti_key=Task(**given)).endswith(address)
 
 
-def test_every_gate_has_it(gate: Callable[..., Any]) -> None:
+def test_every_gate_has_the_link(gate: Callable[..., Any]) -> None:
     assert [link.name for link in gate().operator_extra_links] == ["Gate report"]
 
 
 @pytest.mark.parametrize("outcome", ["passed", "blocked"])
-def test_it_is_stored_however_the_gate_ended(
+def test_the_link_is_stored_for_every_outcome(
     airflow_database: None,
     airflow_settings: dict[str, str],
     spark_submit: SparkSubmit,

@@ -54,7 +54,7 @@ CAUSES = {
 
 
 @pytest.mark.parametrize("kind", CAUSES)
-def test_without_a_report_the_last_error_of_the_job_is_told_everywhere(
+def test_without_a_report_the_last_error_of_the_job_is_shown_everywhere(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -94,7 +94,7 @@ def spark_log_of(log: Log) -> Path:
     return Path(said.rpartition(" in ")[2])
 
 
-def test_a_misconfigured_gate_says_why_in_its_summary(
+def test_the_summary_of_a_misconfigured_gate_has_its_error(
     operators: ModuleType, gate: Gate, context: Context, task: FakeTask
 ) -> None:
     with pytest.raises(operators.GateMisconfigured):
@@ -131,7 +131,7 @@ def test_the_request_is_not_printed(
     assert spark_submit.calls[0][-1][:40] not in log.text
 
 
-def test_what_the_job_notes_is_in_the_log(
+def test_notes_of_the_job_are_in_the_log(
     gate: Gate, context: Context, log: Log, spark_submit: SparkSubmit
 ) -> None:
     note = "dqx.gate: 5 rows of orders in quarantine at /bad/orders"
@@ -142,7 +142,7 @@ def test_what_the_job_notes_is_in_the_log(
     assert log.text.count("warning: again") == 5
 
 
-def test_verbose_shows_all_that_spark_prints(
+def test_verbose_shows_all_output_of_spark(
     gate: Gate, context: Context, log: Log, spark_submit: SparkSubmit
 ) -> None:
     (spark_submit.home / "said").write_text(50 * CHATTER)

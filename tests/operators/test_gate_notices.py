@@ -79,7 +79,7 @@ def told(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     return notice
 
 
-def test_a_notice_says_what_is_wrong_and_where_to_look(told: Callable[..., Any]) -> None:
+def test_a_notice_has_the_failures_and_links(told: Callable[..., Any]) -> None:
     notice = told(BLOCKED)
     assert notice.text == BLOCKED["headline"]
     page = (DOCS / "notices.md").read_text(encoding="utf-8")
@@ -94,7 +94,7 @@ def test_a_notice_says_what_is_wrong_and_where_to_look(told: Callable[..., Any])
     assert json.loads(json.dumps(notice.payload)) == notice.payload
 
 
-def test_a_notice_says_whom_to_ask_and_what_to_do(told: Callable[..., Any]) -> None:
+def test_a_notice_has_the_contacts_of_the_contract(told: Callable[..., Any]) -> None:
     people = {
         "owner": "sales",
         "channel": "#sales",
@@ -112,7 +112,7 @@ def test_a_notice_says_whom_to_ask_and_what_to_do(told: Callable[..., Any]) -> N
     assert "runbook" not in passed.markdown
 
 
-def test_without_a_report_the_error_is_told(told: Callable[..., Any]) -> None:
+def test_without_a_report_the_notice_has_the_error(told: Callable[..., Any]) -> None:
     notice = told(None, RuntimeError("no report in /results:\nSpark failed"))
     assert notice.text == "no report: gate lake.gate: no report in /results: Spark failed"
     assert notice.markdown.startswith("Gate `lake.gate` no report: no report in /results: Spark")
@@ -121,7 +121,7 @@ def test_without_a_report_the_error_is_told(told: Callable[..., Any]) -> None:
     assert notice.payload["error"] == "no report in /results: Spark failed"
 
 
-def test_where_nobody_knows_the_address_of_the_server_there_is_no_link(
+def test_without_a_base_url_there_is_no_link(
     told: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW__API__BASE_URL")
@@ -130,20 +130,20 @@ def test_where_nobody_knows_the_address_of_the_server_there_is_no_link(
     assert "/dags/" not in notice.markdown + notice.html
 
 
-def test_where_the_summary_cannot_be_read_there_is_a_notice_all_the_same(
+def test_an_unreadable_summary_still_gives_a_notice(
     told: Callable[..., Any],
 ) -> None:
     assert told(OSError("gone")).text == "no report: gate lake.gate: see its log"
 
 
-def test_the_worst_are_told_and_the_rest_is_counted(told: Callable[..., Any]) -> None:
+def test_the_worst_failures_are_listed_and_the_rest_counted(told: Callable[..., Any]) -> None:
     many = {**BLOCKED, "verdicts": [{**FAILED, "name": f"a{n}"} for n in range(20)]}
     notice = told({**many, "more_verdicts": 7})
     assert "- P0 `a4` `is 3, expected == 0`\n- and 22 more\n" in notice.markdown
     assert "<li>and 22 more</li>" in notice.html
 
 
-def test_what_could_not_be_evaluated_is_told_with_its_reason(told: Callable[..., Any]) -> None:
+def test_an_unevaluated_assertion_is_listed_with_its_reason(told: Callable[..., Any]) -> None:
     broken = {**FAILED, "status": "error", "value": None, "reason": "no column idd"}
     counts = {"passed": 0, "failed": 0, "skipped": 0, "error": 1}
     notice = told({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
@@ -230,14 +230,14 @@ def notes(run_file: Callable[..., Run], tmp_path: Path) -> Callable[[str], tuple
     return run
 
 
-def test_a_gate_that_passed_tells_nobody(
+def test_a_passed_gate_sends_no_notice(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("passed")
     assert notes() == ("success", [])
 
 
-def test_a_gate_that_warned_tells_it_and_a_callback_that_fails_changes_nothing(
+def test_a_warned_gate_sends_a_notice_and_a_failing_callback_is_ignored(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit, log: Log
 ) -> None:
     spark_submit.will("warned")
@@ -247,7 +247,7 @@ def test_a_gate_that_warned_tells_it_and_a_callback_that_fails_changes_nothing(
     assert told.endswith("{{ 7 * 7 }}"), "a text is never rendered as a template"
 
 
-def test_a_gate_that_lets_violations_through_tells_it(
+def test_a_gate_that_only_warns_of_violations_sends_a_notice(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("blocked")
@@ -256,7 +256,7 @@ def test_a_gate_that_lets_violations_through_tells_it(
     assert told.startswith("warning: blocked: gate ")
 
 
-def test_a_gate_that_blocked_tells_it_as_a_failure(
+def test_a_blocked_gate_sends_a_failure_notice(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("blocked")
@@ -266,7 +266,7 @@ def test_a_gate_that_blocked_tells_it_as_a_failure(
 
 
 @needs_airflow(3, 3)
-def test_a_gate_without_a_report_tells_why(
+def test_a_gate_without_a_report_sends_its_error(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("exit=1")
@@ -280,7 +280,7 @@ def test_a_gate_without_a_report_tells_why(
     assert ("the Spark job failed (exit code 1)" if is_known else "see its log") in told
 
 
-def test_a_gate_that_skips_tells_it_by_the_callback_of_airflow(
+def test_a_skipping_gate_calls_the_skip_callback_of_airflow(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("blocked")
@@ -332,7 +332,7 @@ def mails(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         ("warned", "success", "data-team@example.com"),
     ],
 )
-def test_the_example_mails_failures_and_warnings(
+def test_the_example_emails_failures_and_warnings(
     run_file: Callable[..., Run],
     spark_submit: SparkSubmit,
     mails: list[Any],
@@ -411,7 +411,7 @@ def report_of(outcome: str, minute: int, map_index: int = -1) -> GateReport:
         (["blocked", "passed"], "passed", False),
     ],
 )
-def test_a_change_of_state_is_told_once(
+def test_a_change_of_state_is_sent_once(
     operators: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -492,7 +492,7 @@ def test_a_change_is_that_of_all_suites_and_dates_together(changed: Callable[...
     assert changed(attempt(7, "passed", "passed")) is None
 
 
-def test_a_range_of_dates_that_are_all_blocked_is_told(changed: Callable[..., Any]) -> None:
+def test_a_blocked_range_of_dates_is_sent_once(changed: Callable[..., Any]) -> None:
     def dates(minute: int) -> list[GateReport]:
         reports = [failing(report_of("blocked", minute + on), "a") for on in range(2)]
         parts = [part_of(report, "One", f"r{minute}", 16 + on) for on, report in enumerate(reports)]
@@ -505,7 +505,7 @@ def test_a_range_of_dates_that_are_all_blocked_is_told(changed: Callable[..., An
     assert changed(dates(3)) is None
 
 
-def test_a_recovery_says_so_and_a_partial_pass_is_none(changed: Callable[..., Any]) -> None:
+def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Callable[..., Any]) -> None:
     partial = PartialRun(selection=Selection(only=("a",)), selected=1, assertions=2)
     part = replace(report_of("passed", 2), partial=partial)
     assert changed([report_of("blocked", 1)], [part]) is None

@@ -36,7 +36,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 """
 
 
-def test_a_driver_here_learns_the_password_and_nobody_else_does(
+def test_only_a_local_driver_gets_the_password(
     run_file: Callable[..., dict[str, str]],
     spark_submit: SparkSubmit,
     tmp_path: Any,
@@ -62,7 +62,7 @@ def test_a_driver_here_learns_the_password_and_nobody_else_does(
         ({**CONNECTION, "conn_type": "oracle"}, "of type oracle"),
     ],
 )
-def test_a_connection_that_cannot_be_used_misconfigures_the_gate(
+def test_an_unusable_connection_misconfigures_the_gate(
     gate: Callable[..., Any],
     context: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,

@@ -179,7 +179,7 @@ def test_a_gate_ends_as_with_spark_submit(
     assert "hush" not in log.text
 
 
-def test_a_token_that_the_server_refuses_is_not_told(
+def test_a_refused_token_is_not_shown(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -225,7 +225,7 @@ def test_a_kill_cancels_what_the_server_runs(
 
 
 @pytest.mark.slow
-def test_a_gate_whose_server_is_killed_has_not_passed_and_its_retry_finds_the_next_server(
+def test_a_killed_server_is_no_pass_and_the_retry_uses_the_next_server(
     operators: ModuleType,
     gate: Gate,
     context: Context,

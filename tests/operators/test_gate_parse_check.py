@@ -72,7 +72,7 @@ def parsed(folder: Path, gates: str) -> str:
 
 
 @pytest.mark.parametrize("case", list(cases(CASES)), ids=str)
-def test_a_planted_mistake_is_an_import_error(dags: Path, case: Case) -> None:
+def test_an_invalid_gate_is_an_import_error(dags: Path, case: Case) -> None:
     error = parsed(dags, case.block("python").text)
     assert error
     case.expect(error)
@@ -128,7 +128,7 @@ g()
 """
 
 
-def test_what_only_the_run_knows_is_no_mistake(dags: Path) -> None:
+def test_templated_arguments_are_not_errors(dags: Path) -> None:
     assert parsed(dags, TEMPLATES) == ""
 
 
@@ -156,7 +156,7 @@ def examinations(monkeypatch: pytest.MonkeyPatch, operators: ModuleType) -> Call
     return number
 
 
-def test_a_sound_gate_is_examined_again_where_something_changed(
+def test_a_sound_gate_is_checked_again_after_a_change(
     dags: Path, examinations: Callable[[], int]
 ) -> None:
     assert parsed(dags, GATE) == ""
@@ -189,7 +189,7 @@ DqlGateOperator.partial(task_id="d", **kept).expand(datasets=landed.map(dict))
 """
 
 
-def test_the_same_gates_are_not_examined_in_the_next_process(
+def test_unchanged_gates_are_not_checked_in_the_next_process(
     dags: Path, examinations: Callable[[], int]
 ) -> None:
     assert parsed(dags, WITH_OBJECTS) == ""
@@ -197,7 +197,7 @@ def test_the_same_gates_are_not_examined_in_the_next_process(
     assert (parsed(dags, WITH_OBJECTS), examinations()) == ("", 0)
 
 
-def test_an_import_that_changes_is_seen(dags: Path, examinations: Callable[[], int]) -> None:
+def test_a_changed_import_is_detected(dags: Path, examinations: Callable[[], int]) -> None:
     (dags / "limits.dql").write_text("export const MOST = 5\n")
     suite = 'import { MOST } from "limits.dql"\n' + SUITE.replace("== 0", "< MOST")
     (dags / "orders.dql").write_text(suite)
@@ -207,7 +207,7 @@ def test_an_import_that_changes_is_seen(dags: Path, examinations: Callable[[], i
     assert "MOST" in parsed(dags, GATE)
 
 
-def test_notes_of_somebody_else_are_not_believed(
+def test_a_cache_writable_by_others_is_ignored(
     dags: Path, examinations: Callable[[], int], tmp_path: Path
 ) -> None:
     assert parsed(dags, GATE) == ""
@@ -217,7 +217,7 @@ def test_notes_of_somebody_else_are_not_believed(
     assert (parsed(dags, GATE), examinations()) == ("", 1)
 
 
-def test_notes_that_were_cut_off_are_no_harm(
+def test_a_truncated_cache_is_ignored(
     dags: Path, examinations: Callable[[], int], tmp_path: Path
 ) -> None:
     assert parsed(dags, GATE) == ""

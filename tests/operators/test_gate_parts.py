@@ -47,7 +47,7 @@ def test_a_range_is_one_job_with_a_report_for_each_date(
     assert len(spark_submit.calls) == 1
 
 
-def test_one_date_that_is_blocked_blocks_the_range(
+def test_one_blocked_date_blocks_the_range(
     operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
 ) -> None:
     spark_submit.will("last_blocked")
@@ -63,7 +63,7 @@ def test_one_date_that_is_blocked_blocks_the_range(
     assert summary["validated"] == {}
 
 
-def test_a_range_of_which_a_report_is_missing_has_no_report(
+def test_a_range_with_a_missing_report_has_no_report(
     operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit
 ) -> None:
     assert gate(date="2024-05-30").execute(context) == "passed"

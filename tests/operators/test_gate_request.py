@@ -69,7 +69,7 @@ def test_a_suite_below_the_home_folder(
     assert gate(suite="~/orders.dql").build_request(context).suite.text == SUITE
 
 
-def test_what_a_suite_imports_travels_in_the_request(
+def test_imports_of_a_suite_are_in_the_request(
     gate: Gate, context: Context, tmp_path: Path
 ) -> None:
     folder = tmp_path / "suites"
@@ -89,7 +89,7 @@ def test_what_a_suite_imports_travels_in_the_request(
     assert "export macro nulls" in request.imports[0].file.text
 
 
-def test_a_shadow_travels_with_what_it_imports(
+def test_a_shadow_and_its_imports_are_in_the_request(
     gate: Gate, context: Context, dag_folder: Path
 ) -> None:
     (dag_folder / "lib.dql").write_text("export const LEAST = 1\n")
@@ -113,7 +113,7 @@ def test_a_shadow_travels_with_what_it_imports(
         (7, "give the path of a file"),
     ],
 )
-def test_a_shadow_with_a_mistake_is_logged_and_stops_nothing(
+def test_an_invalid_shadow_is_logged_and_ignored(
     gate: Gate, context: Context, dag_folder: Path, log: Log, shadow: Any, told: str
 ) -> None:
     (dag_folder / "broken.dql").write_text("suite {")
@@ -213,7 +213,7 @@ def test_the_date_is_as_given_or_the_logical_date(
     assert built.run_key.date == expected
 
 
-def test_without_a_logical_date_it_is_the_day_on_which_the_run_is_due(
+def test_without_a_logical_date_the_date_is_that_of_run_after(
     gate: Gate, context: Context
 ) -> None:
     context["dag_run"] = context["ti"].dag_run = FakeRun(logical_date=None)
@@ -241,7 +241,7 @@ def test_every_map_index_has_a_run_key_of_its_own(
     assert len(keys) == 4
 
 
-def test_results_go_where_the_gate_or_the_configuration_says(
+def test_the_results_root_comes_from_the_gate_or_the_configuration(
     gate: Gate, context: Context, tmp_path: Path
 ) -> None:
     assert gate().build_request(context).results_root == str(tmp_path / "results")
@@ -250,7 +250,7 @@ def test_results_go_where_the_gate_or_the_configuration_says(
     assert gate(results_root=tmp_path).build_request(context).results_root == str(tmp_path)
 
 
-def test_settings_travel(gate: Gate, context: Context) -> None:
+def test_settings_are_in_the_request(gate: Gate, context: Context) -> None:
     plain = gate().build_request(context)
     assert (plain.fail_on, plain.allow_empty, plain.timeout_s) == (Severity.P1, False, None)
     built = gate(
@@ -268,7 +268,7 @@ def test_settings_travel(gate: Gate, context: Context) -> None:
     ("of_gate", "of_dataset", "is_trusted"),
     [(True, None, True), (True, False, False), (True, "False", False), (False, True, False)],
 )
-def test_a_log_is_trusted_where_neither_gate_nor_dataset_says_no(
+def test_a_log_is_trusted_unless_gate_or_dataset_turn_it_off(
     gate: Gate, context: Context, of_gate: bool, of_dataset: bool | str | None, is_trusted: bool
 ) -> None:
     datasets = {"orders": {"path": "/lake", "trust_log": of_dataset}}
@@ -286,14 +286,14 @@ def test_a_log_is_trusted_where_neither_gate_nor_dataset_says_no(
     ],
     ids=str,
 )
-def test_the_shorter_of_two_timeouts_counts(
+def test_the_shorter_of_two_timeouts_applies(
     gate: Gate, context: Context, given: dict[str, Any], seconds: float
 ) -> None:
     assert gate(**given).build_request(context).timeout_s == seconds
 
 
 @pytest.mark.parametrize("timeout", [0, -1, "90", True, timedelta(0)])
-def test_a_timeout_that_is_none_is_refused(
+def test_an_invalid_timeout_is_refused(
     operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, timeout: Any
 ) -> None:
     with pytest.raises(operators.GateMisconfigured, match="write a timedelta, or seconds"):
@@ -355,13 +355,13 @@ def test_a_promotion_goes_to_a_path_or_a_table(
     assert rendered(gate(promote_to=given), context).build_request(context).promote_to == expected
 
 
-def test_a_slice_is_rendered_and_travels_as_text(gate: Gate, context: Context) -> None:
+def test_a_slice_is_rendered_to_a_string(gate: Gate, context: Context) -> None:
     given = {"store": "{{ layer }}", "day": date(2024, 5, 17), "number": 7}
     built = rendered(gate(promote_to="/p", promote_slice=given), context).build_request(context)
     assert built.promote_slice == (("day", "2024-05-17"), ("number", "7"), ("store", "silver"))
 
 
-def test_a_dataset_says_what_tells_its_rows_apart_and_what_must_not_be_seen(
+def test_a_dataset_has_keys_and_masked_columns(
     gate: Gate, context: Context
 ) -> None:
     for given in (
@@ -372,7 +372,7 @@ def test_a_dataset_says_what_tells_its_rows_apart_and_what_must_not_be_seen(
         assert (ref.keys, ref.masked) == (("id", "day"), ("tax_id", "home.street"))
 
 
-def test_the_size_of_samples_travels_in_the_request(gate: Gate, context: Context) -> None:
+def test_the_sample_size_is_in_the_request(gate: Gate, context: Context) -> None:
     assert gate().build_request(context).sample_rows == 20
     assert gate(sample_rows=0).build_request(context).sample_rows == 0
 
@@ -384,7 +384,7 @@ def test_every_template_field_is_an_attribute(gate: Gate) -> None:
     assert [name for name in known if not hasattr(made, name)] == []
 
 
-def test_fields_that_are_given_later_are_rendered(gate: Gate, context: Context) -> None:
+def test_fields_set_after_construction_are_rendered(gate: Gate, context: Context) -> None:
     made = gate()
     assert "promote_to" not in made.template_fields
     made.promote_to = "/silver/{{ ds }}"
@@ -488,7 +488,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("given", "message"), MISUSES, ids=lambda value: str(value)[:60])
-def test_misuse_is_told_and_nothing_is_submitted(
+def test_misuse_is_reported_and_nothing_is_submitted(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -505,7 +505,7 @@ def test_misuse_is_told_and_nothing_is_submitted(
     assert spark_submit.calls == []
 
 
-def test_a_gate_without_a_place_for_results_is_told_where_to_set_it(
+def test_a_missing_results_root_names_the_setting(
     operators: ModuleType, gate: Gate, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
@@ -530,7 +530,7 @@ def test_all_the_errors_of_a_suite_are_in_the_log_and_nothing_is_submitted(
     assert spark_submit.calls == []
 
 
-def test_a_warning_of_a_suite_is_logged_and_stops_nothing(
+def test_a_warning_of_a_suite_is_logged_and_the_gate_runs(
     gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
 ) -> None:
     suite = SUITE.replace('name "orders.id"', "")
@@ -550,7 +550,7 @@ def test_checking_a_suite_takes_neither_spark_nor_sympy(
     assert loaded.isdisjoint({"pyspark", "py4j", "sympy"})
 
 
-def test_the_moment_of_a_run_is_in_utc_as_in_ds(gate: Gate, context: Context) -> None:
+def test_the_date_of_a_run_is_in_utc_like_ds(gate: Gate, context: Context) -> None:
     context["dag_run"] = FakeRun(datetime(2024, 5, 17, 23, 30, tzinfo=timezone.utc))
     context["ti"].dag_run = context["dag_run"]
     assert gate().build_request(context).run_key.date == date(2024, 5, 17)
@@ -559,7 +559,7 @@ def test_the_moment_of_a_run_is_in_utc_as_in_ds(gate: Gate, context: Context) ->
 # A selection
 
 
-def test_a_selection_travels_in_the_request_with_its_templates(
+def test_a_selection_is_rendered_into_the_request(
     gate: Gate, context: Context
 ) -> None:
     made = gate(only=["{{ layer }}.*", "orders.id"], tags="a, {{ ds }}", severity="{{ '' }}")
@@ -596,7 +596,7 @@ SECOND = """suite "Second" {
 """
 
 
-def test_of_several_suites_each_gets_what_it_knows_of_a_selection(
+def test_each_of_several_suites_gets_its_part_of_a_selection(
     gate: Gate, context: Context
 ) -> None:
     def checked(**given: Any) -> GateRequest:

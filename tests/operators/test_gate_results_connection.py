@@ -65,7 +65,7 @@ def connect(
     ],
     ids=["a folder", "S3", "options", "Azure", "Google", "the extra counts"],
 )
-def test_its_fields_say_where_results_are_and_how_to_get_there(
+def test_the_connection_gives_root_and_storage_options(
     operators: ModuleType,
     given: dict[str, object],
     root: str,
@@ -80,7 +80,7 @@ def test_its_fields_say_where_results_are_and_how_to_get_there(
     assert SECRET not in repr(place)
 
 
-def test_a_root_that_is_given_counts_for_more_than_that_of_the_connection(
+def test_an_explicit_root_wins_over_the_connection(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.operators.results_location import results_location_of
@@ -107,7 +107,7 @@ def test_the_configuration_names_a_connection_for_all_gates(
         (None, "the results connection 'store' does not exist"),
     ],
 )
-def test_a_connection_that_leads_nowhere_is_a_mistake_in_the_gate(
+def test_a_connection_without_a_root_misconfigures_the_gate(
     gate: Callable[..., Any],
     context: dict[str, Any],
     given: dict[str, object] | None,
@@ -123,7 +123,7 @@ def test_a_connection_that_leads_nowhere_is_a_mistake_in_the_gate(
         gate(results_conn_id="store").build_request(context)
 
 
-def test_a_gate_writes_where_the_connection_leads_and_tells_its_secret_to_nobody(
+def test_a_gate_writes_to_the_connection_and_hides_its_secret(
     run_file: Callable[..., Run],
     spark_submit: SparkSubmit,
     tmp_path: Path,
@@ -155,7 +155,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
     assert STORAGE_VARIABLE not in os.environ
 
 
-def test_a_process_that_is_started_meanwhile_knows_the_options(operators: ModuleType) -> None:
+def test_child_processes_get_the_storage_options(operators: ModuleType) -> None:
     from dqx_airflow.operators.results_location import ResultsLocation
 
     show = [sys.executable, "-c", f"import os; print(os.environ.get({STORAGE_VARIABLE!r}))"]
@@ -166,7 +166,7 @@ def test_a_process_that_is_started_meanwhile_knows_the_options(operators: Module
     assert after.strip() == "None"
 
 
-def test_options_that_the_worker_has_already_are_there_again_afterwards(
+def test_storage_options_of_the_worker_are_restored(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.operators.results_location import ResultsLocation
@@ -179,7 +179,7 @@ def test_options_that_the_worker_has_already_are_there_again_afterwards(
     assert storage_options_of(os.environ) == {"aws_region": "us"}
 
 
-def test_without_a_connection_the_environment_tells_the_options(
+def test_without_a_connection_the_options_come_from_the_environment(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.operators import GateMisconfigured
@@ -193,7 +193,7 @@ def test_without_a_connection_the_environment_tells_the_options(
 
 
 @pytest.mark.parametrize("text", ["[]", "x", "7", '"a"', "[" * 100_000])
-def test_a_job_refuses_a_variable_that_is_no_object(text: str) -> None:
+def test_a_job_refuses_storage_options_other_than_an_object(text: str) -> None:
     with pytest.raises(RequestError, match="is not a JSON object"):
         storage_options_of({STORAGE_VARIABLE: text})
 
@@ -254,7 +254,7 @@ def test_the_command_line_of_airflow_shows_the_provider_and_its_settings(
         assert option in listed
 
 
-def test_every_setting_that_is_read_is_described() -> None:
+def test_every_setting_in_use_is_documented() -> None:
     import re
 
     import dqx_airflow

@@ -271,7 +271,7 @@ def test_the_table_of_faults_is_true(
     assert (states, after.state, tries, str(scene.runs)) == fault.due
 
 
-def test_the_page_about_outcomes_tells_the_same() -> None:
+def test_the_page_about_outcomes_has_the_table_of_faults() -> None:
     head, tail = PAGE.read_text(encoding="utf-8").split(TABLE_HEAD)
     rows = (" | ".join((fault.title, *fault.due)) for fault in (*QUICK, *NIGHTLY))
     table = "".join(f"| {row} |\n" for row in rows)
@@ -292,7 +292,7 @@ def test_two_runs_over_the_same_date_do_not_disturb_each_other(airflow: Airflow)
 
 
 @pytest.mark.nightly
-def test_a_consumer_starts_after_a_pass_alone_and_learns_what_was_validated(
+def test_a_consumer_starts_only_after_a_pass_and_gets_the_validated_version(
     airflow: Airflow,
 ) -> None:
     blocked, passed = Scene(airflow, "blocked"), Scene(airflow, "passed")

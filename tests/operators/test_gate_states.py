@@ -89,7 +89,7 @@ def run_dag(run_file: Callable[..., Run]) -> RunDag:
     return run
 
 
-def test_passed_lets_the_pipeline_go_on(run_dag: RunDag, log: Log) -> None:
+def test_passed_continues_the_pipeline(run_dag: RunDag, log: Log) -> None:
     run = run_dag()
     assert (run.state, run["gate"], run["downstream"]) == ("success", "success", "success")
     assert run.tries() == 1
@@ -114,7 +114,7 @@ def test_the_version_that_was_promoted_is_handed_downstream(
     assert spark_submit.requests[0].promote_to == (("orders", "/lake/silver/orders"),)
 
 
-def test_warned_lets_it_go_on_and_says_so(
+def test_warned_continues_the_pipeline_with_a_warning(
     run_dag: RunDag, spark_submit: SparkSubmit, log: Log
 ) -> None:
     spark_submit.will("warned")
@@ -129,7 +129,7 @@ def test_warned_lets_it_go_on_and_says_so(
     assert headline.startswith("warned: gate")
 
 
-def test_blocked_stops_it_at_the_first_try(
+def test_blocked_stops_the_pipeline_without_a_retry(
     run_dag: RunDag, spark_submit: SparkSubmit, log: Log
 ) -> None:
     spark_submit.will("blocked")
@@ -162,7 +162,7 @@ def test_blocked_may_only_warn(run_dag: RunDag, spark_submit: SparkSubmit, log: 
 
 
 @pytest.mark.parametrize("on_violation", ["fail", "skip", "warn"])
-def test_broken_stops_it_whatever_a_violation_does(
+def test_broken_stops_the_pipeline_for_every_on_violation(
     run_dag: RunDag, spark_submit: SparkSubmit, on_violation: str
 ) -> None:
     spark_submit.will("broken")
@@ -173,7 +173,7 @@ def test_broken_stops_it_whatever_a_violation_does(
 
 
 @pytest.mark.parametrize("plan", few_first(["exit=0", "killed", "exit=1"], 2))
-def test_no_report_is_retried_as_the_task_says(
+def test_a_missing_report_is_retried_as_configured(
     run_dag: RunDag, spark_submit: SparkSubmit, plan: str
 ) -> None:
     spark_submit.will(plan)
@@ -200,7 +200,7 @@ def test_an_infrastructure_error_is_overcome(run_dag: RunDag, spark_submit: Spar
     assert (run["gate"], run["downstream"], run.tries()) == ("success", "success", 2)
 
 
-def test_the_report_of_an_earlier_try_is_not_believed(
+def test_the_report_of_an_earlier_try_is_ignored(
     run_dag: RunDag, spark_submit: SparkSubmit, log: Log
 ) -> None:
     # The first try reports for somebody else, the second one for itself.
@@ -209,7 +209,7 @@ def test_the_report_of_an_earlier_try_is_not_believed(
     assert (run["gate"], run["downstream"], run.tries()) == ("failed", "upstream_failed", 2)
 
 
-def test_a_job_that_fails_after_its_report_is_judged_by_it(
+def test_a_job_that_fails_after_its_report_keeps_the_outcome(
     run_dag: RunDag, spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("passed exit=1")
@@ -244,7 +244,7 @@ def test_a_misconfigured_gate_is_not_retried(
     assert spark_submit.calls == []
 
 
-def test_a_slip_in_what_a_violation_does_lets_nothing_through(
+def test_a_misspelled_on_violation_stops_the_pipeline(
     run_dag: RunDag, spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("blocked")
@@ -255,7 +255,7 @@ def test_a_slip_in_what_a_violation_does_lets_nothing_through(
     assert spark_submit.calls == []
 
 
-def test_only_the_word_itself_lets_blocked_data_through(operators: ModuleType) -> None:
+def test_only_an_exact_warn_lets_blocked_data_through(operators: ModuleType) -> None:
     from spark_submit_stub import canned_report
 
     from dqx_airflow.operators.outcome import end_task
@@ -334,7 +334,7 @@ def test_datasets_may_come_from_an_earlier_task(run_dag: RunDag, spark_submit: S
 
 
 @needs_airflow(3, 3)
-def test_a_retry_policy_can_tell_the_exceptions_apart(
+def test_a_retry_policy_can_distinguish_the_exceptions(
     run_dag: RunDag, spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("exit=1")
@@ -343,7 +343,7 @@ def test_a_retry_policy_can_tell_the_exceptions_apart(
 
 
 @needs_airflow(3, 3)
-def test_the_failure_is_known_to_callbacks(
+def test_callbacks_get_the_failure(
     run_dag: RunDag, spark_submit: SparkSubmit, tmp_path: Path
 ) -> None:
     spark_submit.will("blocked")

@@ -25,7 +25,7 @@ Gate = Callable[..., Any]
 Context = dict[str, Any]
 
 
-def test_the_job_gets_the_very_request(
+def test_the_job_gets_the_request_unchanged(
     gate: Gate, context: Context, spark_submit: SparkSubmit
 ) -> None:
     made = gate(gate="door", conf={"spark.ui.enabled": "false"}, fail_on="P2")
@@ -50,7 +50,7 @@ def test_a_large_suite_gets_through(
     assert spark_submit.requests[0].suite.text == suite.read_text()
 
 
-def test_an_application_of_ones_own_gets_the_request(
+def test_a_custom_application_gets_the_request(
     gate: Gate, context: Context, spark_submit: SparkSubmit
 ) -> None:
     gate(application="/jobs/mine.py").execute(context)
@@ -114,7 +114,7 @@ def test_a_python_given_in_conf_or_by_the_worker_is_kept(
 JVM = "spark.driver.defaultJavaOptions"
 
 
-def test_in_client_mode_the_jvm_starts_from_the_archive_that_is_set(
+def test_in_client_mode_the_jvm_starts_from_the_configured_archive(
     gate: Gate,
     context: Context,
     spark_submit: SparkSubmit,
@@ -142,7 +142,7 @@ def test_in_client_mode_the_jvm_starts_from_the_archive_that_is_set(
         ("yarn cluster", {}, None),
     ],
 )
-def test_where_the_driver_runs_here_its_jvm_is_made_for_a_short_life(
+def test_a_local_driver_gets_jvm_options_for_a_short_life(
     gate: Gate,
     context: Context,
     spark_submit: SparkSubmit,
@@ -163,7 +163,7 @@ def test_where_the_driver_runs_here_its_jvm_is_made_for_a_short_life(
     assert seen == (expected and expected.replace("ours", ours))
 
 
-def test_without_the_client_of_kubernetes_a_gate_says_what_to_install(
+def test_without_the_kubernetes_client_a_gate_names_the_extra(
     operators: ModuleType, gate: Gate, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if importlib.util.find_spec("kubernetes"):
@@ -175,7 +175,7 @@ def test_without_the_client_of_kubernetes_a_gate_says_what_to_install(
         gate(conn_id="there", deploy_mode="cluster").execute(context)
 
 
-def test_without_its_archive_a_gate_runs_and_says_so(
+def test_a_gate_without_its_archive_runs_with_a_warning(
     gate: Gate,
     context: Context,
     spark_submit: SparkSubmit,
@@ -235,7 +235,7 @@ def test_a_complete_report_of_this_attempt_is_not_made_again(
     assert task.pushed["dqx_report"]["outcome"] == "blocked"
 
 
-def test_a_report_of_another_attempt_is_not_believed(
+def test_a_report_of_another_attempt_is_ignored(
     operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
 ) -> None:
     request = gate().build_request(context)
@@ -260,7 +260,7 @@ def test_a_report_of_another_attempt_is_not_believed(
         ("other exit=0", r"job succeeded"),
     ],
 )
-def test_without_a_report_the_message_says_how_the_job_ended(
+def test_without_a_report_the_message_has_the_end_of_the_job(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -299,7 +299,7 @@ def test_a_missing_spark_submit_is_named(
         gate().execute(context)
 
 
-def test_what_the_hook_says_before_it_submits_is_told(
+def test_an_error_of_the_hook_before_submission_is_reported(
     operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit
 ) -> None:
     refused = gate(deploy_mode="cluster", env_vars={"TOKEN": "x"})
@@ -317,7 +317,7 @@ def test_a_job_that_fails_after_its_report_is_judged_by_the_report(
     assert warning == ("the Spark job failed (exit code 1); looking for the report of the gate")
 
 
-def test_output_that_is_no_utf8_does_no_harm(
+def test_output_other_than_utf8_is_logged(
     gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
 ) -> None:
     spark_submit.will("binary passed")
@@ -358,7 +358,7 @@ def test_the_verdict_is_the_last_line_of_the_log(
 
 
 @pytest.mark.parametrize("on_violation", ["fail", "skip", "warn"])
-def test_a_broken_gate_is_an_error_whatever_a_violation_does(
+def test_a_broken_gate_is_an_error_for_every_on_violation(
     operators: ModuleType,
     gate: Gate,
     context: Context,
@@ -374,7 +374,7 @@ def test_a_broken_gate_is_an_error_whatever_a_violation_does(
     assert last.startswith("broken: gate lake.gate")
 
 
-def test_a_violation_that_warns_is_no_error_in_the_log(
+def test_a_violation_that_warns_is_logged_as_a_warning(
     gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
 ) -> None:
     spark_submit.will("blocked")
@@ -383,7 +383,7 @@ def test_a_violation_that_warns_is_no_error_in_the_log(
     assert log.at("warning")[-1].startswith("blocked: gate")
 
 
-def test_the_summary_is_bounded_whatever_the_report(
+def test_the_summary_is_bounded_for_any_report(
     operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
 ) -> None:
     request = gate(gate="g" * 2000).build_request(context)
@@ -399,7 +399,7 @@ def test_the_summary_is_bounded_whatever_the_report(
     assert len(str(raised.value)) <= 1000
 
 
-def test_the_types_of_the_exceptions_tell_what_is_retried(operators: ModuleType) -> None:
+def test_exception_types_decide_what_is_retried(operators: ModuleType) -> None:
     from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
     final = (operators.GateBlocked, operators.GateBroken, operators.GateMisconfigured)

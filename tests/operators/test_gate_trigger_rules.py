@@ -65,7 +65,7 @@ def test_the_table_of_trigger_rules_is_true(
     }
 
 
-def test_a_cleanup_that_is_the_only_last_task_makes_the_run_a_success(
+def test_a_cleanup_as_the_only_leaf_makes_the_run_a_success(
     run_file: Callable[..., Run], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("blocked")

@@ -76,7 +76,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
             yield Stand(airflow, manager, stub)
 
 
-def test_the_slot_is_free_until_the_driver_has_ended(stand: Stand) -> None:
+def test_the_slot_is_free_while_the_driver_runs(stand: Stand) -> None:
     stand.spark_submit.will("on-yarn passed")
     stand.manager.will_say("RUNNING")
     run_id = stand.run_until_deferred()
@@ -87,7 +87,7 @@ def test_the_slot_is_free_until_the_driver_has_ended(stand: Stand) -> None:
     assert len(stand.spark_submit.calls) == 1
 
 
-def test_a_deferred_task_that_is_marked_as_failed_takes_its_driver_along(stand: Stand) -> None:
+def test_marking_a_deferred_task_failed_kills_its_driver(stand: Stand) -> None:
     from airflow.triggers.base import BaseTrigger
 
     if not hasattr(BaseTrigger, "on_kill"):

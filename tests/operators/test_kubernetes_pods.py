@@ -124,7 +124,7 @@ def test_a_pod_is_followed_to_its_end(driver: Any, api: ApiServer) -> None:
 
 
 @pytest.mark.parametrize("phase", ["Unknown", None])
-def test_a_pod_of_which_nobody_tells_is_unknown(
+def test_a_pod_without_a_phase_is_unknown(
     driver: Any, api: ApiServer, phase: str | None
 ) -> None:
     from dqx_airflow.operators.drivers import DriverUnknownError
@@ -134,7 +134,7 @@ def test_a_pod_of_which_nobody_tells_is_unknown(
         driver.ended()
 
 
-def test_a_pod_that_is_cancelled_is_gone(driver: Any, api: ApiServer) -> None:
+def test_a_cancelled_pod_is_deleted(driver: Any, api: ApiServer) -> None:
     driver.cancel()
     assert api.is_deleted
     assert driver.ended().how == f"the driver pod {POD} is gone"
@@ -176,7 +176,7 @@ def test_the_submission_returns_with_the_pod(
         ("✓", "dqx-gate-[0-9a-f]{16}-driver"),
     ],
 )
-def test_every_driver_has_a_pod_of_its_own(
+def test_every_driver_has_its_own_pod(
     on_kubernetes: Gate,
     context: Context,
     spark_submit: SparkSubmit,
@@ -193,7 +193,7 @@ def test_every_driver_has_a_pod_of_its_own(
     assert all(re.fullmatch(pod, name) for name in found)
 
 
-def test_a_pod_that_was_named_keeps_its_name(
+def test_a_configured_pod_name_is_kept(
     on_kubernetes: Gate, context: Context, spark_submit: SparkSubmit
 ) -> None:
     on_kubernetes(deploy_mode="cluster", conf={POD_NAME: "mine"}).execute(context)

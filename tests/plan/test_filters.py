@@ -38,7 +38,7 @@ def _plan(claims: str) -> Plan:
     return resolve(suite, source, [REF], ON)
 
 
-def test_a_count_of_some_malformed_values_leaves_the_others_to_the_implicit_assertion() -> None:
+def test_a_malformed_count_of_a_column_is_excluded_from_the_implicit_assertion() -> None:
     def besides(claim: str) -> object:
         (request,) = (one for one in _plan(claim).requests if one.metric == "malformed_rows")
         return request.arguments[0]
@@ -47,7 +47,7 @@ def test_a_count_of_some_malformed_values_leaves_the_others_to_the_implicit_asse
     assert besides('assert malformed_count(price) < 5 where status == "paid"') == ()
 
 
-def test_what_is_measured_of_some_rows_is_not_reported_of_the_column() -> None:
+def test_filtered_metrics_are_not_reported_for_the_column() -> None:
     plan = _plan('assert average(price, where status == "paid") > average(price)')
     found = Scanned(dict.fromkeys(plan.requests, 7))
     told = snapshot_of(REF, plan, found).metrics

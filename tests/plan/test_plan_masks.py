@@ -21,7 +21,7 @@ from dqx_airflow.plan.masks import is_masked, without_values
         ("street", False),
     ],
 )
-def test_a_mask_covers_the_column_its_fields_and_what_holds_it(column: str, expected: bool) -> None:
+def test_a_mask_covers_the_column_its_fields_and_its_struct(column: str, expected: bool) -> None:
     assert is_masked(column, ("Tax_Id", "home.street")) is expected
 
 
@@ -32,10 +32,10 @@ def test_a_mask_covers_the_column_its_fields_and_what_holds_it(column: str, expe
         ("the query failed: [DIVIDE.BY_ZERO] x 'A-1'", "the query failed: [DIVIDE.BY_ZERO]"),
     ],
 )
-def test_of_an_error_of_spark_only_its_condition_is_left(reason: str, left: str) -> None:
+def test_an_error_of_spark_is_reduced_to_its_condition(reason: str, left: str) -> None:
     assert without_values(reason) == f"{left} (the rest may quote masked columns)"
 
 
-def test_what_we_say_ourselves_quotes_nothing_and_stays() -> None:
+def test_our_own_messages_are_kept() -> None:
     reason = "dataset 'orders' has no column 'pricee': did you mean 'price'?"
     assert without_values(reason) == reason

@@ -62,14 +62,14 @@ def test_a_predicate_becomes_the_sql_of_the_case(case: Case) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_literal_holds_its_text_and_nothing_else(text: str) -> None:
+def test_a_literal_is_its_string_and_nothing_else(text: str) -> None:
     written = quote_literal(text)
     assert _unescaped(written) == text
     assert "${" not in written
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_name_is_one_identifier_whatever_it_holds(name: str) -> None:
+def test_any_name_is_one_identifier(name: str) -> None:
     written = quote_name(name)
     assert "${" not in written
     if written.startswith("identifier("):

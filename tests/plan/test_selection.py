@@ -90,7 +90,7 @@ def test_each_criterion_has_to_be_met(given: dict[str, object], kept: list[str])
     assert _names(**given) == kept
 
 
-def test_a_severity_is_that_of_the_day() -> None:
+def test_a_severity_is_that_of_the_date() -> None:
     assert "Quality::ids" not in _names(severity="P2")
     assert "Quality::ids" in _names(severity="P3")
 
@@ -110,7 +110,7 @@ def test_a_severity_is_that_of_the_day() -> None:
         ({"only": [3]}, "only=[3]: write a string", ""),
     ],
 )
-def test_what_matches_nothing_is_an_error_with_what_there_is(
+def test_a_criterion_without_a_match_is_an_error_with_a_suggestion(
     given: dict[str, object], problem: str, hint: str
 ) -> None:
     with pytest.raises(RequestError) as caught:
@@ -119,11 +119,11 @@ def test_what_matches_nothing_is_an_error_with_what_there_is(
     assert hint in caught.value.hint
 
 
-def test_nothing_given_selects_everything() -> None:
+def test_no_criteria_select_everything() -> None:
     assert selection_of(only="", tags=[], severity=None) is None
 
 
-def test_what_is_left_out_is_told_unless_it_is_nothing() -> None:
+def test_omitted_assertions_are_reported_if_any() -> None:
     partial = _chosen(tags="slow").partial
     assert partial is not None
     assert (partial.selected, partial.assertions) == (2, 8)
@@ -131,7 +131,7 @@ def test_what_is_left_out_is_told_unless_it_is_nothing() -> None:
     assert _chosen(severity="P3").partial is None
 
 
-def test_only_what_is_selected_is_asked_for() -> None:
+def test_only_metrics_of_the_selection_are_requested() -> None:
     everything, some = _plan(), _plan(only="ids")
     assert set(some.requests) < set(everything.requests)
     assert {one.metric for one in some.requests} == {"num_rows", "duplicate_count"}
@@ -146,7 +146,7 @@ def test_a_request_is_the_same_whatever_else_is_selected() -> None:
         assert set(_plan(only=name).requests) <= set(_plan().requests)
 
 
-def test_datasets_that_no_selected_assertion_reads_need_not_be_there() -> None:
+def test_datasets_outside_the_selection_may_be_missing() -> None:
     chosen = _chosen(only="Volume")
     assert chosen.datasets == {"orders"}
     assert check_datasets(chosen.suite, [ORDERS]) == ()

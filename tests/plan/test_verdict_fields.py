@@ -30,7 +30,7 @@ def found(plan: Plan, value: MetricValue = 5, **of_metrics: MetricValue) -> Scan
     return Scanned({item: of_metrics.get(item.metric, value) for item in plan.requests})
 
 
-def test_a_verdict_says_what_was_asked_and_where() -> None:
+def test_a_verdict_has_its_datasets_expression_and_columns() -> None:
     plan = planned(
         "assert average(price) > 1 tags [money, daily]\n"
         "assert average(price) / average(tax) > 1\n"
@@ -50,7 +50,7 @@ def test_a_verdict_says_what_was_asked_and_where() -> None:
     assert (several.metric, several.column) == ("duplicate_count", None)
 
 
-def test_a_verdict_has_the_way_that_took_most_of_those_of_its_values() -> None:
+def test_a_verdict_has_the_costliest_origin_of_its_values() -> None:
     plan = planned("assert average(price) / average(tax) > 0")
     scanned = found(plan)
     price, tax = (item for item in plan.requests if item.metric == "average")
@@ -71,7 +71,7 @@ def test_the_value_of_a_masked_column_is_hidden() -> None:
     assert (price.value, tax.value) == (MASK, 5)
 
 
-def test_history_is_not_required_unless_it_is_said() -> None:
+def test_history_is_required_only_on_request() -> None:
     plan = planned("assert average(price, lag 1) > 0\nassert num_rows() > 0")
     scanned = found(plan)
     for item in plan.requests:
@@ -95,7 +95,7 @@ def test_both_sides_are_those_that_are_compared() -> None:
     assert sides_of(scaled, plan, scanned, (YESTERDAY,), None) == (14, (3,))
 
 
-def test_the_side_that_is_the_clock_tells_its_time() -> None:
+def test_the_side_of_the_clock_shows_its_time() -> None:
     plan = planned("assert timeliness(at) by 06:00")
     (assertion,) = (item for item in plan.assertions if item.check == "C")
     now = datetime(2024, 11, 30, 5, tzinfo=timezone.utc)

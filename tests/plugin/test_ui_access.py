@@ -46,11 +46,11 @@ def test_every_page_is_in_the_list() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES[:-1])
-def test_nobody_sees_anything_without_signing_in(get: Get, page: str) -> None:
+def test_every_page_requires_signing_in(get: Get, page: str) -> None:
     assert get(page, None).status_code == 401
 
 
-def test_a_viewer_sees_the_gates_of_a_dag_that_is_theirs(get: Get, tab: Get, scene: Scene) -> None:
+def test_a_viewer_sees_the_gates_of_their_dags(get: Get, tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(contract=ORDERS))
     assert tab().status_code == 200
@@ -60,7 +60,7 @@ def test_a_viewer_sees_the_gates_of_a_dag_that_is_theirs(get: Get, tab: Get, sce
     assert "lake.gate" in Html(get("dataset", place=PLACE).text).text
 
 
-def test_who_may_not_read_a_dag_sees_nothing_of_it(get: Get, tab: Get, scene: Scene) -> None:
+def test_without_read_permission_a_dag_is_hidden(get: Get, tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(contract=ORDERS))
     refused = tab("ben")
@@ -73,7 +73,7 @@ def test_who_may_not_read_a_dag_sees_nothing_of_it(get: Get, tab: Get, scene: Sc
 
 
 @pytest.mark.parametrize("dag_id", ["~", "", "lake "])
-def test_no_other_spelling_of_a_dag_opens_it(tab: Get, scene: Scene, dag_id: str) -> None:
+def test_another_spelling_of_a_dag_id_does_not_open_it(tab: Get, scene: Scene, dag_id: str) -> None:
     scene.dag()
     scene.ran(report_of())
     answer = tab("ben", dag_id=dag_id)
@@ -81,7 +81,7 @@ def test_no_other_spelling_of_a_dag_opens_it(tab: Get, scene: Scene, dag_id: str
     assert "null_share" not in answer.text
 
 
-def test_of_two_dag_ids_the_one_that_is_shown_is_the_one_that_is_checked(
+def test_of_two_dag_ids_the_displayed_one_is_authorized(
     get: Get, scene: Scene
 ) -> None:
     scene.dag()
@@ -121,7 +121,7 @@ def test_a_task_cannot_show_the_history_of_a_gate_by_naming_it(
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("user", ["ada", None])
-def test_every_answer_forbids_scripts_and_frames_of_others_and_caches(
+def test_every_response_forbids_foreign_scripts_frames_and_caches(
     get: Get, page: str, user: str | None
 ) -> None:
     headers = get(page, user).headers
@@ -133,7 +133,7 @@ def test_every_answer_forbids_scripts_and_frames_of_others_and_caches(
     assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_page_that_fails_says_so_and_shows_no_more(
+def test_a_failing_page_shows_no_details(
     tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from dqx_airflow.plugin import gate_routes
@@ -154,7 +154,7 @@ def test_a_page_that_fails_says_so_and_shows_no_more(
 @pytest.mark.parametrize(
     "missing", ["airflow.models.xcom", "airflow.api_fastapi.core_api.security", "jinja2"]
 )
-def test_where_airflow_lacks_what_the_pages_rely_on_they_are_closed(
+def test_pages_are_closed_if_airflow_lacks_an_api_they_need(
     api_environment: None, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fastapi.testclient import TestClient
@@ -171,7 +171,7 @@ def test_where_airflow_lacks_what_the_pages_rely_on_they_are_closed(
     assert "Closed" in answer.text
 
 
-def test_what_may_be_read_is_nothing_where_airflow_answers_with_something_else(
+def test_an_unexpected_authorization_result_hides_everything(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.plugin import airflow

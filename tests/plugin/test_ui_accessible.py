@@ -141,7 +141,7 @@ def test_every_page_fits_from_a_phone_to_a_wide_screen(furnished: Scene, look: L
     assert wider == {}
 
 
-def test_all_that_can_be_clicked_can_be_reached_by_tab(furnished: Scene, look: Look) -> None:
+def test_every_control_is_reachable_by_tab(furnished: Scene, look: Look) -> None:
     """Each control is reached once and shows it; bars and points lead where a list leads, too."""
     missed: dict[str, Any] = {}
     for name, at in PAGES.items():
@@ -175,7 +175,7 @@ def test_all_that_can_be_clicked_can_be_reached_by_tab(furnished: Scene, look: L
     assert missed == {}
 
 
-def test_the_rules_do_notice_a_pale_word(furnished: Scene, look: Look) -> None:
+def test_the_rules_detect_low_contrast(furnished: Scene, look: Look) -> None:
     page = look("board", theme="light")
     page.run(axe_script())
     page.run("document.querySelector('.name a').style.color = '#c8c8c8'")

@@ -51,7 +51,7 @@ def runs_of(scene: Scene, outcomes: str, dag_id: str = "lake", **changes: object
         ("b" * 20, "blocked", "failing for 14+ runs"),
     ],
 )
-def test_the_latest_outcome_stands_with_its_streak(
+def test_the_latest_outcome_is_shown_with_its_streak(
     get: Get, scene: Scene, outcomes: str, state: str, streak: str
 ) -> None:
     scene.dag()
@@ -62,7 +62,7 @@ def test_the_latest_outcome_stands_with_its_streak(
     assert f" {streak}" in page.text
 
 
-def test_what_fails_is_on_top_with_its_worst_assertion(get: Get, scene: Scene) -> None:
+def test_failing_gates_are_on_top_with_their_worst_assertion(get: Get, scene: Scene) -> None:
     for dag_id, outcomes in (("a_good", "pp"), ("b_bad", "pb"), ("c_late", "pf")):
         scene.dag(dag_id)
         runs_of(scene, outcomes, dag_id)
@@ -114,7 +114,7 @@ def test_many_gates_are_on_several_pages_that_keep_the_filters(get: Get, scene: 
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "99", "x", "1e3"])
-def test_a_page_that_is_not_there_is_the_nearest_one(get: Get, scene: Scene, page: str) -> None:
+def test_a_page_number_out_of_range_is_clamped(get: Get, scene: Scene, page: str) -> None:
     scene.dag()
     runs_of(scene, "p")
     assert "lake.gate" in Html(get(f"board?page={page}").text).text
@@ -128,7 +128,7 @@ def test_the_rows_lead_to_the_reports_and_to_the_datasets(get: Get, scene: Scene
     assert "Dataset orders" in Html(get(page.links["orders"]).text).text
 
 
-def test_without_gates_the_board_says_what_brings_one(get: Get, scene: Scene) -> None:
+def test_an_empty_board_explains_how_gates_appear(get: Get, scene: Scene) -> None:
     assert "A gate appears here with its first run." in get("board").text
 
 
@@ -139,7 +139,7 @@ def test_the_board_needs_no_store(get: Get, scene: Scene, monkeypatch: pytest.Mo
     assert "lake.gate" in get("board").text
 
 
-def test_an_error_is_told_with_its_reason(get: Get, scene: Scene) -> None:
+def test_an_error_is_shown_with_its_reason(get: Get, scene: Scene) -> None:
     scene.dag()
     broken = replace(
         NULLS, status=Status.ERROR, scaled_value=None, reason="no column idd", severity=Severity.P1
@@ -150,7 +150,7 @@ def test_an_error_is_told_with_its_reason(get: Get, scene: Scene) -> None:
     assert "orders.id.null_share: no column idd 0 of 1 failed, 1 in error" in text
 
 
-def test_of_a_mapped_gate_the_worst_instance_stands(get: Get, scene: Scene) -> None:
+def test_a_mapped_gate_shows_its_worst_instance(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(1, verdicts=(NULLS,), outcome=Outcome.PASSED), map_index=0)
     scene.ran(report_of(2), map_index=1)
@@ -167,7 +167,7 @@ def schedule(scene: Scene, due: datetime | None, *, paused: bool = False) -> Non
     scene.session.commit()
 
 
-def test_the_board_says_when_each_gate_last_ran(get: Get, scene: Scene) -> None:
+def test_the_board_shows_when_each_gate_last_ran(get: Get, scene: Scene) -> None:
     scene.dag()
     ended = datetime.now(timezone.utc) - timedelta(hours=2, minutes=1)
     scene.ran(report_of(started_at=ended, finished_at=ended))
@@ -221,7 +221,7 @@ def test_a_gate_that_never_left_a_report_is_on_the_board(get: Get, scene: Scene)
     assert "lake.load" not in text
 
 
-def test_a_summary_that_is_left_anew_is_read_anew(get: Get, scene: Scene) -> None:
+def test_a_replaced_summary_is_read_again(get: Get, scene: Scene) -> None:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select, update
 

@@ -56,7 +56,7 @@ def test_times_are_those_of_the_zone_that_the_reader_chose(
     assert page.run("document.querySelector('time').title") == "2024-03-20 12:00:40 UTC"
 
 
-def test_the_marks_of_past_runs_tell_the_same_zone(scene: Scene, look: Callable[..., Page]) -> None:
+def test_past_runs_are_shown_in_the_same_time_zone(scene: Scene, look: Callable[..., Page]) -> None:
     ran(scene)
     title = look("board", timezone='"Asia/Tokyo"').run("document.querySelector('.strip a').title")
     assert title == "2024-03-20 21:00:00 Asia/Tokyo: blocked"
@@ -125,7 +125,7 @@ def test_the_way_from_the_board_to_a_gate_and_to_its_dataset(
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_no_text_of_a_report_does_anything(
+def test_no_string_of_a_report_runs_as_code(
     scene: Scene, look: Callable[..., Page], text: str
 ) -> None:
     stored = text.replace("\x00", "")
@@ -148,14 +148,14 @@ def test_no_text_of_a_report_does_anything(
         assert page.run("document.documentElement.scrollWidth <= window.innerWidth"), "it fits"
 
 
-def test_who_is_not_signed_in_is_told_so(scene: Scene, look: Callable[..., Page]) -> None:
+def test_an_anonymous_user_is_asked_to_sign_in(scene: Scene, look: Callable[..., Page]) -> None:
     ran(scene)
     text = look(TAB, None).text
     assert "Sign in to Airflow first." in text
     assert "null_share" not in text
 
 
-def test_a_narrow_window_shows_all_of_it(scene: Scene, look: Callable[..., Page]) -> None:
+def test_a_narrow_window_shows_the_whole_page(scene: Scene, look: Callable[..., Page]) -> None:
     ran(scene)
     browser = look(TAB)
     browser.call(

@@ -31,7 +31,7 @@ def past(chart: ModuleType, *values: MetricValue, limit: float | None = None) ->
     ]
 
 
-def test_larger_values_stand_higher_and_later_ones_further_right(chart: ModuleType) -> None:
+def test_larger_values_are_higher_and_later_ones_further_right(chart: ModuleType) -> None:
     drawn = chart.chart_of("a", past(chart, 1, 3, 2), 100, 50)
     assert drawn is not None
     first, second, third = drawn.marks
@@ -40,7 +40,7 @@ def test_larger_values_stand_higher_and_later_ones_further_right(chart: ModuleTy
     assert (drawn.levels, drawn.days) == (("3", "2", "1", "0"), ("day 0", "day 2"))
 
 
-def test_values_stand_where_their_dates_are(chart: ModuleType) -> None:
+def test_values_are_placed_by_date(chart: ModuleType) -> None:
     days = [date(2024, 3, 1), date(2024, 3, 2), date(2024, 3, 11)]
     history = [chart.PastValue(str(on), 1.5, (), Status.PASSED, on=on) for on in days]
     drawn = chart.chart_of("a", history, 112, 50)
@@ -50,7 +50,7 @@ def test_values_stand_where_their_dates_are(chart: ModuleType) -> None:
     assert drawn.posts == (6.0, 26.0, 56.0, 86.0, 106.0)
 
 
-def test_counts_begin_at_zero_and_other_values_where_they_are(chart: ModuleType) -> None:
+def test_the_axis_of_counts_starts_at_zero(chart: ModuleType) -> None:
     counts = chart.chart_of("a", past(chart, 634, 983), 100, 50)
     shares = chart.chart_of("a", past(chart, 0.5, 0.7), 100, 50)
     near = chart.chart_of("a", past(chart, 0.03, 0.508), 100, 50)
@@ -59,12 +59,12 @@ def test_counts_begin_at_zero_and_other_values_where_they_are(chart: ModuleType)
     assert near.rules == (6.0, 18.7, 31.3, 44.0)
 
 
-def test_what_never_changes_has_one_label(chart: ModuleType) -> None:
+def test_a_constant_has_one_label(chart: ModuleType) -> None:
     drawn = chart.chart_of("a", past(chart, 0, 0), 100, 50)
     assert drawn.levels == ("0",)
 
 
-def test_the_limit_is_within_the_chart_wherever_the_values_are(chart: ModuleType) -> None:
+def test_the_limit_is_always_within_the_chart(chart: ModuleType) -> None:
     drawn = chart.chart_of("a", past(chart, 1, 2, limit=100), 100, 50)
     assert drawn is not None
     (line,) = drawn.limits
@@ -88,7 +88,7 @@ def test_a_day_without_a_value_is_a_gap_with_a_mark_at_the_bottom(chart: ModuleT
 
 
 @pytest.mark.parametrize("values", [(), (1,), (None, None), ("2024-01-01", "2024-01-02")])
-def test_less_than_two_numbers_are_no_chart(
+def test_fewer_than_two_numbers_give_no_chart(
     chart: ModuleType, values: tuple[MetricValue, ...]
 ) -> None:
     assert chart.chart_of("a", past(chart, *values), 100, 50) is None
@@ -106,7 +106,7 @@ def test_less_than_two_numbers_are_no_chart(
         (True, 1, 2),
     ],
 )
-def test_every_number_finds_its_place(chart: ModuleType, values: tuple[MetricValue, ...]) -> None:
+def test_every_number_is_within_the_chart(chart: ModuleType, values: tuple[MetricValue, ...]) -> None:
     drawn = chart.chart_of("a", past(chart, *values, limit=1.0), 100, 50)
     assert drawn is not None
     for mark in drawn.marks:
@@ -136,7 +136,7 @@ def test_the_limits_of_a_condition(
     assert chart.limits_of(threshold, expected) == limits
 
 
-def test_stretches_with_profiles_are_told(chart: ModuleType) -> None:
+def test_days_with_profiles_have_a_labelled_band(chart: ModuleType) -> None:
     history = past(chart, 1, 2, 3, 4)
     history[1:3] = [chart.PastValue("x", 2, (), Status.PASSED, 0.5, ("easter",)) for _ in range(2)]
     drawn = chart.chart_of("a", history, 106, 50)
@@ -166,7 +166,7 @@ def test_ages_have_durations_at_their_scale(chart: ModuleType) -> None:
     assert drawn.levels[1:3] == ("1 hour 30 minutes", "1 hour")
 
 
-def test_the_label_tells_to_those_who_do_not_see_it(chart: ModuleType) -> None:
+def test_the_label_describes_the_chart_to_screen_readers(chart: ModuleType) -> None:
     history = [*past(chart, 1, 2.5), chart.PastValue("day 9", 7, (5.0,), Status.FAILED)]
     drawn = chart.chart_of("orders.share", history, 100, 50)
     assert drawn is not None

@@ -70,7 +70,7 @@ def a_history(scene: Scene, *, stored: bool = True) -> None:
     scene.ran(under(1, BROKEN, NOT_EMPTY), stored=stored)
 
 
-def test_the_versions_stand_with_their_coverage_and_their_first_and_last_run(
+def test_versions_are_listed_with_coverage_and_first_and_last_run(
     get: Get, scene: Scene
 ) -> None:
     a_history(scene)
@@ -87,14 +87,14 @@ def test_the_versions_stand_with_their_coverage_and_their_first_and_last_run(
     assert page.links["3 passed"] == f"{runs}&outcome=passed&since=2024-03-15&until=2024-03-18"
 
 
-def test_a_version_is_known_longer_than_the_board_looks_back(get: Get, scene: Scene) -> None:
+def test_versions_older_than_the_board_are_listed(get: Get, scene: Scene) -> None:
     a_history(scene)
     first = under(90, KEPT, days_ago=300, contract=replace(ORDERS, version="1.0.0"))
     scene.ran(first, number=90, pushed=False)
     assert "1.0.0 1 passed 2023-05-25 by lake.gate" in Html(get("contract", id="orders").text).text
 
 
-def test_the_gates_stand_with_the_outcome_of_each_dataset(get: Get, scene: Scene) -> None:
+def test_gates_are_listed_with_the_outcome_of_each_dataset(get: Get, scene: Scene) -> None:
     a_history(scene)
     scene.dag("shop")
     returns = replace(KEPT, name="returns.id", datasets=("returns",))
@@ -110,14 +110,14 @@ def test_the_gates_stand_with_the_outcome_of_each_dataset(get: Get, scene: Scene
     assert "Dataset returns" in Html(get(page.links["returns"]).text).text
 
 
-def test_the_clauses_that_were_broken_stand_with_their_place(get: Get, scene: Scene) -> None:
+def test_broken_clauses_are_listed_with_their_location(get: Get, scene: Scene) -> None:
     a_history(scene)
     text = Html(get("contract", id="orders").text).text
     assert "Broken clauses in the last 6 runs" in text
     assert "schema.orders.id.required orders.odcs.yaml :14 P0 2 of 6 runs 2024-03-20 50%" in text
 
 
-def test_a_broken_clause_leads_to_the_last_report_that_says_so(get: Get, scene: Scene) -> None:
+def test_a_broken_clause_links_to_its_last_report(get: Get, scene: Scene) -> None:
     scene.dag()
     for number, days_ago in enumerate((3, 2, 1), 1):
         verdict = KEPT if days_ago == 1 else BROKEN
@@ -144,7 +144,7 @@ def test_a_broken_clause_leads_to_the_last_report_that_says_so(get: Get, scene: 
         ("schema[0].properties[1].quality[0]", "range", "- metric: x", None),
     ],
 )
-def test_a_clause_reads_as_people_speak_of_it(
+def test_a_clause_is_described_in_plain_words(
     path: str, name: str, line: str, told: str | None
 ) -> None:
     from dqx_airflow.plugin.clause_line import clause_line
@@ -155,7 +155,7 @@ def test_a_clause_reads_as_people_speak_of_it(
     assert clause_line(verdict) == (f"orders.amount: {told}" if told else verdict.name)
 
 
-def test_the_page_says_what_the_contract_says_of_itself(get: Get, scene: Scene) -> None:
+def test_the_page_shows_the_description_and_contacts_of_the_contract(get: Get, scene: Scene) -> None:
     contract = replace(
         ORDERS,
         name="Orders of the shop",
@@ -173,7 +173,7 @@ def test_the_page_says_what_the_contract_says_of_itself(get: Get, scene: Scene) 
     assert Html(answer).links["https://example.org/r"] == "https://example.org/r"
 
 
-def test_without_the_store_it_lives_from_what_the_tasks_left(
+def test_without_the_store_the_page_uses_task_summaries(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_history(scene, stored=False)
@@ -187,7 +187,7 @@ def test_without_the_store_it_lives_from_what_the_tasks_left(
     assert "schema.orders.id.required P0 2 of 6 runs 2024-03-20 50%" in page.text
 
 
-def test_of_a_gate_that_changed_its_contract_only_the_runs_under_this_one_count(
+def test_only_runs_under_this_contract_are_counted(
     get: Get, scene: Scene
 ) -> None:
     a_history(scene)
@@ -255,7 +255,7 @@ def test_gates_can_be_filtered_by_contract(get: Get, scene: Scene) -> None:
     assert "No gate matches" in get("board", contract="invoices").text
 
 
-def test_a_contract_that_nobody_enforces_is_not_found(get: Get, scene: Scene) -> None:
+def test_a_contract_without_gates_is_not_found(get: Get, scene: Scene) -> None:
     a_history(scene)
     assert get("contract", id="invoices").status_code == 404
     assert get("contract").status_code == 404

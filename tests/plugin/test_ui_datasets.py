@@ -41,7 +41,7 @@ def reading(
     return report_of(number, dag_id=dag_id, on=on, datasets=(dataset,), **changes)
 
 
-def test_a_dataset_shows_all_that_gates_found_in_it(get: Get, scene: Scene) -> None:
+def test_a_dataset_shows_the_results_of_its_gates(get: Get, scene: Scene) -> None:
     scene.dag()
     runs_of(scene, "pppppb")
     answer = get("dataset", place=PLACE)
@@ -65,7 +65,7 @@ def test_assertions_about_other_datasets_are_left_out(get: Get, scene: Scene) ->
     assert "customers.id" not in get("dataset", place=PLACE).text
 
 
-def test_a_dataset_page_without_the_store_says_so(
+def test_a_dataset_page_without_the_store_has_a_notice(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.dag()
@@ -76,7 +76,7 @@ def test_a_dataset_page_without_the_store_says_so(
     assert "✕ blocked lake.gate" in page.text
 
 
-def test_tables_of_one_name_are_as_many_datasets_as_places(get: Get, scene: Scene) -> None:
+def test_tables_with_one_name_are_one_dataset_per_location(get: Get, scene: Scene) -> None:
     for number, (dag_id, table) in enumerate([("lake", "eu"), ("sea", "us")], 1):
         scene.dag(dag_id)
         report = reading(number, f"s3a://{table}/orders/2024-03-20/*.csv", dag_id=dag_id)
@@ -92,7 +92,7 @@ def test_tables_of_one_name_are_as_many_datasets_as_places(get: Get, scene: Scen
     assert "sea.gate" not in get("board", dataset="s3://eu/orders").text
 
 
-def test_a_place_has_all_its_gates_whatever_they_call_it(get: Get, scene: Scene) -> None:
+def test_a_location_has_all_its_gates_under_any_dataset_name(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of())
     again = DatasetSnapshot("sales", "s3a://lake/orders/", "delta", version=7, rows=9)
@@ -127,7 +127,7 @@ def test_days_of_a_dated_path_are_one_history(get: Get, scene: Scene) -> None:
     assert days in page.text.replace("  ", " ")
 
 
-def test_each_instance_of_a_mapped_gate_is_about_its_own_place(get: Get, scene: Scene) -> None:
+def test_each_instance_of_a_mapped_gate_has_its_own_location(get: Get, scene: Scene) -> None:
     scene.dag()
     for number, store in enumerate(("bern", "genf", "chur"), 1):
         bad: dict[str, Any] = {"verdicts": (BAD_NULLS,), "outcome": Outcome.BLOCKED}
@@ -151,7 +151,7 @@ def test_a_query_is_a_dataset_of_its_gate_alone(get: Get, scene: Scene) -> None:
     assert get("dataset", place="orders").status_code == 404
 
 
-def test_summaries_of_older_versions_know_no_place(get: Get, scene: Scene) -> None:
+def test_summaries_of_older_versions_have_no_location(get: Get, scene: Scene) -> None:
     from dqx_airflow.operators.outcome import summary
 
     scene.dag()
@@ -163,7 +163,7 @@ def test_summaries_of_older_versions_know_no_place(get: Get, scene: Scene) -> No
     assert "rows 5000 version 7 read from s3://lake/orders" in page.text
 
 
-def test_a_place_names_the_gates_that_promote_into_it(get: Get, scene: Scene) -> None:
+def test_a_location_lists_the_gates_that_promote_into_it(get: Get, scene: Scene) -> None:
     scene.dag()
     (read,) = report_of().datasets
     done = replace(read, promotion=Promotion("s3://lake/silver", 8, 40))
@@ -194,7 +194,7 @@ def test_the_index_is_searched_by_words_and_outcome(get: Get, scene: Scene) -> N
     assert "1 of 2 datasets" in blocked
 
 
-def test_a_value_scaled_by_a_profile_says_what_it_is_made_of(get: Get, scene: Scene) -> None:
+def test_a_scaled_value_shows_its_raw_value_and_multiplier(get: Get, scene: Scene) -> None:
     scene.dag()
     scaled = replace(NOT_EMPTY, value=634, scaled_value=951, multiplier=1.5)
     scene.ran(report_of(verdicts=(scaled,), outcome=Outcome.PASSED))

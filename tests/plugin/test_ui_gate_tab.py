@@ -30,7 +30,7 @@ pytestmark = pytest.mark.airflow
 Get = Callable[..., "Response"]
 
 
-def test_it_tells_the_verdict_and_every_assertion(tab: Get, scene: Scene) -> None:
+def test_the_tab_shows_the_outcome_and_every_assertion(tab: Get, scene: Scene) -> None:
     scene.dag()
     report = scene.ran(report_of())
     page = Html(tab().text)
@@ -87,7 +87,7 @@ def test_the_past_is_drawn_with_its_limit_and_the_active_profiles(tab: Get, scen
     assert "last 11 runs" in page.text
 
 
-def test_a_later_run_is_no_past_of_an_earlier_one(tab: Get, scene: Scene) -> None:
+def test_the_history_of_a_run_has_no_later_runs(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of())
     scene.ran(report_of(2, on=DAY + timedelta(days=1)), number=2)
@@ -95,7 +95,7 @@ def test_a_later_run_is_no_past_of_an_earlier_one(tab: Get, scene: Scene) -> Non
     assert "last 2 runs" in tab(run_id="scheduled__2024-03-21").text
 
 
-def test_what_a_multiplier_did_is_told(tab: Get, scene: Scene) -> None:
+def test_a_multiplier_is_shown_with_its_effect(tab: Get, scene: Scene) -> None:
     scene.dag()
     easter = replace(BAD_NULLS, value=0.5, multiplier=0.5, scaled_value=0.25, profiles=("easter",))
     scene.ran(report_of(verdicts=(easter,)))
@@ -107,7 +107,7 @@ def test_what_a_multiplier_did_is_told(tab: Get, scene: Scene) -> None:
     )
 
 
-def test_of_a_contract_the_clauses_are_named(tab: Get, scene: Scene) -> None:
+def test_assertions_of_a_contract_name_their_clauses(tab: Get, scene: Scene) -> None:
     scene.dag()
     contract = EnforcedContract(
         "orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1, pin="2"
@@ -122,7 +122,7 @@ def test_of_a_contract_the_clauses_are_named(tab: Get, scene: Scene) -> None:
     )
 
 
-def test_a_clause_that_somebody_accepts_names_who_and_why(tab: Get, scene: Scene) -> None:
+def test_an_accepted_clause_shows_owner_and_reason(tab: Get, scene: Scene) -> None:
     scene.dag()
     contract = EnforcedContract("orders", "2.3.0", "odcs", checked=9, documented=4, accepted=1)
     accepted = replace(
@@ -140,7 +140,7 @@ def test_a_clause_that_somebody_accepts_names_who_and_why(tab: Get, scene: Scene
     assert "9 checked, 4 documented, 1 accepted, 0 unsupported" in text
 
 
-def test_of_a_contract_the_clauses_are_named_without_the_store(
+def test_assertions_of_a_contract_name_their_clauses_without_the_store(
     tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.dag()
@@ -174,7 +174,7 @@ def test_ages_read_as_durations(tab: Get, scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("root", ["", "/nowhere/at/all", "file"])
-def test_without_the_store_it_lives_from_what_the_task_left(
+def test_without_the_store_the_tab_uses_the_task_summary(
     tab: Get, scene: Scene, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.dag()
@@ -196,13 +196,13 @@ def test_without_the_store_it_lives_from_what_the_task_left(
     assert told.get(root, "did not respond") in page.text
 
 
-def test_without_what_the_task_left_it_lives_from_the_store(tab: Get, scene: Scene) -> None:
+def test_without_a_task_summary_the_tab_uses_the_store(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(), pushed=False)
     assert "✕ blocked lake.gate" in Html(tab().text).text
 
 
-def test_earlier_attempts_can_be_looked_at(tab: Get, scene: Scene) -> None:
+def test_earlier_attempts_can_be_opened(tab: Get, scene: Scene) -> None:
     scene.dag()
     earlier = "01890000-0000-7000-8000-000000000000"
     blocked = report_of(7, attempt=earlier)
@@ -218,7 +218,7 @@ def test_earlier_attempts_can_be_looked_at(tab: Get, scene: Scene) -> None:
     assert "✓ passed lake.gate" in Html(tab(attempt="of another task").text).text
 
 
-def test_each_report_of_a_range_can_be_looked_at(tab: Get, scene: Scene) -> None:
+def test_each_report_of_a_range_can_be_opened(tab: Get, scene: Scene) -> None:
     scene.dag()
     blocked = scene.ran(report_of(7), pushed=False)
     later = report_of(8, on=DAY + timedelta(days=1), verdicts=(NULLS,), outcome=Outcome.PASSED)
@@ -243,7 +243,7 @@ def test_each_report_of_a_range_can_be_looked_at(tab: Get, scene: Scene) -> None
         ("upstream_failed", "The gate did not run"),
     ],
 )
-def test_a_gate_without_a_report_says_what_is_the_matter(
+def test_a_gate_without_a_report_shows_the_state_of_its_task(
     tab: Get, scene: Scene, state: str | None, told: str
 ) -> None:
     scene.dag()
@@ -254,7 +254,7 @@ def test_a_gate_without_a_report_says_what_is_the_matter(
 
 
 @pytest.mark.parametrize("state", ["failed", "up_for_retry"])
-def test_a_gate_without_a_report_says_what_its_job_said_last(
+def test_a_gate_without_a_report_shows_the_last_error_of_its_job(
     tab: Get, scene: Scene, state: str
 ) -> None:
     scene.dag()
@@ -263,13 +263,13 @@ def test_a_gate_without_a_report_says_what_its_job_said_last(
     assert "Spark: <no> space left" in Html(tab().text).text
 
 
-def test_other_tasks_are_told_to_be_no_gates(tab: Get, scene: Scene) -> None:
+def test_other_tasks_are_reported_as_not_gates(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.task(operator="BashOperator", state="success")
     assert "This task is not a gate" in tab().text
 
 
-def test_a_task_that_is_not_there_is_not_found(tab: Get, scene: Scene) -> None:
+def test_a_missing_task_is_not_found(tab: Get, scene: Scene) -> None:
     scene.dag()
     assert tab().status_code == 404
     assert tab(run_id="", task_id="").status_code == 404
@@ -289,7 +289,7 @@ def test_instances_of_a_mapped_gate_are_chosen_from(tab: Get, scene: Scene) -> N
 
 
 @pytest.mark.parametrize("index", ["{MAP_INDEX}", "%7BMAP_INDEX%7D", "", "-1", "1e3", "x" * 5000])
-def test_a_map_index_that_is_none_is_read_leniently(tab: Get, scene: Scene, index: str) -> None:
+def test_an_invalid_map_index_is_accepted(tab: Get, scene: Scene, index: str) -> None:
     scene.dag()
     scene.ran(report_of())
     assert "lake.gate" in tab(map_index=index).text
@@ -377,7 +377,7 @@ def test_the_values_behind_a_compound_value_are_shown(tab: Get, scene: Scene) ->
     assert "count(at) 458 count(at), 1 day before 928" in Html(tab().text).text
 
 
-def test_of_groups_it_tells_how_many_failed_and_the_values_of_the_worst(
+def test_groups_show_the_number_of_failures_and_the_worst_values(
     tab: Get, scene: Scene
 ) -> None:
     key = '["orders","count",["at",{"where":"ok"}],%d,["country"]]'
@@ -403,14 +403,14 @@ def test_of_groups_it_tells_how_many_failed_and_the_values_of_the_worst(
     assert "1779" not in text
 
 
-def test_the_place_of_the_quarantine_is_shown(tab: Get, scene: Scene) -> None:
+def test_the_quarantine_location_is_shown(tab: Get, scene: Scene) -> None:
     scene.dag()
     place = DatasetSnapshot("orders", "s3://a", "delta", quarantined=5, quarantine="s3://bad")
     scene.ran(report_of(datasets=(place,)))
     assert "5 s3://bad" in Html(tab().text).text
 
 
-def test_what_passed_is_folded_and_can_be_filtered(get: Get, tab: Get, scene: Scene) -> None:
+def test_passed_assertions_are_folded_and_can_be_filtered(get: Get, tab: Get, scene: Scene) -> None:
     scene.dag()
     good = tuple(replace(NULLS, name=f"good_{i}", column="id") for i in range(5))
     mild = replace(VIOLATED, severity=Severity.P3)
@@ -443,7 +443,7 @@ def test_the_shadow_of_a_gate_is_shown_beside_it(tab: Get, scene: Scene) -> None
     assert "orders.new missing ✓ passed" in page.text
 
 
-def test_a_shadow_that_was_not_judged_is_said(tab: Get, scene: Scene) -> None:
+def test_an_unjudged_shadow_is_reported(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(shadow=ShadowReport("next.dql", problem="an error in next.dql:1")))
     assert (

@@ -74,7 +74,7 @@ def assert_harmless(answer: Response) -> Html:
 
 
 @pytest.mark.parametrize("text", few_first(HOSTILE.values(), 7), ids=HOSTILE)
-def test_no_text_of_a_report_is_more_than_text(get: Get, tab: Get, scene: Scene, text: str) -> None:
+def test_strings_of_a_report_are_escaped(get: Get, tab: Get, scene: Scene, text: str) -> None:
     stored = text.replace("\x00", "")  # neither Delta nor a database keeps it
     verdict = replace(
         BAD_NULLS,
@@ -119,7 +119,7 @@ def test_no_text_of_a_report_is_more_than_text(get: Get, tab: Get, scene: Scene,
 
 
 @pytest.mark.parametrize("text", few_first(HOSTILE.values(), 7), ids=HOSTILE)
-def test_no_parameter_is_more_than_text(get: Get, tab: Get, scene: Scene, text: str) -> None:
+def test_parameters_are_escaped(get: Get, tab: Get, scene: Scene, text: str) -> None:
     text = text[:5000]  # servers refuse longer addresses
     scene.dag()
     scene.ran(report_of())
@@ -183,7 +183,7 @@ ODD: dict[str, object] = {
 
 @pytest.mark.parametrize("pushed", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("operator", ["DqlGateOperator", "PythonOperator"])
-def test_whatever_a_task_left_under_our_key_no_page_breaks(
+def test_no_task_summary_breaks_a_page(
     get: Get, tab: Get, scene: Scene, pushed: object, operator: str
 ) -> None:
     scene.dag()

@@ -49,7 +49,7 @@ def days_of(scene: Scene, outcomes: str, **changes: Any) -> None:
         scene.ran(report, number=place + 1)
 
 
-def test_it_says_since_when_and_from_which_version(get: Get, scene: Scene) -> None:
+def test_an_incident_shows_its_start_and_version(get: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "ppbbb")
     page = Html(get(HERE).text)
@@ -61,7 +61,7 @@ def test_it_says_since_when_and_from_which_version(get: Get, scene: Scene) -> No
     assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-18" in page.text
 
 
-def test_of_several_suites_the_one_that_stopped_the_task_is_told(get: Get, scene: Scene) -> None:
+def test_of_several_suites_the_blocking_one_is_shown(get: Get, scene: Scene) -> None:
     scene.dag()
     first = report_of(verdicts=(NULLS,), outcome=Outcome.PASSED)
     key = replace(first.run_key, gate="lake.gate/Orders")
@@ -101,7 +101,7 @@ def test_all_suites_that_stopped_the_task_are_on_one_page(
     assert "both suites" in get(HERE).text
 
 
-def test_it_says_whom_to_ask(get: Get, scene: Scene) -> None:
+def test_an_incident_shows_its_contacts(get: Get, scene: Scene) -> None:
     scene.dag(owners="carla")
     days_of(scene, "pb")
     text = Html(get(HERE).text).text
@@ -109,7 +109,7 @@ def test_it_says_whom_to_ask(get: Get, scene: Scene) -> None:
     assert "runbook https://wiki.example.com/orders" in text
 
 
-def test_it_says_which_tasks_and_assets_wait(get: Get, scene: Scene) -> None:
+def test_an_incident_lists_waiting_tasks_and_assets(get: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "pb")
     scene.chain("load", "gate", "silver", "gold")
@@ -124,7 +124,7 @@ def test_it_says_which_tasks_and_assets_wait(get: Get, scene: Scene) -> None:
     assert page.links["silver"] == "../dags/lake/runs/scheduled__2024-03-20/tasks/silver"
 
 
-def test_a_good_run_resolves_it_and_gives_the_recovery_time(get: Get, scene: Scene) -> None:
+def test_a_good_run_resolves_an_incident_with_its_recovery_time(get: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "bpbbp")
     page = Html(get(HERE).text)
@@ -135,14 +135,14 @@ def test_a_good_run_resolves_it_and_gives_the_recovery_time(get: Get, scene: Sce
     assert "recovery time 1 day" in earlier
 
 
-def test_where_there_is_none_it_says_so(get: Get, scene: Scene) -> None:
+def test_a_missing_incident_is_not_found(get: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "pp")
     assert get(HERE).status_code == 404
     assert get(f"{HERE}&on=1999-01-01").status_code == 404
 
 
-def test_the_tab_and_the_board_lead_to_it(get: Get, tab: Get, scene: Scene) -> None:
+def test_the_tab_and_the_board_link_to_the_incident(get: Get, tab: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "pb")
     for page in (Html(tab().text).links["Incident"], Html(get("board").text).links["incident"]):
@@ -154,7 +154,7 @@ def notes(scene: Scene) -> list[tuple[str, str, str]]:
     return [(note.kind, note.author, note.text) for note in found]
 
 
-def test_who_may_edit_the_dag_acknowledges_and_comments(get: Get, post: Get, scene: Scene) -> None:
+def test_an_editor_of_the_dag_acknowledges_and_comments(get: Get, post: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "pb")
     (form,) = Html(get(HERE, "eve").text).forms
@@ -173,7 +173,7 @@ def test_who_may_edit_the_dag_acknowledges_and_comments(get: Get, post: Get, sce
     assert not page.all("b")
 
 
-def test_a_note_is_about_its_own_incident(get: Get, post: Get, scene: Scene) -> None:
+def test_a_note_belongs_to_its_incident_only(get: Get, post: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "bpb")
     (form,) = Html(get(HERE, "eve").text).forms
@@ -182,7 +182,7 @@ def test_a_note_is_about_its_own_incident(get: Get, post: Get, scene: Scene) -> 
     assert "a new one" not in get(f"{HERE}&on=2024-03-18").text
 
 
-def test_nobody_else_writes(get: Get, post: Get, scene: Scene) -> None:
+def test_only_editors_of_the_dag_write(get: Get, post: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "pb")
     (form,) = Html(get(HERE, "eve").text).forms

@@ -68,7 +68,7 @@ def test_one_click_labels_a_failure_with_author_time_and_an_entry_in_the_audit_l
     assert "holiday" in text
 
 
-def test_the_audit_log_says_what_was_said(post: Get, scene: Scene, form: Fields) -> None:
+def test_the_audit_log_has_the_label(post: Get, scene: Scene, form: Fields) -> None:
     from airflow.models.log import Log
     from sqlalchemy import select
 
@@ -80,7 +80,7 @@ def test_the_audit_log_says_what_was_said(post: Get, scene: Scene, form: Fields)
     assert told["ground_truth"] is True
 
 
-def test_a_second_click_stores_nothing_and_another_opinion_is_added(
+def test_a_second_click_stores_nothing_and_another_label_is_added(
     post: Get, scene: Scene, form: Fields
 ) -> None:
     for said in ("real", "real", "false_alarm"):
@@ -122,7 +122,7 @@ OURS = {
 
 
 @pytest.mark.parametrize("headers", OURS.values(), ids=OURS)
-def test_requests_of_our_own_pages_are_taken(
+def test_requests_of_our_own_pages_are_accepted(
     post: Get, scene: Scene, form: Fields, headers: Fields
 ) -> None:
     assert post("label", **form, said="real", headers=headers).status_code == 303
@@ -176,7 +176,7 @@ def test_a_token_of_yesterday_has_expired(
     assert "Reload it" in answer.text
 
 
-def test_who_may_only_read_the_dag_has_no_buttons_and_is_refused(
+def test_a_reader_of_the_dag_has_no_buttons_and_is_refused(
     post: Get, tab: Get, scene: Scene, form: Fields
 ) -> None:
     from dqx_airflow.plugin.writes import form_token
@@ -193,7 +193,7 @@ def test_who_may_only_read_the_dag_has_no_buttons_and_is_refused(
     assert (labels(scene), logged(scene)) == ((), [])
 
 
-def test_of_what_one_may_not_read_one_learns_nothing(
+def test_a_hidden_report_looks_like_a_missing_one(
     post: Get, get: Get, scene: Scene, form: Fields
 ) -> None:
     scene.dag("pond", team="blue")
@@ -207,7 +207,7 @@ def test_of_what_one_may_not_read_one_learns_nothing(
     assert labels(scene) == ()
 
 
-def test_nobody_labels_without_signing_in(post: Get, scene: Scene, form: Fields) -> None:
+def test_labelling_requires_signing_in(post: Get, scene: Scene, form: Fields) -> None:
     assert post("label", None, **form, said="real").status_code == 401
     assert labels(scene) == ()
 
@@ -222,7 +222,7 @@ BAD_FORMS = {
 
 
 @pytest.mark.parametrize(("status", "body"), BAD_FORMS.values(), ids=BAD_FORMS)
-def test_a_form_that_is_none_of_ours_is_refused(
+def test_a_foreign_form_is_refused(
     post: Get, scene: Scene, form: Fields, status: int, body: bytes
 ) -> None:
     content = body.replace(b"{token}", form["token"].encode())
@@ -233,7 +233,7 @@ def test_a_form_that_is_none_of_ours_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data", ""])
-def test_what_is_no_form_is_refused(post: Get, scene: Scene, form: Fields, kind: str) -> None:
+def test_other_content_types_are_refused(post: Get, scene: Scene, form: Fields, kind: str) -> None:
     content = f"token={form['token']}&report={form['report']}&said=real".encode()
     sent = {"Origin": HERE, "Content-Type": kind}
     assert post("label", content=content, headers=sent).status_code == 415
@@ -258,7 +258,7 @@ def _later() -> datetime:
     return report_of().started_at + timedelta(hours=2)
 
 
-def test_nobody_is_led_elsewhere_afterwards(post: Get, form: Fields) -> None:
+def test_redirects_stay_on_this_site(post: Get, form: Fields) -> None:
     sent = {**form, "back": "//evil.example", "dag": "//evil.example"}
     place = post("label", **sent, said="real").headers["location"]
     assert place.startswith("gate?")
@@ -266,7 +266,7 @@ def test_nobody_is_led_elsewhere_afterwards(post: Get, form: Fields) -> None:
     assert place == "alerts?dag=%2F%2Fevil.example"
 
 
-def test_a_read_only_store_turns_the_buttons_off_and_says_so(
+def test_a_read_only_store_disables_the_buttons_with_a_notice(
     tab: Get, post: Get, get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.errors import StoreError
@@ -284,7 +284,7 @@ def test_a_read_only_store_turns_the_buttons_off_and_says_so(
     assert "cannot write" not in tab("ada").text
 
 
-def test_a_label_that_cannot_be_stored_is_said(
+def test_an_unstored_label_is_reported(
     post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.errors import StoreError
@@ -330,7 +330,7 @@ def test_alerts_are_grouped_by_assertion_with_history_and_failing_rows(
     assert "Gate report" in page.links
 
 
-def test_what_has_a_label_leaves_the_list_and_the_count(get: Get, post: Get, scene: Scene) -> None:
+def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, scene: Scene) -> None:
     scene.dag()
     days(scene, 3)
     assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
@@ -361,7 +361,7 @@ def test_a_superseded_attempt_and_old_days_are_no_alerts(get: Get, scene: Scene)
     assert "1 unlabelled alert " in Html(get("board", "ada").text).text
 
 
-def test_the_alerts_of_all_suites_of_a_gate_are_there(get: Get, scene: Scene) -> None:
+def test_alerts_of_all_suites_of_a_gate_are_listed(get: Get, scene: Scene) -> None:
     scene.dag()
     first = report_of()
     first = scene.ran(replace(first, run_key=replace(first.run_key, gate="lake.gate/Orders")))
@@ -411,7 +411,7 @@ def test_an_instance_of_a_mapped_gate_has_alerts_labels_and_a_history_of_its_own
     assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
 
 
-def test_nobody_sees_alerts_of_a_dag_that_is_not_theirs(get: Get, scene: Scene) -> None:
+def test_alerts_of_unreadable_dags_are_hidden(get: Get, scene: Scene) -> None:
     scene.dag()
     days(scene, 2)
     answer = get("alerts", "ben", dag="lake")
@@ -422,7 +422,7 @@ def test_nobody_sees_alerts_of_a_dag_that_is_not_theirs(get: Get, scene: Scene) 
     assert get("alerts", None).status_code == 401
 
 
-def test_without_a_store_the_page_says_what_it_needs(
+def test_without_a_store_the_page_names_the_setting(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.dag()
@@ -432,7 +432,7 @@ def test_without_a_store_the_page_says_what_it_needs(
     assert "unlabelled" not in get("board", "eve").text
 
 
-def test_what_a_store_says_is_escaped_in_forms_and_lists(get: Get, tab: Get, scene: Scene) -> None:
+def test_values_of_the_store_are_escaped_in_forms_and_lists(get: Get, tab: Get, scene: Scene) -> None:
     scene.dag()
     hostile = replace(BAD_NULLS, name='"><script>alert(1)</script>', check="'\"><b>")
     scene.ran(report_of(verdicts=(hostile,)))

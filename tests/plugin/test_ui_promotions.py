@@ -44,7 +44,7 @@ def promoting(number: int, *, passed: bool, days_ago: int = 0) -> GateReport:
     )
 
 
-def test_the_tab_tells_which_version_became_which(tab: Get, scene: Scene) -> None:
+def test_the_tab_shows_source_and_target_versions(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(promoting(1, passed=True))
     page = Html(tab().text)
@@ -55,7 +55,7 @@ def test_the_tab_tells_which_version_became_which(tab: Get, scene: Scene) -> Non
     )
 
 
-def test_the_tab_tells_why_nothing_was_promoted(tab: Get, scene: Scene) -> None:
+def test_the_tab_shows_why_nothing_was_promoted(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(promoting(1, passed=False))
     page = Html(tab().text)
@@ -67,7 +67,7 @@ def test_the_tab_tells_why_nothing_was_promoted(tab: Get, scene: Scene) -> None:
     ("passed", "told"),
     [(True, f"orders 7 {BRONZE} 41"), (False, "orders 7 not promoted: the gate is blocked")],
 )
-def test_what_the_task_left_tells_it_too(
+def test_promotions_are_shown_from_the_task_summary(
     tab: Get, scene: Scene, passed: bool, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.dag()
@@ -76,13 +76,13 @@ def test_what_the_task_left_tells_it_too(
     assert told in Html(tab().text).text
 
 
-def test_a_gate_that_promotes_nothing_says_nothing_of_it(tab: Get, scene: Scene) -> None:
+def test_a_gate_without_promotions_has_no_promotion_section(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of())
     assert "Promotion" not in Html(tab().text).text
 
 
-def test_the_history_of_a_dataset_marks_what_was_promoted(get: Get, scene: Scene) -> None:
+def test_the_history_of_a_dataset_marks_promotions(get: Get, scene: Scene) -> None:
     scene.dag()
     for number, passed in enumerate((True, False, True), 1):
         scene.ran(promoting(number, passed=passed, days_ago=3 - number), number=number)

@@ -136,7 +136,7 @@ def test_a_rejection_needs_a_reason(get: Get, post: Get, scene: Scene, made: Pro
     assert stored(scene).stage is ProposalStage.PENDING
 
 
-def test_what_is_decided_stays_so(get: Get, post: Get, scene: Scene, made: Proposal) -> None:
+def test_a_decision_is_final(get: Get, post: Get, scene: Scene, made: Proposal) -> None:
     (form,) = Html(get("review", "eve").text).forms
     decide(str(scene.root), made, ProposalStage.REJECTED, "grace", "no")
     answer = post("review", **form, decision="approve")
@@ -157,7 +157,7 @@ def test_forged_requests_change_nothing(get: Get, post: Get, scene: Scene, made:
     assert logged(scene) == []
 
 
-def test_nobody_sees_or_decides_what_is_about_a_dag_of_others(
+def test_proposals_of_unreadable_dags_are_hidden_and_refused(
     get: Get, post: Get, scene: Scene, made: Proposal
 ) -> None:
     from dqx_airflow.plugin.writes import form_token
@@ -177,7 +177,7 @@ def test_nobody_sees_or_decides_what_is_about_a_dag_of_others(
     assert stored(scene).stage is ProposalStage.PENDING
 
 
-def test_of_a_suite_that_two_teams_run_nobody_of_one_decides_alone(get: Get, scene: Scene) -> None:
+def test_a_proposal_for_two_teams_is_hidden_from_each_alone(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.dag("pond", team="blue")
     scene.ran(report_of())
@@ -201,7 +201,7 @@ HOSTILE: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def test_evidence_of_anybody_is_shown_as_far_as_it_is_any(get: Get, scene: Scene) -> None:
+def test_invalid_evidence_is_escaped_or_left_out(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of())
     for changes in ({"evidence": [1]}, {"profile": 7}):

@@ -109,7 +109,7 @@ def test_the_list_of_runs_has_pages_that_keep_the_filters(
     assert "Next" not in last.links
 
 
-def test_an_attempt_that_a_later_one_supersedes_is_no_run(get: Get, scene: Scene) -> None:
+def test_a_superseded_attempt_is_not_listed(get: Get, scene: Scene) -> None:
     scene.dag()
     good = scene.ran(report_of(outcome=Outcome.PASSED, verdicts=(NULLS,)), attempt=2)
     earlier = good.started_at - timedelta(hours=1)
@@ -128,7 +128,7 @@ def test_runs_without_a_report_are_listed_with_their_logs(get: Get, scene: Scene
     assert page.links["log"] == "../dags/lake/runs/scheduled__2024-03-19/tasks/gate"
 
 
-def test_the_list_of_runs_without_the_store_is_what_is_left_in_airflow(
+def test_without_the_store_the_list_has_the_last_runs_in_airflow(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.dag()
@@ -141,20 +141,20 @@ def test_the_list_of_runs_without_the_store_is_what_is_left_in_airflow(
 
 
 @pytest.mark.parametrize("query", ["task_id=gate", "dag_id=lake&task_id=other", "dag_id=lake"])
-def test_what_is_no_gate_has_no_list(get: Get, scene: Scene, query: str) -> None:
+def test_other_tasks_have_no_list(get: Get, scene: Scene, query: str) -> None:
     scene.dag()
     scene.ran(report_of())
     assert get(f"runs?{query}").status_code in (403, 404)
 
 
-def test_the_list_of_runs_is_for_who_may_read_the_dag(get: Get, scene: Scene) -> None:
+def test_the_list_of_runs_requires_read_permission(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of())
     assert get(RUNS, "ben").status_code == 403
     assert get(RUNS, None).status_code == 401
 
 
-def test_a_run_that_airflow_has_forgotten_opens_from_the_list(get: Get, scene: Scene) -> None:
+def test_a_run_deleted_in_airflow_opens_from_the_list(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of())
     scene.store(report_of(7, on=DAY - timedelta(days=400)))
@@ -165,7 +165,7 @@ def test_a_run_that_airflow_has_forgotten_opens_from_the_list(get: Get, scene: S
     assert get(href, "ben").status_code == 403
 
 
-def test_a_forgotten_run_of_another_gate_does_not_open(get: Get, scene: Scene) -> None:
+def test_a_deleted_run_of_another_gate_does_not_open(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.dag("pond", team="blue")
     scene.ran(report_of(), number=1)
@@ -183,7 +183,7 @@ def mapped(scene: Scene, number: int, index: int, on: Any = DAY, **changes: Any)
     scene.ran(replace(report, run_key=key), number=number, map_index=index)
 
 
-def test_instances_of_a_mapped_gate_have_places_and_histories_of_their_own(
+def test_instances_of_a_mapped_gate_have_their_own_locations_and_histories(
     get: Get, tab: Get, scene: Scene
 ) -> None:
     scene.dag()
@@ -218,7 +218,7 @@ def test_the_label_of_an_instance_is_that_of_its_template(tab: Get, scene: Scene
     assert "instance zurich" in Html(tab(map_index="1").text).text
 
 
-def test_a_gate_that_did_not_run_names_the_gate_that_stopped_it(tab: Get, scene: Scene) -> None:
+def test_a_stopped_gate_names_the_gate_that_stopped_it(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(task_id="bronze"), task_id="bronze")
     scene.task(state="upstream_failed", number=2)
@@ -227,7 +227,7 @@ def test_a_gate_that_did_not_run_names_the_gate_that_stopped_it(tab: Get, scene:
     assert "task_id=bronze" in page.links["lake.bronze"]
 
 
-def test_a_gate_that_is_not_upstream_stopped_nothing(tab: Get, scene: Scene) -> None:
+def test_a_gate_outside_the_upstream_is_not_named(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.chain("bronze", "gate", "gold")
     scene.ran(report_of(task_id="bronze"), task_id="bronze")

@@ -68,7 +68,7 @@ def seconds(ask: Callable[[], Response]) -> float:
     return time.perf_counter() - started
 
 
-def test_every_page_is_there_within_a_second(get: Get, tab: Get, scene: Scene) -> None:
+def test_every_page_loads_within_a_second(get: Get, tab: Get, scene: Scene) -> None:
     dags = ["lake", *(f"dag_{number:02}" for number in range(1, GATES))]
     fill(scene.root, [f"{dag_id}.gate" for dag_id in dags])
     for number, dag_id in enumerate(dags):

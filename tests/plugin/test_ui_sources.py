@@ -36,7 +36,7 @@ def at(verdict: Verdict, line: int, file: str = "orders.dql", **changes: object)
     return replace(verdict, span=Span(file, line, 16, line, 43), **changes)  # type: ignore[arg-type]
 
 
-def test_the_whole_suite_is_shown_with_the_failing_line_and_what_is_wrong(
+def test_the_whole_suite_is_shown_with_its_failures(
     tab: Get, scene: Scene
 ) -> None:
     scene.dag()
@@ -53,7 +53,7 @@ def test_the_whole_suite_is_shown_with_the_failing_line_and_what_is_wrong(
     assert "<mark>null_count(id) / num_rows()</mark>" in tab().text
 
 
-def test_files_in_which_nothing_is_wrong_are_folded_and_come_last(tab: Get, scene: Scene) -> None:
+def test_files_without_failures_are_folded_and_last(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(), sources=(LIBRARY, SUITE))
     page = Html(tab().text)
@@ -93,7 +93,7 @@ def test_long_stretches_without_a_failure_are_folded(tab: Get, scene: Scene) -> 
     )
 
 
-def test_what_is_wrong_is_told_below_the_line_for_every_assertion_in_it(
+def test_failures_are_shown_below_their_line_for_every_assertion(
     tab: Get, scene: Scene
 ) -> None:
     scene.dag()
@@ -117,7 +117,7 @@ def test_an_assertion_of_several_lines_is_marked_to_its_end(tab: Get, scene: Sce
     assert len(Html(shown).all("div", class_="at failed")) == 2
 
 
-def test_of_a_huge_source_there_are_the_lines_that_matter(tab: Get, scene: Scene) -> None:
+def test_a_huge_source_is_cut_around_the_failures(tab: Get, scene: Scene) -> None:
     scene.dag()
     huge = SourceFile("orders.dql", "x\n" * 100_000)
     scene.ran(report_of(verdicts=(at(BAD_NULLS, 90_000),)), sources=(huge,))
@@ -128,7 +128,7 @@ def test_of_a_huge_source_there_are_the_lines_that_matter(tab: Get, scene: Scene
     assert len(answer.text) < 400_000
 
 
-def test_without_the_texts_there_are_the_lines_of_the_assertions(tab: Get, scene: Scene) -> None:
+def test_without_sources_the_lines_of_the_assertions_are_shown(tab: Get, scene: Scene) -> None:
     scene.dag()
     verdicts = (BAD_NULLS, at(NOT_EMPTY, 9, source_line="        assert num_rows() > 0"))
     scene.ran(report_of(verdicts=verdicts))
@@ -140,7 +140,7 @@ def test_without_the_texts_there_are_the_lines_of_the_assertions(tab: Get, scene
     )
 
 
-def test_each_attempt_is_shown_with_the_text_that_it_went_by(tab: Get, scene: Scene) -> None:
+def test_each_attempt_is_shown_with_its_own_source(tab: Get, scene: Scene) -> None:
     scene.dag()
     earlier = "01890000-0000-7000-8000-000000000000"
     strict = SourceFile(SUITE.name, SUITE.text.replace("10%", "1%"))
@@ -151,7 +151,7 @@ def test_each_attempt_is_shown_with_the_text_that_it_went_by(tab: Get, scene: Sc
     assert "const MAX_NULLS = 1%" in Html(tab(attempt=earlier).text).text
 
 
-def test_who_may_not_read_the_code_of_a_dag_sees_the_lines_of_the_assertions_alone(
+def test_without_code_permission_only_lines_of_assertions_are_shown(
     tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.api_fastapi.app import get_auth_manager

@@ -24,7 +24,7 @@ def store(api_environment: None, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return store
 
 
-def test_a_store_that_does_not_answer_is_left_alone_for_a_while(
+def test_an_unresponsive_store_is_not_asked_for_a_while(
     store: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, released = [], Event()
@@ -45,7 +45,7 @@ def test_a_store_that_does_not_answer_is_left_alone_for_a_while(
     assert client.ask(lambda opened: ()).problem is None
 
 
-def test_a_store_that_cannot_be_read_is_a_problem_and_no_error(
+def test_an_unreadable_store_is_a_problem_and_not_an_exception(
     store: ModuleType, tmp_path: Path
 ) -> None:
     def fails(opened: Any) -> tuple[()]:
@@ -56,12 +56,12 @@ def test_a_store_that_cannot_be_read_is_a_problem_and_no_error(
     assert "abc" not in answer.problem
 
 
-def test_without_a_root_there_is_advice(store: ModuleType) -> None:
+def test_a_missing_root_names_the_settings(store: ModuleType) -> None:
     assert (
         "set results_root or results_conn_id in section [dqx]"
         in store.StoreClient(None).ask(lambda opened: ()).problem
     )
 
 
-def test_all_requests_of_a_server_share_what_was_opened(store: ModuleType, tmp_path: Path) -> None:
+def test_all_requests_of_a_server_share_one_client(store: ModuleType, tmp_path: Path) -> None:
     assert store.client_of(str(tmp_path)) is store.client_of(str(tmp_path))

@@ -66,14 +66,14 @@ def test_python_finds_what_java_finds(pattern: str, text: str, found: str | None
 @pytest.mark.parametrize(
     "pattern", [r"\G", r"\X", r"\p{IsGreek}", "(?iu)a", "(?<=a+)b", r"\y", "a)"]
 )
-def test_what_python_has_not_is_refused(pattern: str) -> None:
+def test_patterns_unsupported_in_python_are_refused(pattern: str) -> None:
     with pytest.raises(UntranslatablePatternError) as raised:
         compile_java(pattern)
     assert pattern in str(raised.value)
 
 
 @pytest.mark.parametrize(("pattern", "text", "matches"), LIKE)
-def test_like_is_about_the_whole_text(pattern: str, text: str, matches: bool) -> None:
+def test_like_matches_the_whole_string(pattern: str, text: str, matches: bool) -> None:
     assert bool(compile_like(pattern).fullmatch(text)) is matches
 
 

@@ -43,7 +43,7 @@ def _reason(claim: str, tables: dict[str, Table], *refs: DatasetRef) -> str | No
         ('each row: name matches "^ab$"', None),
     ],
 )
-def test_what_needs_spark_is_an_error_that_says_so(claim: str, reason: str | None) -> None:
+def test_claims_that_need_spark_are_errors_with_a_reason(claim: str, reason: str | None) -> None:
     assert _reason(claim, {"orders": TABLE}, ORDERS) == reason
 
 

@@ -44,7 +44,7 @@ def test_rows_may_lack_columns_and_have_more() -> None:
     assert table.rows == ((1, None, None), (Decimal("1.5"), "x", None), (None, None, None))
 
 
-def test_moments_are_held_in_utc_and_floats_as_float() -> None:
+def test_timestamps_are_stored_in_utc_and_floats_as_float() -> None:
     types = {"at": "timestamp", "plain": "timestamp", "f": "float", "m": "map<int,string>"}
     noon = datetime(2024, 1, 1, 12)
     row = (noon.replace(tzinfo=HERE), noon, 0.1, {2: "b", 1: "a"})
@@ -76,18 +76,18 @@ def test_moments_are_held_in_utc_and_floats_as_float() -> None:
         ("struct<a:int>", {"a": "x"}),
     ],
 )
-def test_a_value_that_does_not_fit_its_column_is_told(spark_type: str, value: Any) -> None:
+def test_a_value_that_does_not_fit_its_column_is_reported(spark_type: str, value: Any) -> None:
     with pytest.raises(TableError) as raised:
         Table.typed({"x": spark_type}, [(None,), (value,)])
     assert str(raised.value).startswith("row 2: ")
     assert str(raised.value).endswith(f"does not fit column 'x' of type {spark_type}")
 
 
-def test_values_of_several_types_have_no_column() -> None:
+def test_values_of_several_types_are_refused() -> None:
     with pytest.raises(TableError, match="x contains values of several types: bigint, string"):
         Table.inferred([{"x": 1}, {"x": "1"}])
 
 
-def test_a_row_has_as_many_values_as_there_are_columns() -> None:
+def test_a_row_needs_one_value_per_column() -> None:
     with pytest.raises(TableError, match="row 1 has 1 values for 2 columns"):
         Table.typed({"a": "int", "b": "int"}, [(1,)])

@@ -58,7 +58,7 @@ def test_list_filters(root: str) -> None:
     assert dql("list", "--root", root, "--all-attempts").stdout.count("\n") == 4
 
 
-def test_list_as_json_is_for_machines(root: str) -> None:
+def test_list_prints_json(root: str) -> None:
     runs = json.loads(dql("list", "--root", root, "--format", "json").stdout)
     assert [run["run_id"][:8] for run in runs] == ["00000002", "00000003"]
     assert runs[0]["run_key"]["gate"] == "orders_to_silver"
@@ -69,7 +69,7 @@ def test_the_root_may_come_from_the_environment(root: str) -> None:
     assert dql("list", DQX_RESULTS_ROOT=root).exit_code == 0
 
 
-def test_show_prints_every_assertion_and_draws_what_went_wrong(root: str) -> None:
+def test_show_prints_every_assertion_and_draws_failures(root: str) -> None:
     result = dql("show", "latest", "--root", root)
     assert result.exit_code == 0
     assert result.stdout.startswith("blocked: gate orders_to_silver, dataset orders")
@@ -86,7 +86,7 @@ def test_show_prints_every_assertion_and_draws_what_went_wrong(root: str) -> Non
     assert "\x1b" not in result.stdout
 
 
-def test_show_prints_three_failing_rows_and_all_of_the_sample_where_it_is_asked(root: str) -> None:
+def test_show_prints_three_failing_rows_or_the_whole_sample(root: str) -> None:
     few = dql("show", "latest", "--root", root).stdout
     assert few.count("= failing row: id=") == 3
     assert "= failing row: id=0, amount=-1.50, name=NULL (amount < 0)\n" in few
@@ -102,7 +102,7 @@ def test_show_as_json_is_the_report(root: str) -> None:
     assert from_json(GateReport, result.stdout) == sample_report(1, minutes=-5)
 
 
-def test_no_root_says_what_to_type() -> None:
+def test_a_missing_root_names_the_option() -> None:
     for verb in (["list"], ["show", "latest"]):
         result = dql(*verb)
         assert result.exit_code == 2
@@ -122,14 +122,14 @@ def test_no_root_says_what_to_type() -> None:
         ["show", ""],
     ],
 )
-def test_a_wrong_call_and_nothing_found_end_with_2(root: str, arguments: list[str]) -> None:
+def test_an_invalid_call_and_no_match_end_with_2(root: str, arguments: list[str]) -> None:
     result = dql(*arguments, "--root", root)
     assert result.exit_code == 2
     assert result.stderr
     assert "Traceback" not in result.output
 
 
-def test_nothing_found_as_json_is_an_empty_list(root: str) -> None:
+def test_no_match_as_json_is_an_empty_list(root: str) -> None:
     result = dql("list", "--root", root, "--gate", "nobody", "--format", "json")
     assert (result.exit_code, result.stdout) == (2, "[]\n")
 
@@ -147,7 +147,7 @@ def test_an_unreadable_store_ends_with_4_and_a_message(root: str, tmp_path: Path
             assert result.stdout == ""
 
 
-def test_texts_from_the_store_are_neither_markup_nor_terminal_commands(tmp_path: Path) -> None:
+def test_strings_of_the_store_are_printed_without_markup_or_terminal_codes(tmp_path: Path) -> None:
     nasty = "[red]x[/red] [/] \x1b[31m\x07\nnext :smile:"
     verdicts = tuple(
         replace(verdict, name=nasty, expected=nasty, reason=nasty, check=nasty, value=nasty)
@@ -215,7 +215,7 @@ def test_importing_the_verbs_imports_nothing_heavy() -> None:
     assert done.stdout == "set()\n"
 
 
-def test_upkeep_says_what_it_did_to_each_table(root: str) -> None:
+def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
     result = dql("optimize", "--root", root)
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
@@ -241,7 +241,7 @@ def test_upkeep_says_what_it_did_to_each_table(root: str) -> None:
         (("vacuum", "--keep", "-1d"), "write it like 400d"),
     ],
 )
-def test_upkeep_refuses_an_age_that_is_none(
+def test_upkeep_refuses_an_invalid_age(
     root: str, arguments: tuple[str, ...], said: str
 ) -> None:
     result = dql(*arguments, "--root", root)
@@ -250,7 +250,7 @@ def test_upkeep_refuses_an_age_that_is_none(
 
 
 @pytest.mark.parametrize("verb", [("optimize",), ("vacuum",), ("prune", "--older-than", "9d")])
-def test_upkeep_without_a_store_says_so(tmp_path: Path, verb: tuple[str, ...]) -> None:
+def test_upkeep_without_a_store_is_an_error(tmp_path: Path, verb: tuple[str, ...]) -> None:
     result = dql(*verb, "--root", str(tmp_path / "nothing"))
     assert result.exit_code == 4
     assert "no results under" in result.output

@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> ResultsStore:
     return ResultsStore(str(tmp_path / "results"))
 
 
-def test_no_store_is_an_empty_one(tmp_path: Path) -> None:
+def test_a_missing_store_is_empty(tmp_path: Path) -> None:
     opened = OpenStore(str(tmp_path / "nothing"))
     assert opened.reports_of({"a"}) == ()
     assert opened.past_reports({"a"}, DAY) == ()
@@ -41,7 +41,7 @@ def test_no_store_is_an_empty_one(tmp_path: Path) -> None:
     assert opened.contract_runs({"a"}, "orders", DAY) == ()
 
 
-def test_reports_are_found_by_their_attempt_whole(store: ResultsStore) -> None:
+def test_whole_reports_are_found_by_their_attempt(store: ResultsStore) -> None:
     first, second = sample_report(1), sample_report(2, attempt=2, minutes=5)
     other = sample_report(3, attempt=3)
     for report in (first, second, other):
@@ -51,14 +51,14 @@ def test_reports_are_found_by_their_attempt_whole(store: ResultsStore) -> None:
     assert opened.reports_of({"it's"}) == ()
 
 
-def test_what_is_appended_later_is_seen(store: ResultsStore) -> None:
+def test_reports_appended_later_are_found(store: ResultsStore) -> None:
     opened = OpenStore(store.root)
     for days_ago in (3, 2, 1):
         store.write(on(days_ago))
         assert dates_of(opened.past_reports({RUN_KEY.gate}, DAY))[0] == days_ago
 
 
-def test_the_past_holds_what_stands_up_to_a_day(store: ResultsStore) -> None:
+def test_the_past_has_the_current_reports_up_to_a_day(store: ResultsStore) -> None:
     again = replace(on(2, 20), attempt=Attempt(2, "later"))
     again = replace(again, started_at=again.started_at + timedelta(minutes=5))
     elsewhere = replace(on(1, 30), run_key=RunKey("other", DAY, "x"))
@@ -70,7 +70,7 @@ def test_the_past_holds_what_stands_up_to_a_day(store: ResultsStore) -> None:
     assert all(not verdict.failing_rows for report in past for verdict in report.verdicts)
 
 
-def test_of_each_gate_there_are_as_many_as_asked_for(store: ResultsStore) -> None:
+def test_the_limit_applies_to_each_gate(store: ResultsStore) -> None:
     for days_ago in range(4):
         store.write(on(days_ago))
     store.write(replace(on(0, 40), run_key=RunKey("other", DAY, "x")))
@@ -80,7 +80,7 @@ def test_of_each_gate_there_are_as_many_as_asked_for(store: ResultsStore) -> Non
     assert gates.count(RUN_KEY.gate) == 2
 
 
-def test_gates_that_run_seldom_have_a_longer_past(store: ResultsStore) -> None:
+def test_rarely_run_gates_have_a_longer_past(store: ResultsStore) -> None:
     for days_ago in (0, 90, 180, 500):
         store.write(on(days_ago))
     past = OpenStore(store.root).past_reports({RUN_KEY.gate}, DAY)
@@ -91,7 +91,7 @@ def test_the_first_of_all_days_has_a_past(store: ResultsStore) -> None:
     assert OpenStore(store.root).past_reports({"a"}, date.min) == ()
 
 
-def test_a_compacted_store_is_read_on(store: ResultsStore) -> None:
+def test_a_store_compacted_meanwhile_is_still_read(store: ResultsStore) -> None:
     from deltalake import DeltaTable
 
     opened = OpenStore(store.root)
@@ -115,7 +115,7 @@ def test_a_store_that_was_removed_and_made_again_is_opened_again(store: ResultsS
     assert dates_of(opened.past_reports({RUN_KEY.gate}, DAY)) == [1]
 
 
-def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+def test_an_unreadable_store_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
     with pytest.raises(StoreError):
         OpenStore(str(tmp_path / "results")).reports_of({"a"})
@@ -134,7 +134,7 @@ def test_a_run_with_rows_missing_is_a_gap(store: ResultsStore, tmp_path: Path) -
     assert dates_of(kept.past_reports({RUN_KEY.gate}, DAY)) == [2]
 
 
-def test_the_runs_under_a_contract_are_found_with_what_it_covered(store: ResultsStore) -> None:
+def test_runs_under_a_contract_are_found_with_its_coverage(store: ResultsStore) -> None:
     orders = EnforcedContract("o'rders", "2.0.0", "odcs", checked=3)
     store.write(on(3, contract=replace(orders, version="1.0.0")))
     store.write(on(2, contract=replace(orders, id="invoices")))

@@ -106,7 +106,7 @@ def test_the_command_line_reads_with_the_options_of_the_storage(
 
 
 @pytest.mark.usefixtures("bucket")
-def test_writers_at_the_same_time_lose_nothing() -> None:
+def test_concurrent_writers_lose_nothing() -> None:
     reports = [sample_report(number, attempt=number) for number in range(1, 7)]
     with ThreadPoolExecutor(len(reports)) as threads:
         list(threads.map(ResultsStore(ROOT).write, reports))
@@ -117,7 +117,7 @@ def test_writers_at_the_same_time_lose_nothing() -> None:
 
 
 @pytest.mark.usefixtures("bucket")
-def test_states_are_kept_and_recalled() -> None:
+def test_states_are_stored_and_read_back() -> None:
     states = StateStore(ResultsStore(ROOT).location)
     on = date(2024, 3, 2)
     kept = State(on, {"count(1)": 5}, {"count(1)": "abc"})
@@ -154,7 +154,7 @@ def test_a_gate_writes_its_report_and_its_states(spark: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("bucket")
-def test_the_log_of_a_table_speaks_only_for_objects_that_are_there(address: str) -> None:
+def test_the_log_of_a_table_is_used_only_while_its_objects_exist(address: str) -> None:
     on, root = date(2024, 3, 2), "s3://lake/orders"
     rows = pa.table({"x": [1, 2], "ds": [on] * 2, "k": ["a b/ü", "%"]})
     write_deltalake(root, rows, partition_by=["ds", "k"])

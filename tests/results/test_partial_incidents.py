@@ -38,7 +38,7 @@ def _line(day: int, letter: str) -> RunLine:
         ("ba P", "0-0 until 1"),
     ],
 )
-def test_an_incident_ends_with_a_run_that_judges_what_was_bad(runs: str, told: str) -> None:
+def test_an_incident_ends_with_a_run_that_judges_its_failures(runs: str, told: str) -> None:
     lines = [_line(day, letter) for day, letter in enumerate(runs.split())]
     found = [
         f"{incident.first.run_id}-{incident.last.run_id}"

@@ -47,7 +47,7 @@ def test_only_the_report_of_exactly_that_attempt_is_read(tmp_path: Path) -> None
     assert read_report(root, replace(RUN_KEY, gate="nobody"), "attempt-1") is None
 
 
-def test_of_two_reports_for_one_attempt_the_first_to_finish_counts(tmp_path: Path) -> None:
+def test_of_two_reports_for_one_attempt_the_first_to_finish_is_read(tmp_path: Path) -> None:
     late, early = sample_report(1, minutes=5), sample_report(2, minutes=1)
     root = store(tmp_path, late, early)
     assert read_report(root, RUN_KEY, "attempt-1") == early
@@ -63,7 +63,7 @@ def test_a_later_attempt_supersedes_an_earlier_one_that_finished_after_it(tmp_pa
     assert listed(root, all_attempts=True) == ["00000001", "00000002"]
 
 
-def test_an_attempt_after_a_clear_stands_although_its_number_starts_again(tmp_path: Path) -> None:
+def test_an_attempt_after_a_clear_supersedes_despite_its_lower_number(tmp_path: Path) -> None:
     cleared = replace(sample_report(3, minutes=60), attempt=Attempt(1, "after-clearing"))
     root = store(tmp_path, sample_report(1), sample_report(2, attempt=2, minutes=5), cleared)
     assert listed(root) == ["00000003"]
@@ -97,7 +97,7 @@ def test_runs_are_filtered_by_gate_and_date(tmp_path: Path) -> None:
     assert listed(root, gate="' OR '1'='1") == []
 
 
-def test_a_listed_run_says_what_its_report_says(tmp_path: Path) -> None:
+def test_a_listed_run_matches_its_report(tmp_path: Path) -> None:
     report = sample_report()
     (run,) = list_runs(store(tmp_path, report))
     assert (run.run_id, run.run_key, run.attempt) == (
@@ -157,7 +157,7 @@ def test_compacted_tables_read_the_same(tmp_path: Path) -> None:
         assert find_report(root, report.run_id) == report
 
 
-def test_without_a_store_there_is_no_report_and_listing_says_so(tmp_path: Path) -> None:
+def test_without_a_store_there_is_no_report_and_listing_is_an_error(tmp_path: Path) -> None:
     root = str(tmp_path / "none")
     assert read_report(root, RUN_KEY, "attempt-1") is None
     for call in (lambda: list_runs(root), lambda: find_report(root, "1")):
@@ -167,14 +167,14 @@ def test_without_a_store_there_is_no_report_and_listing_says_so(tmp_path: Path) 
     assert not (tmp_path / "none").exists()
 
 
-def test_a_run_whose_rows_are_gone_is_an_error_and_not_a_smaller_report(tmp_path: Path) -> None:
+def test_a_run_with_missing_rows_is_an_error_and_not_a_smaller_report(tmp_path: Path) -> None:
     root = store(tmp_path, sample_report())
     (tmp_path / RESULTS).rename(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="0 of its 4 result rows"):
         read_report(root, RUN_KEY, "attempt-1")
 
 
-def test_a_table_without_what_every_report_has_is_an_error(tmp_path: Path) -> None:
+def test_a_table_without_a_required_column_is_an_error(tmp_path: Path) -> None:
     runs = arrow_table([run_row(sample_report())], RUNS_SCHEMA).drop_columns(["assertions"])
     write_deltalake(f"{tmp_path}/{RUNS}", runs)
     for call in (lambda: list_runs(str(tmp_path)), lambda: find_report(str(tmp_path), "0")):

@@ -36,7 +36,7 @@ def through_arrow(rows: list[Row], schema: Schema) -> list[dict[str, Any]]:
     return rows_of(Table.from_arrow(arrow_table(rows, schema)))
 
 
-def test_a_report_comes_back_as_it_was() -> None:
+def test_a_report_survives_a_round_trip() -> None:
     assert through_rows(sample_report()) == sample_report()
 
 
@@ -80,7 +80,7 @@ def test_negative_zero_keeps_its_sign() -> None:
     assert str(back.value) == "-0.0"
 
 
-def test_numbers_are_also_there_as_doubles_and_texts_are_not() -> None:
+def test_numbers_have_a_double_and_strings_do_not() -> None:
     verdicts = tuple(replace(FAILED, value=value) for value in (7, 0.5, "7", None, 10**400))
     rows = through_arrow(results_rows(sample_report(verdicts=verdicts)), RESULTS_SCHEMA)
     assert [row["value"] for row in rows] == [7.0, 0.5, None, None, None]
@@ -93,14 +93,14 @@ def test_a_report_without_verdicts_and_datasets_comes_back() -> None:
     assert through_rows(report) == report
 
 
-def test_times_of_another_zone_are_the_same_moment_in_utc() -> None:
+def test_times_of_another_zone_are_converted_to_utc() -> None:
     here = timezone(timedelta(hours=5, minutes=30))
     report = sample_report(finished_at=datetime(2024, 3, 1, 12, tzinfo=here))
     assert through_rows(report) == report
     assert through_rows(report).finished_at.tzinfo is timezone.utc
 
 
-def test_the_order_of_rows_does_not_matter_and_a_doubled_row_counts_once() -> None:
+def test_row_order_does_not_matter_and_duplicates_count_once() -> None:
     report = sample_report()
     run = run_row(report)
     rows, failing = results_rows(report), failing_rows(report)
@@ -108,7 +108,7 @@ def test_the_order_of_rows_does_not_matter_and_a_doubled_row_counts_once() -> No
     assert report_from_rows(run, [*reversed(rows), rows[0]], doubled) == report
 
 
-def test_missing_rows_are_told_and_not_guessed() -> None:
+def test_missing_rows_are_an_error() -> None:
     report = sample_report()
     run = run_row(report)
     with pytest.raises(ValueError, match="3 of its 4 result rows"):
@@ -140,7 +140,7 @@ def test_a_run_row_counts_each_status_and_names_the_worst() -> None:
     assert (run["worst"], run["worst_severity"]) == ("no_negative_amounts", "P0")
 
 
-def test_the_worst_of_a_broken_run_is_what_could_not_be_evaluated() -> None:
+def test_the_worst_of_a_broken_run_is_an_unevaluated_assertion() -> None:
     verdicts = (PASSED, FAILED, ERROR)
     run = run_row(sample_report(outcome=Outcome.BROKEN, verdicts=verdicts))
     assert run["worst"] == "typo"

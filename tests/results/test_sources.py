@@ -37,20 +37,20 @@ def kept(root: Path) -> list[str]:
     return sorted(table.column("text").to_pylist())
 
 
-def test_the_texts_of_a_run_are_found_by_its_report(tmp_path: Path) -> None:
+def test_the_sources_of_a_run_are_found_by_its_report(tmp_path: Path) -> None:
     report = wrote(tmp_path, 1, SUITE, LIBRARY)
     assert find_report(str(tmp_path), report.run_id) == report
     assert OpenStore(str(tmp_path)).sources_of(report) == (SUITE, LIBRARY)
 
 
-def test_a_text_is_kept_once_however_many_runs_went_by_it(tmp_path: Path) -> None:
+def test_a_source_used_by_many_runs_is_stored_once(tmp_path: Path) -> None:
     for run in range(1, 6):
         wrote(tmp_path, run, SUITE, LIBRARY)
     assert kept(tmp_path) == sorted([SUITE.text, LIBRARY.text])
     assert DeltaTable(f"{tmp_path}/{SOURCES}").version() == 1, "one commit brought both"
 
 
-def test_a_run_finds_the_text_that_it_went_by_not_a_later_one(tmp_path: Path) -> None:
+def test_a_run_finds_its_own_source_not_a_later_one(tmp_path: Path) -> None:
     first = wrote(tmp_path, 1, SUITE)
     changed = SourceFile(SUITE.name, SUITE.text.replace("Orders", "All orders"))
     second = wrote(tmp_path, 2, changed)
@@ -59,14 +59,14 @@ def test_a_run_finds_the_text_that_it_went_by_not_a_later_one(tmp_path: Path) ->
     assert store.sources_of(second) == (changed,)
 
 
-def test_files_of_one_text_share_it(tmp_path: Path) -> None:
+def test_identical_files_share_one_source(tmp_path: Path) -> None:
     copy = SourceFile("copy.dql", LIBRARY.text)
     report = wrote(tmp_path, 1, LIBRARY, copy)
     assert kept(tmp_path) == [LIBRARY.text]
     assert OpenStore(str(tmp_path)).sources_of(report) == (LIBRARY, copy)
 
 
-def test_gates_that_end_together_keep_a_text_once(tmp_path: Path) -> None:
+def test_concurrent_gates_store_a_source_once(tmp_path: Path) -> None:
     ResultsStore(str(tmp_path)).write(sample_report(99))
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda run: wrote(tmp_path, run, SUITE, LIBRARY), range(1, 7)))
@@ -74,7 +74,7 @@ def test_gates_that_end_together_keep_a_text_once(tmp_path: Path) -> None:
     assert len(list_runs(str(tmp_path), all_attempts=True)) == 7
 
 
-def test_a_text_that_is_too_long_is_known_by_its_digest_alone(tmp_path: Path) -> None:
+def test_of_a_source_that_is_too_long_only_the_digest_is_stored(tmp_path: Path) -> None:
     long = SourceFile("long.dql", "#" * (LONGEST_KEPT_SOURCE + 1))
     report = wrote(tmp_path, 1, SUITE, long)
     assert kept(tmp_path) == [SUITE.text]
@@ -82,12 +82,12 @@ def test_a_text_that_is_too_long_is_known_by_its_digest_alone(tmp_path: Path) ->
     assert report.sources[1].digest == digest_of(long.text)
 
 
-def test_without_texts_there_is_no_table(tmp_path: Path) -> None:
+def test_without_sources_there_is_no_table(tmp_path: Path) -> None:
     wrote(tmp_path, 1)
     assert not (tmp_path / SOURCES).exists()
 
 
-def test_texts_that_were_removed_are_missing_and_no_error(tmp_path: Path) -> None:
+def test_removed_sources_are_not_an_error(tmp_path: Path) -> None:
     report = wrote(tmp_path, 1, SUITE)
     store = OpenStore(str(tmp_path))
     assert store.sources_of(report) == (SUITE,)
@@ -108,13 +108,13 @@ def test_a_store_of_an_older_version_gets_the_table_and_the_column(tmp_path: Pat
 
 
 @pytest.mark.parametrize("text", ["it's", '"', "\\", "a\r\nb", "\U0001f600", ""])
-def test_a_text_comes_back_to_the_character(tmp_path: Path, text: str) -> None:
+def test_a_source_survives_a_round_trip(tmp_path: Path, text: str) -> None:
     source = SourceFile("odd.dql", text)
     report = wrote(tmp_path, 1, source)
     assert OpenStore(str(tmp_path)).sources_of(report) == (source,)
 
 
-def test_anybody_can_join_runs_and_texts(tmp_path: Path) -> None:
+def test_runs_and_sources_can_be_joined_in_sql(tmp_path: Path) -> None:
     wrote(tmp_path, 1, SUITE)
     texts = DeltaTable(f"{tmp_path}/{SOURCES}").to_pyarrow_table()  # noqa: F841 (read by the query)
     runs = DeltaTable(f"{tmp_path}/{RUNS}").to_pyarrow_table()  # noqa: F841 (read by the query)

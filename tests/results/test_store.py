@@ -111,7 +111,7 @@ def test_a_writer_killed_between_the_tables_is_invisible_until_it_writes_again(
     assert read_report(root, RUN_KEY, "attempt-2") == report
 
 
-def test_processes_that_create_the_store_together_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_creators_of_a_store_lose_nothing(tmp_path: Path) -> None:
     root = tmp_path / "store"
     write_at_once(root, [[1, 5, 9], [2, 6, 10], [3, 7, 11], [4, 8, 12]])
     assert rows(root, RUNS) == 12
@@ -122,7 +122,7 @@ def test_processes_that_create_the_store_together_lose_nothing(tmp_path: Path) -
         )
 
 
-def test_processes_that_write_the_same_run_together_write_it_once(tmp_path: Path) -> None:
+def test_concurrent_writers_of_one_run_write_it_once(tmp_path: Path) -> None:
     write_at_once(tmp_path, [[1, 2, 3]] * 4)
     assert rows(tmp_path, RUNS) == 3
     assert rows(tmp_path, RESULTS) == 12
@@ -238,12 +238,12 @@ class TestFailuresAreTold:
         (tmp_path / "file").write_text("")
         assert f"{tmp_path}/file is a file" in self.told(tmp_path / "file" / "store")
 
-    def test_a_folder_that_is_not_a_table(self, tmp_path: Path) -> None:
+    def test_a_folder_without_a_table(self, tmp_path: Path) -> None:
         (tmp_path / RUNS).mkdir()
         (tmp_path / RUNS / "notes.txt").write_text("")
         assert "not a Delta table" in self.told(tmp_path)
 
-    def test_a_table_of_somebody_else(self, tmp_path: Path) -> None:
+    def test_a_foreign_table(self, tmp_path: Path) -> None:
         write_deltalake(f"{tmp_path}/{RUNS}", pa.table({"marathon": [42.195]}))
         assert "not one of a results store" in self.told(tmp_path)
         assert DeltaTable(f"{tmp_path}/{RUNS}").version() == 0
@@ -260,7 +260,7 @@ class TestFailuresAreTold:
         with pytest.raises(StoreError, match="cannot write"):
             ResultsStore(str(tmp_path)).write(sample_report())
 
-    def test_text_that_is_not_unicode(self, tmp_path: Path) -> None:
+    def test_a_lone_surrogate(self, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="cannot write"):
             ResultsStore(str(tmp_path)).write(sample_report(suite="\udc80"))
 
@@ -273,7 +273,7 @@ class TestFailuresAreTold:
     def test_a_root_that_cannot_be_made(self) -> None:
         self.told("/proc/self/dqx")
 
-    def test_an_object_store_out_of_reach_and_its_secret_is_not_told(self) -> None:
+    def test_an_unreachable_object_store_hides_its_secret(self) -> None:
         options = {
             "aws_endpoint_url": "http://127.0.0.1:9",
             "aws_allow_http": "true",
@@ -291,7 +291,7 @@ class TestFailuresAreTold:
 
 
 class TestCheckWritable:
-    def test_leaves_nothing_where_there_is_no_store(self, tmp_path: Path) -> None:
+    def test_leaves_nothing_without_a_store(self, tmp_path: Path) -> None:
         ResultsStore(str(tmp_path / "a" / "b")).check_writable()
         assert list(tmp_path.iterdir()) == []
 

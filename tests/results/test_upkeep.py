@@ -145,7 +145,7 @@ class TestGatesCompact:
         assert files(tmp_path, RUNS) == 34
         assert stored(tmp_path, reports)
 
-    def test_what_a_gate_merges_is_bounded(self) -> None:
+    def test_the_merging_of_a_gate_is_bounded(self) -> None:
         many = [
             compaction.LiveFile(f"{n}", 100_000, 400, "2024-03", START, START) for n in range(500)
         ]
@@ -189,7 +189,7 @@ class TestOptimize:
         ResultsStore(root).write(old[0])  # known by its transaction identifier
         assert stored(root, old + new)
 
-    def test_what_an_older_version_appends_to_a_new_store_finds_its_month(
+    def test_rows_of_an_older_version_get_their_month(
         self, tmp_path: Path
     ) -> None:
         root = str(tmp_path)
@@ -201,7 +201,7 @@ class TestOptimize:
         assert stored(root, [new, old])
         assert {row["month"] for row in rows(root, RESULTS)} == {"2024-03", "2024-01"}
 
-    def test_what_is_appended_while_a_store_is_migrated_is_kept(
+    def test_rows_appended_during_a_migration_are_kept(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         root = str(tmp_path)
@@ -318,7 +318,7 @@ class TestTogether:
         definition = TABLES[RUNS]
         compaction.merge(locate(str(root)), definition, table, live_files(definition, table))
 
-    def test_two_that_merge(self, tmp_path: Path, reports: list[GateReport]) -> None:
+    def test_two_merges(self, tmp_path: Path, reports: list[GateReport]) -> None:
         first, second = (DeltaTable(f"{tmp_path}/{RUNS}") for _ in range(2))
         self.merge(tmp_path, first)
         ResultsStore(str(tmp_path)).write(small(20))
@@ -326,7 +326,7 @@ class TestTogether:
             self.merge(tmp_path, second)
         assert stored(tmp_path, [*reports, small(20)])
 
-    def test_one_that_merges_what_was_pruned(
+    def test_merging_rows_that_were_pruned(
         self, tmp_path: Path, reports: list[GateReport]
     ) -> None:
         table = DeltaTable(f"{tmp_path}/{RUNS}")
@@ -335,7 +335,7 @@ class TestTogether:
             self.merge(tmp_path, table)
         assert stored(tmp_path, reports[::2])
 
-    def test_one_that_prunes_what_was_merged(
+    def test_pruning_rows_that_were_merged(
         self, tmp_path: Path, reports: list[GateReport], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         replace_files, tries = upkeep.replace_files, []
@@ -351,7 +351,7 @@ class TestTogether:
         assert len(tries) > 1
         assert stored(tmp_path, reports[::2])
 
-    def test_one_that_merges_what_was_migrated(self, tmp_path: Path) -> None:
+    def test_merging_rows_that_were_migrated(self, tmp_path: Path) -> None:
         reports = [report(number) for number in range(3)]
         for gate_report in reports:
             write_as_before(tmp_path, gate_report)
@@ -361,7 +361,7 @@ class TestTogether:
             self.merge(tmp_path, table)
         assert stored(tmp_path, reports)
 
-    def test_one_that_merges_while_others_append(
+    def test_merging_while_others_append(
         self, tmp_path: Path, reports: list[GateReport]
     ) -> None:
         table = DeltaTable(f"{tmp_path}/{RUNS}")
@@ -405,7 +405,7 @@ class TestKilled:
         return str(tmp_path)
 
     @pytest.mark.parametrize("commits", few_first([3, 0, 1, 2, 4, 5], 1))
-    def test_upkeep_that_is_killed_before_a_commit_goes_on_later(
+    def test_killed_upkeep_continues_in_the_next_run(
         self, root: str, commits: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         left = iter(range(commits))
@@ -431,7 +431,7 @@ class TestKilled:
         upkeep.optimize(root)
         assert stored(root, whole)
 
-    def test_a_prune_that_is_killed_leaves_no_run_in_part(
+    def test_a_killed_prune_leaves_no_partial_run(
         self, root: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         whole = [report(number, days_ago=20 * number) for number in range(4)]
@@ -455,7 +455,7 @@ class TestKilled:
 
 
 class TestPrune:
-    def test_it_deletes_what_finished_earlier_to_the_microsecond(self, tmp_path: Path) -> None:
+    def test_prune_deletes_older_runs_to_the_microsecond(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         reports = [report(number, days_ago=31 * (number % 3)) for number in range(9)]
         for gate_report in reports:
@@ -489,7 +489,7 @@ class TestPrune:
         upkeep.prune(str(tmp_path), timedelta(days=50), now=NOW)
         assert stored(tmp_path, [report(0), report(1, days_ago=40)])
 
-    def test_texts_stay_as_long_as_a_run_went_by_them(self, tmp_path: Path) -> None:
+    def test_sources_stay_while_a_run_uses_them(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         texts = [SourceFile("orders.dql", f"-- {number}") for number in range(4)]
         used = [texts[:2], [texts[1]], [texts[2]], [texts[3]]]
@@ -510,7 +510,7 @@ class TestPrune:
         upkeep.prune(str(tmp_path), timedelta(days=30), now=NOW)
         assert [row["aggregate"] for row in rows(tmp_path, STATES)] == ["max(a)"]
 
-    def test_an_age_that_is_not_positive_is_refused(self, tmp_path: Path) -> None:
+    def test_a_negative_or_zero_age_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(RequestError, match="positive"):
             upkeep.prune(str(tmp_path), timedelta(0))
 
@@ -523,14 +523,14 @@ class TestVacuum:
         yield tmp_path
         assert stored(tmp_path, [small(number) for number in range(3)])
 
-    def test_what_was_replaced_stays_for_a_week(self, store: Path) -> None:
+    def test_replaced_files_stay_for_a_week(self, store: Path) -> None:
         upkeep.optimize(str(store))
         for file in (store / RUNS).rglob("*.parquet"):
             os.utime(file, (time.time() - 30 * 86400,) * 2)  # written long ago, replaced now
         assert sum(effect.deleted_files for effect in upkeep.vacuum(str(store))) == 0
         assert len([*(store / RUNS).glob("month=*/*.parquet")]) == 4
 
-    def test_what_killed_gates_left_goes_when_it_is_old(self, store: Path) -> None:
+    def test_old_files_of_killed_gates_are_deleted(self, store: Path) -> None:
         (young, old) = (store / RUNS / "month=2024-03" / f"{age}.parquet" for age in "ab")
         for file in (young, old):
             file.write_bytes(b"PAR1")
@@ -565,7 +565,7 @@ class TestReadersReadLittle:
         with pytest.raises(StoreError):
             list_runs(root, limit=60)
 
-    def test_runs_that_are_superseded_are_passed_over_however_many(self, tmp_path: Path) -> None:
+    def test_any_number_of_superseded_runs_is_skipped(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         key = RUN_KEY
         attempts = [small(number, run_key=key) for number in range(60)]

@@ -74,7 +74,7 @@ def test_a_dashboard_shows_the_state_now(views: duckdb.DuckDBPyConnection) -> No
     assert asked(views, failures) == [("silent", "amounts", "P0", "failed")]
 
 
-def test_gates_that_are_silent_for_twice_their_usual_time_are_overdue(
+def test_gates_without_runs_for_twice_their_interval_are_overdue(
     views: duckdb.DuckDBPyConnection,
 ) -> None:
     overdue = "SELECT gate, round(usual_hours), is_overdue FROM dqx_overdue ORDER BY gate"

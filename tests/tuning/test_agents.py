@@ -175,7 +175,7 @@ def test_agents_train_together_over_checkpoints(path: Path, tmp_path: Path) -> N
     assert masked(agent)[-2:].tolist() == [1.0, 0.0]
 
 
-def test_an_agent_learns_from_what_gates_stored(tmp_path: Path, path: Path) -> None:
+def test_an_agent_learns_from_stored_results(tmp_path: Path, path: Path) -> None:
     back = TODAY - FIRST
     root, late = str(tmp_path / "results"), TODAY - timedelta(days=2)
     text = SUITE.replace("2024-12-05", str(late)).replace("2024-12-06", str(late))

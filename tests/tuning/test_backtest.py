@@ -151,7 +151,7 @@ def test_any_values_give_the_verdicts_of_a_gate_with_these_values(
     assert backtest.profiles[5] == ("Quiet",)
 
 
-def test_labels_stand_beside_the_verdicts(tmp_path: Path) -> None:
+def test_labels_are_aligned_with_the_verdicts(tmp_path: Path) -> None:
     root = str(tmp_path)
     store_days(root, orders({number: (20 - number, 0) for number in range(5)}), range(5))
     label = Label("orders_gate", day(2), "Volume", "orders.volume.min_rows", True, "ada")
@@ -170,7 +170,7 @@ def test_labels_stand_beside_the_verdicts(tmp_path: Path) -> None:
     assert backtest.judge({"LEAST": 19}).count(Status.FAILED) == 2
 
 
-def test_what_changed_since_is_unknown(tmp_path: Path) -> None:
+def test_days_without_a_comparable_value_are_unknown(tmp_path: Path) -> None:
     root = str(tmp_path)
     store_days(root, orders(dict.fromkeys(range(3), (20, 1))), range(3))
     past = past_days(root, "Orders", day(0), day(3))
@@ -263,7 +263,7 @@ def moving(claim: str) -> nodes.Suite:
         ("num_rows() * Y > X", False),
     ],
 )
-def test_the_failing_days_of_a_value_are_those_that_its_verdicts_say(
+def test_the_failing_days_of_a_value_match_its_verdicts(
     claim: str, is_quick: bool
 ) -> None:
     chance = random.Random(3)
@@ -286,7 +286,7 @@ def test_the_failing_days_of_a_value_are_those_that_its_verdicts_say(
         assert statuses == in_full.statuses[0], (x, y)
 
 
-def test_an_overflow_behind_a_coalesce_of_a_limit_fails_as_in_a_gate() -> None:
+def test_an_overflow_within_coalesce_of_a_limit_fails_as_in_a_gate() -> None:
     suite = moving("num_rows() <= coalesce(sum(price) * X, 1000)")
     days = [PastDay(day(number), Measurements({COUNT: 3, TOTAL: 1e307})) for number in range(3)]
     in_full = Backtest(with_values(suite, {"X": 100}), days).judge()

@@ -82,7 +82,7 @@ def test_other_values_are_tried_on_the_past(here: Path) -> None:
     assert rows["days"][6]["unknown"] == "no results of this day"
 
 
-def test_without_other_values_it_tells_what_was(here: Path) -> None:
+def test_without_other_values_the_past_is_shown(here: Path) -> None:
     found = as_json()
     assert found["summary"]["today"] == found["summary"]["proposed"]
     table = dql().splitlines()
@@ -90,7 +90,7 @@ def test_without_other_values_it_tells_what_was(here: Path) -> None:
     assert "8 days, 3 assertions" in table
 
 
-def test_a_table_says_which_days_change_sides(here: Path) -> None:
+def test_a_table_shows_which_days_change(here: Path) -> None:
     told = dql("--set", "LEAST=8")
     (line,) = [line for line in told.splitlines() if line.startswith(ROWS)]
     assert line.split()[1:] == [
@@ -135,12 +135,12 @@ def test_a_proposed_suite_and_a_proposal_are_tried(here: Path) -> None:
         (["--proposal", "suite.txt"], "not a proposal"),
     ],
 )
-def test_wrong_calls_are_told(here: Path, arguments: list[str], message: str) -> None:
+def test_invalid_calls_are_reported(here: Path, arguments: list[str], message: str) -> None:
     Path("suite.txt").write_text("[1]")
     assert message in dql(*arguments, code=2)
 
 
-def test_a_picture_shows_the_days(here: Path) -> None:
+def test_a_plot_shows_the_days(here: Path) -> None:
     dql("--set", "LEAST=8", "--format", "svg", "--output-file", "days.svg")
     root = ET.fromstring(Path("days.svg").read_text())
     titles = [one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}title")]

@@ -40,7 +40,7 @@ def test_entries_of_the_specification_are_read(tmp_path: Path) -> None:
     assert (change.reason, change.entry) == ("seasonal adjustment", 2)
 
 
-def test_what_is_logged_is_appended_with_its_time(tmp_path: Path) -> None:
+def test_entries_are_appended_with_their_time(tmp_path: Path) -> None:
     history = History(tmp_path / "suite.dql.history")
     assert history.entries == ()
     history.flush()
@@ -73,7 +73,7 @@ def test_a_torn_line_is_closed_and_skipped(
     assert path.read_bytes().startswith(SEED.encode())
 
 
-def test_a_whole_entry_without_a_line_end_counts(tmp_path: Path) -> None:
+def test_a_complete_entry_without_a_line_end_is_read(tmp_path: Path) -> None:
     path = tmp_path / "suite.dql.history"
     path.write_text(SEED.rstrip("\n"))
     history = History(path)
@@ -91,7 +91,7 @@ for number in range(10_000):
 """
 
 
-def test_writers_that_are_killed_lose_nothing_that_they_told(tmp_path: Path) -> None:
+def test_killed_writers_lose_no_acknowledged_entry(tmp_path: Path) -> None:
     path = tmp_path / "suite.dql.history"
     writers = [
         subprocess.Popen(
@@ -145,7 +145,7 @@ def test_a_suite_logs_what_it_saves_once(tmp_path: Path) -> None:
     assert (change.old_value, change.new_value, change.reason) == (4, 3, "Episode 42")
 
 
-def test_a_history_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_history_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="cannot read the history"):
         _ = History(tmp_path).entries
     assert os.listdir(tmp_path) == []

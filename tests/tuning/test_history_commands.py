@@ -76,7 +76,7 @@ def test_a_history_is_shown_in_three_formats(path: Path) -> None:
     assert dql("history", str(path), "--param", "X") == "no changes of X\n"
 
 
-def test_damaged_lines_are_told_beside(path: Path) -> None:
+def test_damaged_lines_are_reported_on_stderr(path: Path) -> None:
     with Path("suite.dql.history").open("a") as file:
         file.write('{"torn')
     done = CliRunner().invoke(app, ["history", str(path), "--format", "json"])
@@ -96,7 +96,7 @@ def test_damaged_lines_are_told_beside(path: Path) -> None:
         ("abc", {"NULLS": 0.02, "LEAST": 900}),
     ],
 )
-def test_tunables_go_back_to_what_they_were(path: Path, to: str, values: dict[str, float]) -> None:
+def test_rollback_restores_the_tunables(path: Path, to: str, values: dict[str, float]) -> None:
     told = dql("rollback", str(path), "--to", to, "--dry-run")
     assert path.read_text() == SUITE
     assert "NULLS: 5% -> " in told
@@ -129,11 +129,11 @@ def test_a_rollback_can_be_undone(path: Path) -> None:
         (["rollback", "none.dql", "--to", "1"], "E010"),
     ],
 )
-def test_wrong_calls_are_told(path: Path, arguments: list[str], message: str) -> None:
+def test_invalid_calls_are_reported(path: Path, arguments: list[str], message: str) -> None:
     assert message in dql(*arguments, code=2)
 
 
-def test_values_that_do_not_fit_any_more_are_refused(path: Path) -> None:
+def test_values_that_no_longer_fit_are_refused(path: Path) -> None:
     path.write_text(SUITE.replace("[100, 2000]", "[700, 850]"))
     told = dql("rollback", str(path), "--to", "2024-12-15", code=2)
     assert "E601" in told

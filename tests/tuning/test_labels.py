@@ -77,7 +77,7 @@ def test_alerts_are_the_failures_of_the_last_days(root: Path) -> None:
     assert "8 (4 x 2)" in "\n".join(table)
 
 
-def test_the_last_label_counts_and_all_are_kept(root: Path) -> None:
+def test_the_last_label_applies_and_all_are_kept(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--author", "ada")
     assert label(*alert, "--false-positive", "--reason", "Planned maintenance") == "1 labelled\n"
     told = label(*alert, "--false-positive", "--reason", "Planned maintenance")
@@ -128,7 +128,7 @@ def test_a_missed_issue_becomes_an_alert(root: Path) -> None:
          "the label or the verdict is missing"),
     ],
 )  # fmt: skip
-def test_labels_that_say_nothing_are_refused(
+def test_incomplete_labels_are_refused(
     root: Path, arguments: list[str], message: str
 ) -> None:
     assert message in " ".join(label(*arguments, code=2).split())
@@ -141,7 +141,7 @@ def test_a_gate_is_named_where_several_ran_the_suite(root: Path) -> None:
     assert "several gates ran it: orders_gate, other_gate; add --gate NAME" in told
 
 
-def test_many_are_labelled_from_a_file(root: Path) -> None:
+def test_many_alerts_are_labelled_from_a_file(root: Path) -> None:
     until = ("--until", "2024-12-07", "--gate", "orders_gate")
     Path("alerts.csv").write_text(dql("alerts", "suite.dql", "--format", "csv", *until))
     rows = [*csv.DictReader(Path("alerts.csv").read_text().splitlines())]
@@ -161,7 +161,7 @@ def test_many_are_labelled_from_a_file(root: Path) -> None:
     assert "has no column label" in label("--from-csv", "other.csv", code=2)
 
 
-def test_labels_outlive_what_is_pruned_and_merged(root: Path) -> None:
+def test_labels_survive_prune_and_optimize(root: Path) -> None:
     label("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--false-positive")
     label("--date", "2024-12-04", "--assertion", "orders.volume.min_rows", "--true-positive")
     later = datetime.now(timezone.utc) + timedelta(days=2)
@@ -201,7 +201,7 @@ for number in range(10_000):
 
 
 @pytest.mark.nightly
-def test_sixteen_writers_that_are_killed_lose_and_double_nothing(tmp_path: Path) -> None:
+def test_sixteen_killed_writers_neither_lose_nor_duplicate_labels(tmp_path: Path) -> None:
     root = str(tmp_path)
     writers = [
         subprocess.Popen(

@@ -142,7 +142,7 @@ def test_a_limit_that_follows_the_weekday_is_proposed_with_its_evidence(seed: in
     assert judge_change(node_of(PLAIN), after, AGENT, form=form).needs_review
 
 
-def test_thin_labels_make_no_proposal_and_say_what_is_missing() -> None:
+def test_too_few_labels_give_no_proposal_and_the_number_missing() -> None:
     values = season(1)
     (found,) = tuned(PLAIN, days_of(values, {40: False, 47: False}))[:1]
     assert found.proposal is None
@@ -150,7 +150,7 @@ def test_thin_labels_make_no_proposal_and_say_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize("mark", ["@required assert num_rows()", "P0"])
-def test_what_is_required_keeps_its_form(mark: str) -> None:
+def test_a_required_assertion_keeps_its_form(mark: str) -> None:
     text = PLAIN.replace("severity P1", "severity P0")
     if mark != "P0":
         text = PLAIN.replace("assert num_rows()", mark)
@@ -164,7 +164,7 @@ def test_what_is_required_keeps_its_form(mark: str) -> None:
     assert [one.code for one in refusals][:1] == ["E602"]
 
 
-def test_one_incident_does_not_move_what_is_usual_and_a_missing_day_is_not_guessed() -> None:
+def test_one_incident_does_not_move_the_usual_value_and_missing_days_are_unknown() -> None:
     values = dict.fromkeys(range(60), 1000)
     values[30] = 10
     del values[40]
@@ -202,7 +202,7 @@ def test_a_form_is_written_and_every_other_byte_stays(tmp_path: Path, ending: st
     ]
 
 
-def test_a_constant_that_others_need_stays(tmp_path: Path) -> None:
+def test_a_constant_in_use_is_kept(tmp_path: Path) -> None:
     text = PLAIN.replace("<= OTHER", "<= OTHER + LEAST")
     changed = with_edits(text, node_of(text), {}, None, replace(FORM, replaces=(), drops=()))
     assert "    const LEAST_OF_USUAL = 0.6 tunable [0.05, 0.99]\n    const LEAST = 900" in changed
@@ -249,7 +249,7 @@ def test_a_form_reaches_nothing_else(tmp_path: Path, changes: dict[str, object])
         require_allowed(SuiteFile.at(path, {}), proposal)
 
 
-def test_a_form_that_is_out_of_date_is_refused(tmp_path: Path) -> None:
+def test_an_outdated_form_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.dql"
     path.write_text(SUITE.replace(">= LEAST name", "> LEAST name"), encoding="utf-8")
     with pytest.raises(RequestError, match="'rows' is no longer `num_rows\\(\\) >= LEAST`"):

@@ -119,7 +119,7 @@ def beside_a_person(suite: Suite) -> None:
 
 
 @pytest.mark.parametrize("weaken", [in_two_steps, as_nobody, beside_a_person])
-def test_a_suite_in_python_keeps_what_is_required(
+def test_a_suite_in_python_keeps_required_assertions(
     path: Path, weaken: Callable[[Suite], None]
 ) -> None:
     suite = Suite.load(path)
@@ -128,7 +128,7 @@ def test_a_suite_in_python_keeps_what_is_required(
     assert refused.value.diagnostics[0].span.line == 4
 
 
-def test_a_person_who_was_faster_is_not_overruled(path: Path) -> None:
+def test_a_concurrent_change_by_a_person_wins(path: Path) -> None:
     suite = Suite.load(path)
     suite.set_param("LEAST", 150, agent="autotuner")
     path.write_text(SUITE.replace("= 100 ", "= 200 "))
@@ -137,7 +137,7 @@ def test_a_person_who_was_faster_is_not_overruled(path: Path) -> None:
     assert "= 200 " in path.read_text()
 
 
-def test_what_people_review_waits_in_the_history(path: Path) -> None:
+def test_changes_for_review_wait_in_the_history(path: Path) -> None:
     suite = Suite.load(path)
     suite.set_param("LEAST", 150, agent="autotuner", reason="labels")
     assert suite.save().proposed == ("LEAST",)

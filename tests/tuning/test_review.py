@@ -100,7 +100,7 @@ def test_a_proposal_is_rejected_with_a_reason(here: Path) -> None:
     assert "no pending proposal has the id" in dql("review", "--approve", made.id, code=2)
 
 
-def test_what_was_approved_elsewhere_is_applied_once(here: Path) -> None:
+def test_a_proposal_approved_elsewhere_is_applied_once(here: Path) -> None:
     first, second = nulls(0.06), Proposal("Orders", "tuner", profile=PROFILE)
     propose("results", first)
     propose("results", second)
@@ -128,7 +128,7 @@ def test_applying_again_after_a_crash_changes_nothing(here: Path) -> None:
         assert (Path("suite.dql").read_text(), len(file.history.entries)) == (text, count)
 
 
-def test_a_value_that_is_in_the_file_already_is_approved_and_no_change(here: Path) -> None:
+def test_approving_a_value_already_in_the_file_changes_nothing(here: Path) -> None:
     made = nulls(0.06)
     propose("results", made)
     Path("suite.dql").write_text(SUITE.replace("= 5% ", "= 6% "))
@@ -139,7 +139,7 @@ def test_a_value_that_is_in_the_file_already_is_approved_and_no_change(here: Pat
     assert stages() == ["applied"]
 
 
-def test_what_an_algorithm_saved_for_review_waits_in_the_history(here: Path) -> None:
+def test_a_change_of_an_algorithm_waits_for_review_in_the_history(here: Path) -> None:
     suite = Suite.load("suite.dql")
     suite.set_param("LEAST", 150, agent="rl_optimizer", reason="Episode 42")
     suite.save()
@@ -168,7 +168,7 @@ def test_what_an_algorithm_saved_for_review_waits_in_the_history(here: Path) -> 
         (Proposal("Orders", "tuner", profile=f"{PROFILE} const X = 5"), "E603"),
     ],
 )
-def test_a_row_in_the_store_gives_no_right_to_anything(
+def test_a_row_in_the_store_grants_no_permission(
     here: Path, proposal: Proposal, code: str
 ) -> None:
     propose("results", proposal)
@@ -178,7 +178,7 @@ def test_a_row_in_the_store_gives_no_right_to_anything(
     assert not Path("suite.dql.history").exists()
 
 
-def test_whoever_proposes_can_ask_before(here: Path) -> None:
+def test_a_proposal_can_be_checked_before_it_is_made(here: Path) -> None:
     file = SuiteFile(Path("suite.dql"), "suite.dql")
     require_allowed(file, nulls(0.06))
     with pytest.raises(ChangeRefusedError, match="E602"):
@@ -189,13 +189,13 @@ WRONG = '{"suite": "a", "agent": "b", "changes": [{"param": "X", "old": true, "n
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"suite": 1}', WRONG])
-def test_what_is_no_proposal_is_refused(text: str) -> None:
+def test_an_invalid_proposal_is_refused(text: str) -> None:
     with pytest.raises(RequestError, match="not a proposal"):
         proposal_from_json(text)
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-1e400", "true", '"5%"', "null"])
-def test_a_value_that_is_no_finite_number_is_no_proposal(value: str) -> None:
+def test_a_proposal_of_nan_or_infinity_is_refused(value: str) -> None:
     text = (
         f'{{"suite": "S", "agent": "a", "changes": [{{"param": "X", "old": {value}, "new": 1}}]}}'
     )

@@ -56,7 +56,7 @@ def dql(*arguments: str, code: int = 0) -> str:
 _RANGE = ("--from", str(FIRST), "--to", str(LAST))
 
 
-def test_the_alarms_of_both_are_compared(here: Path) -> None:
+def test_alarms_of_gate_and_shadow_are_compared(here: Path) -> None:
     told = dql("shadow", "suite.dql", *_RANGE)
     (line,) = [line for line in told.splitlines() if line.startswith(ROWS)]
     assert line.split() == [ROWS, "9", "2", "->", "1", "0", "0", "gate", "2024-12-09"]
@@ -64,7 +64,7 @@ def test_the_alarms_of_both_are_compared(here: Path) -> None:
     assert "2024-12-10: the shadow was not judged: an error in next.dql:3: mistake" in told
 
 
-def test_labels_say_which_alarms_were_false_and_which_issues_were_missed(here: Path) -> None:
+def test_labels_show_false_alarms_and_missed_issues(here: Path) -> None:
     of_rows = ("--assertion", ROWS, "--author", "ada")
     dql("label", "suite.dql", "--date", "2024-12-03", "--true-positive", *of_rows)
     dql("label", "suite.dql", "--date", "2024-12-09", "--true-positive", *of_rows)
@@ -78,7 +78,7 @@ def test_labels_say_which_alarms_were_false_and_which_issues_were_missed(here: P
     assert "labelled false: 1 -> 0" in dql("shadow", "suite.dql", *_RANGE)
 
 
-def test_without_a_shadow_it_says_how_to_run_one(here: Path) -> None:
+def test_a_missing_shadow_names_the_option(here: Path) -> None:
     told = dql("shadow", "suite.dql", "--from", "2020-01-01", "--to", "2020-01-31", code=2)
     assert "no shadow ran beside the suite" in told
     assert "--shadow PROPOSED" in told
@@ -89,7 +89,7 @@ def without_shadow(report: GateReport) -> GateReport:
     return replace(report, shadow=None)
 
 
-def test_no_reader_counts_a_verdict_of_a_shadow(here: Path) -> None:
+def test_readers_ignore_verdicts_of_a_shadow(here: Path) -> None:
     """Each of them finds the same in a store without shadows."""
     plain = here / "plain"
     for report in OpenStore("results").past_reports({"orders_gate"}, LAST):
@@ -114,7 +114,7 @@ def test_a_report_comes_back_with_its_shadow(here: Path) -> None:
         assert len(report.shadow.verdicts) == (0 if report.run_key.date == LAST else 4)
 
 
-def test_values_of_a_shadow_are_taken_over(here: Path) -> None:
+def test_values_of_a_shadow_can_be_applied(here: Path) -> None:
     told = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql")
     assert told == "promoted: LEAST: 10 -> 4\n"
     assert Path("suite.dql").read_text() == LOOSER
@@ -131,7 +131,7 @@ def test_values_of_a_shadow_are_taken_over(here: Path) -> None:
     assert "promote" in dql("history", "suite.dql", "--param", "LEAST")
 
 
-def test_a_value_out_of_bounds_is_not_taken_over(here: Path) -> None:
+def test_a_shadow_value_out_of_bounds_is_refused(here: Path) -> None:
     Path("next.dql").write_text(SUITE.replace("10 tunable [1, 100]", "500 tunable [1, 1000]"))
     told = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
     assert "E601" in told

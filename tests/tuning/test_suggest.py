@@ -65,7 +65,7 @@ def verdicts(text: str, rows: list[dict[str, Any]], on: date, **db: Any) -> dict
 
 
 @pytest.mark.parametrize("column", ["?date_column=ds", "?date_column=updated_at", ""])
-def test_all_that_was_seen_passes_the_draft(tmp_path: Path, column: str) -> None:
+def test_the_observed_data_passes_the_draft(tmp_path: Path, column: str) -> None:
     rows = orders()
     text = suggest("--dataset", f"orders={written(rows, tmp_path / 'o.parquet')}{column}")
     checked = check_source(SourceFile("o.dql", text), needs_suite=True)
@@ -99,14 +99,14 @@ def test_the_draft_has_the_evidence_and_no_personal_value(tmp_path: Path) -> Non
     assert "freshness" not in text
 
 
-def test_fresh_data_is_to_stay_fresh(tmp_path: Path) -> None:
+def test_fresh_data_gets_a_freshness_assertion(tmp_path: Path) -> None:
     newest = datetime.now(timezone.utc) - timedelta(hours=5)
     text = suggest("--dataset", f"o={written(orders(newest=newest), tmp_path / 'o.parquet')}")
     assert "const MAX_AGE_UPDATED_AT = 12 hours tunable [1 hour, 336 hours]" in text
     assert "assert freshness(updated_at) < MAX_AGE_UPDATED_AT" in text
 
 
-def test_only_the_last_days_are_looked_at(tmp_path: Path) -> None:
+def test_only_the_last_days_are_read(tmp_path: Path) -> None:
     rows = orders()
     rows[0]["status"] = "unheard of"
     path = written(rows, tmp_path / "o.parquet")
@@ -148,7 +148,7 @@ def test_several_datasets_make_one_suite(tmp_path: Path) -> None:
         ("o=/nowhere/x.orc", 4, "has the format orc"),
     ],
 )
-def test_what_cannot_be_looked_at_is_an_error(
+def test_an_unreadable_dataset_is_an_error(
     tmp_path: Path, dataset: str, code: int, said: str
 ) -> None:
     path = written(orders(3), tmp_path / "o.parquet")

@@ -51,7 +51,7 @@ def test_only_the_values_change(tmp_path: Path, end: str, mark: str) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["orders.dql", "orders.dql.history"]
 
 
-def test_what_others_changed_meanwhile_is_kept(tmp_path: Path) -> None:
+def test_concurrent_changes_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "orders.dql"
     path.write_text(LINES)
     first, second = Suite.load(path), Suite.load(path)
@@ -67,7 +67,7 @@ def test_what_others_changed_meanwhile_is_kept(tmp_path: Path) -> None:
     assert (second.get_param("MAX_NULLS"), second.save().written) == (0.04, ())
 
 
-def test_a_suite_that_others_broke_is_left_alone(tmp_path: Path) -> None:
+def test_a_suite_broken_meanwhile_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "orders.dql"
     path.write_text(LINES)
     suite = Suite.load(path)
@@ -97,7 +97,7 @@ def test_a_value_that_breaks_the_suite_is_not_written(tmp_path: Path) -> None:
     assert path.read_text() == text
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_kept(tmp_path: Path) -> None:
     (tmp_path / "real.dql").write_text(LINES)
     link = tmp_path / "link.dql"
     link.symlink_to("real.dql")
@@ -108,7 +108,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert "MIN_ROWS = 7 " in (tmp_path / "real.dql").read_text()
 
 
-def test_a_suite_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_an_unwritable_suite_is_an_error(tmp_path: Path) -> None:
     text = Suite.from_string(LINES)
     text.set_param("MIN_ROWS", 7)
     with pytest.raises(RequestError, match="this suite has no file"):
@@ -123,7 +123,7 @@ def test_a_suite_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     assert path.read_text() == LINES
 
 
-def test_a_full_disk_leaves_the_suite_as_it_was(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_suite_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "suite.dql"
     path.write_text(LINES)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -138,7 +138,7 @@ def test_a_full_disk_leaves_the_suite_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_is_read_only_is_told(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "orders.dql"
     path.write_text(LINES)
     suite = Suite.load(path)

@@ -126,7 +126,7 @@ def test_declared_costs_move_a_limit_between_fine_days_and_an_issue(
     assert found.proposal.values["LEAST"] == pytest.approx(least, abs=8)
 
 
-def test_a_gain_of_one_fold_counts_where_no_other_loses() -> None:
+def test_a_gain_of_one_fold_counts_if_no_other_loses() -> None:
     fold = Fold((0,), (1,))
     neutral = Trial(fold, Counts(cost=1.0), Counts(cost=1.0))
     gains = Trial(fold, Counts(cost=1.0), Counts())
@@ -171,7 +171,7 @@ def test_a_move_is_bounded() -> None:
         "too few days",
     ],
 )
-def test_thin_evidence_makes_no_proposal_and_says_what_to_label(
+def test_too_little_evidence_gives_no_proposal_and_names_days_to_label(
     values: list[int], labels: dict[int, bool], wanted: list[int], said: str
 ) -> None:
     (found,) = tuned(text_of(), days_of(values, labels))
@@ -192,7 +192,7 @@ def test_labels_on_one_day_ask_for_labels_on_others() -> None:
     assert len({one.date for one in found.wanted} - {FIRST, FIRST + timedelta(days=1)}) == 2
 
 
-def test_what_does_not_win_on_later_days_is_not_proposed() -> None:
+def test_a_value_that_does_not_win_on_later_days_is_not_proposed() -> None:
     values = [600 if n % 3 else 450 - n if n < 20 else 440 for n in range(40)]
     labels = {n: n >= 20 for n in range(0, 40, 3)}  # what was false at first is real later
     (found,) = tuned(text_of(), days_of(values, labels))
@@ -211,7 +211,7 @@ def test_tunables_that_share_an_assertion_move_together() -> None:
 @pytest.mark.parametrize(
     "marks", [{"severity": "P0"}, {"annotation": "@required"}, {"severity": "P0", "claim": "<= M"}]
 )
-def test_adversarial_labels_do_not_weaken_what_is_required(marks: dict[str, str]) -> None:
+def test_adversarial_labels_do_not_weaken_required_assertions(marks: dict[str, str]) -> None:
     """Every alarm is called false, every pass of the same suite is called missed at random."""
     constants = HEAD.format(value=500) if "claim" not in marks else "const M = 500 tunable [0, 999]"
     text = text_of(**{"constants": constants, **marks})
@@ -385,7 +385,7 @@ def test_a_simulated_year_is_tuned_to_fewer_false_alarms_and_no_more_misses(seed
     assert missed_after <= missed_before
 
 
-def test_days_of_weekday_profiles_count_where_too_few_labels_are_on_others() -> None:
+def test_days_of_weekday_profiles_count_if_others_have_too_few_labels() -> None:
     """After a profile for Sundays, nearly all labels are on Sundays: it scales them too little."""
     sundays = (
         'profile "Sundays: rows" { type recurring from weekday(sunday) to weekday(sunday) '
@@ -397,7 +397,7 @@ def test_days_of_weekday_profiles_count_where_too_few_labels_are_on_others() -> 
     assert [one.values for one in found] == [{"LEAST": 459}], "306 rows, scaled"
 
 
-def test_days_of_profiles_count_where_that_is_wished() -> None:
+def test_days_of_profiles_count_on_request() -> None:
     profile = 'profile "P" { from 2025-01-06 to 2025-02-20 scale check "C" by 1.0x }'
     days = days_of(NOISY, FALSE)
     (excluded,) = tuned(text_of(profile=profile), days)
@@ -445,7 +445,7 @@ def test_a_proposal_of_the_command_waits_for_review(
 
 
 @pytest.mark.parametrize("is_marked", [True, False])
-def test_values_of_auto_approved_assertions_are_written_at_once(
+def test_auto_approved_values_are_written_at_once(
     is_marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = str(tmp_path / "results")
