@@ -146,12 +146,12 @@ def test_a_simple_check_fails_where_it_should(
     table, days = str(tmp_path / "events"), [workload.DAY, workload.DAY - timedelta(days=1)]
     workload.write_events(spark, table, 6000, days=2, faulty=True)
 
-    def said(dates: list[date], checks: dict[Any, bool]) -> dict[str, bool]:
+    def verified(dates: list[date], checks: dict[Any, bool]) -> dict[str, bool]:
         verdicts = verify(spark, table, dates, list(checks))
         return {one.name: verdicts[one.name] for one in checks}
 
     for dates, checks in ((days[:1], flat | of_one_day), (days, flat)):
-        assert said(dates, checks) == {one.name: holds for one, holds in checks.items()}
+        assert verified(dates, checks) == {one.name: holds for one, holds in checks.items()}
 
 
 def sweep_line(name: str, *seconds: float, error: str = "", spark: str = "4.2.0") -> dict[str, Any]:

@@ -443,9 +443,9 @@ def test_a_jvm_of_a_gate_compiles_late_by_default() -> None:
     ours = for_a_short_life({})[SUBMIT_OPTIONS]
     assert "-XX:Tier4InvocationThreshold=50000" in ours.split()
     # Spark puts these options before those of the driver, and of two values a JVM takes the last.
-    said = for_a_short_life({SUBMIT_OPTIONS: "-XX:TieredStopAtLevel=1"})
-    assert said == {SUBMIT_OPTIONS: f"{ours} -XX:TieredStopAtLevel=1"}
-    assert for_a_short_life(said) == {}
+    merged = for_a_short_life({SUBMIT_OPTIONS: "-XX:TieredStopAtLevel=1"})
+    assert merged == {SUBMIT_OPTIONS: f"{ours} -XX:TieredStopAtLevel=1"}
+    assert for_a_short_life(merged) == {}
 
 
 def test_the_archive_may_have_spaces_in_its_path() -> None:

@@ -126,7 +126,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return {name: Ran(*said) for name, said in json.loads(done.stdout.splitlines()[-1]).items()}
+    return {name: Ran(*result) for name, result in json.loads(done.stdout.splitlines()[-1]).items()}
 
 
 def test_the_pages_of_the_operators_are_up_to_date(ran: dict[str, Ran]) -> None:

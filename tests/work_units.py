@@ -26,7 +26,7 @@ class WorkUnits(LoadScopeScheduling):
     both have enough to do, only one of two workers starts a JVM, and warms it up.
 
     A group of pytest-xdist is no use here: from pytest 9.2 on, its workers do not tell the groups
-    of their tests. So the unit of a test is told by its file.
+    of their tests. So the unit of a test is known by its file.
     """
 
     def _split_scope(self, nodeid: str) -> str:

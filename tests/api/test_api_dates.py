@@ -98,7 +98,7 @@ def _without_results(folder: Path) -> StoredDatabase:
 
 
 @pytest.mark.parametrize(
-    ("dates", "told"),
+    ("dates", "message"),
     [
         ("2026-01-03..2026-01-01", "ends before it begins"),
         ("2026-01-03..", "has no last date"),
@@ -109,8 +109,8 @@ def _without_results(folder: Path) -> StoredDatabase:
         (["2026-01-01"], "'2026-01-01' is not a date"),
     ],
 )
-def test_a_mistyped_range_is_an_error(suite: Suite, dates: Any, told: str) -> None:
-    with pytest.raises(RequestError, match=told):
+def test_a_mistyped_range_is_an_error(suite: Suite, dates: Any, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
         suite.run_dates(MemoryDatabase({"orders": ROWS}, date_columns={"orders": "ds"}), dates)
 
 

@@ -32,7 +32,7 @@ def test_a_suite_in_python_has_the_plan_and_the_report_of_its_dql(case: Case) ->
     written = Suite.from_string(case.block("dql").text)
     db = suite.db
     assert _placeless(suite.plan(TODAY)) == _placeless(written.plan(db, TODAY))
-    assert _told(suite.run(TODAY, now=NOON)) == _told(written.run(db, TODAY, now=NOON))
+    assert _essentials(suite.run(TODAY, now=NOON)) == _essentials(written.run(db, TODAY, now=NOON))
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python keeps no columns of calls")
@@ -103,11 +103,11 @@ def test_an_algorithm_makes_no_required_assertion_weaker(limit: str) -> None:
         suite.set_param("LIMIT", 2, agent="rl_optimizer")
     assert suite.get_param("LIMIT") == 3
     suite.set_param("LIMIT", 1, agent="human")
-    told = [
+    history = [
         (change.old_value, change.new_value, change.agent)
         for change in suite.get_param_history("LIMIT")
     ]
-    assert told == [(3, 4, "rl_optimizer"), (4, 3, "python"), (3, 1, "human")]
+    assert history == [(3, 4, "rl_optimizer"), (4, 3, "python"), (3, 1, "human")]
 
 
 def test_check_functions_run_again_for_each_run() -> None:
@@ -189,8 +189,8 @@ def _placeless(plan: Plan) -> Plan:
     return replace(plan, assertions=tuple(bare))
 
 
-def _told(results: Results) -> tuple[Any, ...]:
-    """What a report says of the data."""
+def _essentials(results: Results) -> tuple[Any, ...]:
+    """A report without its run and its spans."""
     report = results.report
     verdicts = [replace(verdict, span=None, source_line=None) for verdict in report.verdicts]
     return report.suite, report.fail_on, report.outcome, verdicts, report.datasets

@@ -92,11 +92,11 @@ def test_profiles_have_active_dates_and_multipliers(suite: Suite) -> None:
 
 
 def test_tunables_have_their_bounds(suite: Suite) -> None:
-    told = [
+    bounds = [
         (param.name, param.type, param.value, param.min_bound, param.max_bound)
         for param in suite.get_tunable_params()
     ]
-    assert told == [
+    assert bounds == [
         ("MAX_NULLS", "percent", 0.05, 0.0, 0.2),
         ("MIN_ORDERS", "int", 1000, 1, 10_000),
         ("LIMIT", "float", 0.5, 0.1, 1.0),

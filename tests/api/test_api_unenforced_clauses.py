@@ -240,8 +240,8 @@ def test_a_failure_shows_owner_channel_runbook_response_and_hours() -> None:
     results = Contract.from_string(text).run(
         MemoryDatabase({"slots": Table.typed({"id": "bigint", "day": "date"}, [(None, DAY)])}), DAY
     )
-    told = str(results).splitlines()[-2]
-    assert told == (
+    contacts = str(results).splitlines()[-2]
+    assert contacts == (
         "owner: casino; contacts: ann@x.ch; channel: #casino; incident response: page; "
         "runbook: docs/r.md; business hours: 24x7"
     )

@@ -91,7 +91,7 @@ def test_a_frame_with_the_columns_of_the_contract_is_returned(path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ({"total": "double"}, "orders.id.exists"),
         ({"id": "string", "total": "double"}, "orders.id.type"),
@@ -99,11 +99,11 @@ def test_a_frame_with_the_columns_of_the_contract_is_returned(path: Path) -> Non
     ],
 )
 def test_a_frame_that_breaks_the_contract_is_refused(
-    path: Path, columns: dict[str, str], said: str
+    path: Path, columns: dict[str, str], message: str
 ) -> None:
     with pytest.raises(ContractViolation) as caught:
         assert_contract(frame(**columns), path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "orders 2.3.0" in caught.value.problem
     assert caught.value.verdicts
 

@@ -189,15 +189,15 @@ def test_diff_of_folders_reports_new_moved_renamed_and_deleted_contracts(folder:
     assert "bronze.new 1.0.0: a new contract" in result.output
     assert "bronze.ended 1.0.0: deleted after its sunset" in result.output
     assert "5 contracts compared, none changed" in result.output
-    said = contract("diff", "--git", "HEAD", "contracts/later/moved.yaml").output
-    assert said == "1 contract compared, none changed\n", "hooks name the new path alone"
+    printed = contract("diff", "--git", "HEAD", "contracts/later/moved.yaml").output
+    assert printed == "1 contract compared, none changed\n", "hooks name the new path alone"
     (place / "leaves.yaml").unlink()
     for path in ("contracts", "contracts/leaves.yaml"):
         result = contract("diff", "--git", "HEAD", path)
         assert result.exit_code == 1, result.output
         assert "bronze.leaves 1.0.0: deleted while consumers may rely on" in result.output
-    said = contract("diff", "--git", "HEAD", "contracts", "--format", "github").output
-    assert "::error file=contracts/leaves.yaml" in said
+    printed = contract("diff", "--git", "HEAD", "contracts", "--format", "github").output
+    assert "::error file=contracts/leaves.yaml" in printed
     found = json.loads(contract("diff", "--git", "HEAD", "contracts", "--format", "json").output)
     assert {item["id"]: item.get("status") for item in found} == {
         "bronze.stays": None,
@@ -225,7 +225,7 @@ def test_a_replaced_version_that_a_consumer_pins_is_reported(folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("old.yaml",), "write OLD NEW, or --git REV PATH..."),
         (("old.yaml", "missing.yaml"), "missing.yaml: file not found"),
@@ -236,12 +236,12 @@ def test_a_replaced_version_that_a_consumer_pins_is_reported(folder: Path) -> No
     ],
 )
 def test_diff_exits_with_2_if_there_is_nothing_to_compare(
-    folder: Path, arguments: tuple[str, ...], said: str
+    folder: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     (folder / "text.yaml").write_text("no contract\n")
     result = contract("diff", *arguments)
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
     assert not (folder / "x").exists()
 
 
@@ -302,7 +302,7 @@ def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Resul
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("show", "bronze.wager"), "did you mean 'bronze.wagers'?"),
         (("show", "bronze.wagers", "--version", "3"), "there is 1.0.0"),
@@ -311,12 +311,12 @@ def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Resul
     ],
 )
 def test_the_registry_names_the_alternatives(
-    arguments: tuple[str, ...], said: str, registry: Callable[..., Result]
+    arguments: tuple[str, ...], message: str, registry: Callable[..., Result]
 ) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
     result = registry(*arguments)
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
 
 
 def test_consumers_of_a_version_that_ends_are_listed(
@@ -391,16 +391,16 @@ def test_evolve_prints_statements() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--table", "lh.wagers", "--model", "wager"), "did you mean 'wagers'?"),
         (("--table", "lh..wagers"), "is not a table name"),
     ],
 )
-def test_evolve_reports_invalid_options(options: tuple[str, ...], said: str) -> None:
+def test_evolve_reports_invalid_options(options: tuple[str, ...], message: str) -> None:
     result = contract("evolve", "old.yaml", "broken.yaml", *options)
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
 
 
 def test_codeowners_ask_the_owner_and_every_consumer() -> None:

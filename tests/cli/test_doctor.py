@@ -67,8 +67,8 @@ def test_a_hanging_check_becomes_a_finding_and_blocks_no_other() -> None:
 
 
 def test_credentials_of_a_url_are_not_shown() -> None:
-    told = "no route to postgresql://me:secret@host/db"
-    (finding,) = examine({"x": lambda: problem(told, "s3://key:secret@bucket")})
+    message = "no route to postgresql://me:secret@host/db"
+    (finding,) = examine({"x": lambda: problem(message, "s3://key:secret@bucket")})
     assert finding.found == "no route to postgresql://***@host/db"
     assert "secret" not in finding.remedy
 
@@ -316,7 +316,7 @@ def test_a_supported_java_is_the_only_finding(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         ('{"conn_type": "spark", "host": "local[2]"}', "type spark, host local[2]"),
         ('{"conn_type":"spark","host":"spark://m","port":7077}', "host spark://m:7077"),
@@ -326,10 +326,10 @@ def test_a_supported_java_is_the_only_finding(tmp_path: Path) -> None:
         ('{"conn_type": "spark", "host": "u:secret@m", "password": "secret"}', "host m"),
     ],
 )
-def test_a_connection_in_the_environment_is_shown_without_its_secrets(value: str, told: str) -> None:
+def test_a_connection_in_the_environment_is_shown_without_its_secrets(value: str, message: str) -> None:
     found = airflow.connection("spark_default", {"AIRFLOW_CONN_SPARK_DEFAULT": value})
     assert level(found) is FindingLevel.OK
-    assert told in found[1]
+    assert message in found[1]
     assert "secret" not in " ".join(found[1:])
 
 

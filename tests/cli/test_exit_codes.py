@@ -94,7 +94,7 @@ def test_a_circular_reference_is_reported(broken: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "code", "said"),
+    ("raised", "code", "message"),
     [
         (RuntimeError("https://u:SECRET@host broke\nmore"), 4, "dql failed: RuntimeError: https"),
         (RecursionError(), 4, "dql failed: RecursionError"),
@@ -109,7 +109,7 @@ def test_a_circular_reference_is_reported(broken: Path, name: str) -> None:
         (typer.Exit(1), 1, ""),
     ],
 )
-def test_an_exception_is_a_message_and_never_1(raised: BaseException, code: int, said: str) -> None:
+def test_an_exception_is_a_message_and_never_1(raised: BaseException, code: int, message: str) -> None:
     tried = typer.Typer(cls=CommandGroup, pretty_exceptions_enable=False)
 
     @tried.command()
@@ -121,7 +121,7 @@ def test_an_exception_is_a_message_and_never_1(raised: BaseException, code: int,
 
     result = CliRunner().invoke(tried, ["one"])
     assert result.exit_code == code
-    assert said in result.output
+    assert message in result.output
     assert "Traceback" not in result.output
     assert "SECRET" not in result.output
 

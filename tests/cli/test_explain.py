@@ -198,11 +198,11 @@ def test_a_code_has_a_json_form() -> None:
 def test_an_unknown_code_exits_2_and_names_the_nearest() -> None:
     found = explain("E100")
     assert (found.returncode, found.stdout) == (2, "")
-    told = re.fullmatch(
+    message = re.fullmatch(
         r"error: unknown code E100\n  help: did you mean '(E\d{3})'\?\n", found.stderr
     )
-    assert told
-    assert told[1] in CODES
+    assert message
+    assert message[1] in CODES
 
 
 def test_a_suite_may_have_the_name_of_a_code(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:

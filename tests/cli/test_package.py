@@ -190,19 +190,19 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("configured", "expected"),
     [
         ("", {"UseSerialGC", "TieredCompilation"}),
         ("-XX:+UseG1GC", {"UseG1GC", "TieredCompilation"}),
         ("-XX:+UseParallelGC -XX:-TieredCompilation", {"UseParallelGC"}),
     ],
 )
-def test_a_jvm_uses_the_configured_garbage_collector(said: str, expected: set[str]) -> None:
+def test_a_jvm_uses_the_configured_garbage_collector(configured: str, expected: set[str]) -> None:
     env = {**os.environ, **java_environment()}
     home = env.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
-    options = [*for_a_short_life({SUBMIT_OPTIONS: said})[SUBMIT_OPTIONS].split()]
-    told = subprocess.run(
+    options = [*for_a_short_life({SUBMIT_OPTIONS: configured})[SUBMIT_OPTIONS].split()]
+    flags = subprocess.run(
         [java, *options, "-XX:+PrintFlagsFinal", "-version"],
         env=env,
         capture_output=True,
@@ -210,9 +210,9 @@ def test_a_jvm_uses_the_configured_garbage_collector(said: str, expected: set[st
         check=True,
     ).stdout
     asked = {"UseSerialGC", "UseG1GC", "UseParallelGC", "TieredCompilation"}
-    rows = (line.split() for line in told.splitlines())
+    rows = (line.split() for line in flags.splitlines())
     assert {row[1] for row in rows if row[1:2] and row[1] in asked and row[3] == "true"} == expected
-    assert "intx TieredStopAtLevel = 4" in " ".join(told.split())
+    assert "intx TieredStopAtLevel = 4" in " ".join(flags.split())
 
 
 @pytest.mark.spark
@@ -252,8 +252,8 @@ def test_an_archive_of_other_jars_is_ignored_silently(
 
 def _loads(folder: Path, archive: Path, *options: str) -> list[str]:
     """From where the JVM of a gate loads its classes, a line each; the gate runs to its end."""
-    said = folder / "classes"
-    conf = f"{DRIVER_OPTIONS}={with_archive(f'-Xlog:class+load:file={said}', str(archive))}"
+    class_log = folder / "classes"
+    conf = f"{DRIVER_OPTIONS}={with_archive(f'-Xlog:class+load:file={class_log}', str(archive))}"
     programs = Path(sys.executable).parent
     done = subprocess.run(
         [
@@ -274,4 +274,4 @@ def _loads(folder: Path, archive: Path, *options: str) -> list[str]:
     )
     assert done.returncode == 0, done.stderr
     assert "[cds" not in done.stdout + done.stderr
-    return [line for line in said.read_text().splitlines() if " source: " in line]
+    return [line for line in class_log.read_text().splitlines() if " source: " in line]

@@ -86,20 +86,20 @@ def test_no_spark_is_loaded_for_help_and_for_errors(home: Path, arguments: list[
 
 
 @pytest.mark.parametrize(
-    ("connection", "told"),
+    ("connection", "message"),
     [
         ("sc://127.0.0.1:{port}/;token=abcdef", "sc://127.0.0.1:{port} does not respond"),
         ("spark://127.0.0.1:{port}", "Connection refused"),
         ("databricks://adb.example.com/warehouse", "pip install databricks-connect"),
     ],
 )
-def test_an_unreachable_server_ends_with_4_at_once(home: Path, connection: str, told: str) -> None:
+def test_an_unreachable_server_ends_with_4_at_once(home: Path, connection: str, message: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     call = ["orders.dql", "--dataset", "orders=x", "--connection", connection.format(port=port)]
     result = run(home, *call)
     assert result.returncode == 4, result.stderr
-    assert told.format(port=port) in result.stderr
+    assert message.format(port=port) in result.stderr
     assert result.stdout == ""
     assert "abcdef" not in result.stderr
     assert "Traceback" not in result.stderr
@@ -449,9 +449,9 @@ def test_concurrent_gates_on_one_server_are_isolated(
         running = {name: start(name) for name in names}
         reports = {}
         for name, process in running.items():
-            told, complaint = process.communicate(timeout=300)
+            report, complaint = process.communicate(timeout=300)
             assert process.returncode == (0 if name in sizes else 3), complaint
-            reports[name] = from_json(GateReport, told)
+            reports[name] = from_json(GateReport, report)
         for name in names[:-1]:
             size = sizes[name]
             values = {verdict.name: verdict.value for verdict in reports[name].verdicts}

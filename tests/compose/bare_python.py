@@ -16,8 +16,8 @@ def make_python(folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / "bin" / "python"
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    told = subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True)
-    packages = Path(told.stdout.strip())
+    done = subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True)
+    packages = Path(done.stdout.strip())
     waiting = ["pyspark", *NATIVE]
     while waiting:
         try:

@@ -36,7 +36,7 @@ _MARQUEZ = "DQX_TEST_MARQUEZ"
 
 def main() -> int:
     """Starts what can be started; 1 if something of it failed."""
-    told: dict[str, str] = {}
+    endings: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="dqx-compose-") as folder, ExitStack() as opened:
         for names, start in (
             (("airflow-db",), _airflow_database),
@@ -52,13 +52,13 @@ def main() -> int:
                 ending = f"not run: {reason}"
             except Exception as error:
                 ending = f"FAILED: {str(error)[-2000:] or type(error).__name__}"
-            told |= dict.fromkeys(names, ending)
+            endings |= dict.fromkeys(names, ending)
             _say(dict.fromkeys(names, ending))
     rest = {name: f"not run: {reason}" for name, reason in _ONLY_IMAGES.items()}
     _say(rest)
-    missing = services().keys() - told.keys() - rest.keys()
+    missing = services().keys() - endings.keys() - rest.keys()
     _say(dict.fromkeys(sorted(missing), "FAILED: this script does not know it"))
-    return int(bool(missing) or any(one.startswith("FAILED") for one in told.values()))
+    return int(bool(missing) or any(one.startswith("FAILED") for one in endings.values()))
 
 
 def _say(endings: dict[str, str]) -> None:

@@ -32,8 +32,8 @@ def airflow(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def test_all_services_are_healthy(airflow: Airflow) -> None:
-    told = airflow.ask("monitor/health")
-    assert {name: item["status"] for name, item in told.items()} == dict.fromkeys(
+    health = airflow.ask("monitor/health")
+    assert {name: item["status"] for name, item in health.items()} == dict.fromkeys(
         ("metadatabase", "scheduler", "triggerer", "dag_processor"), "healthy"
     )
 

@@ -153,8 +153,8 @@ def test_memory_limits_add_up_to_the_documented_total() -> None:
     )
     page = (ROOT / "dqx_airflow" / "docs" / "compose.md").read_text("utf-8")
     for text in (TEXT, page):
-        (said,) = re.findall(r"(\d+) GB of memory", text)
-        assert total == int(said) * 1024
+        (documented,) = re.findall(r"(\d+) GB of memory", text)
+        assert total == int(documented) * 1024
 
 
 def test_the_example_of_settings_has_every_variable_with_its_default() -> None:
@@ -242,9 +242,9 @@ def test_every_setting_of_airflow_exists(tmp_path: Path) -> None:
         "known = conf.configuration_description\n"
         "print(json.dumps([[s, o] for s in known for o in known[s]['options']]))\n"
     )
-    told = in_airflow(code, home=tmp_path)
-    assert told.returncode == 0, told.stderr
-    known = {tuple(option) for option in json.loads(told.stdout.splitlines()[-1])}
+    done = in_airflow(code, home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    known = {tuple(option) for option in json.loads(done.stdout.splitlines()[-1])}
     assert given - known == set()
     assert ("dqx", "results_root") in given
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import indent
 
-from contract_text import rules_told
+from contract_text import show_rules
 from markdown_cases import Block
 
 from dqx_airflow.contracts.read import ReadContract, read_contract
@@ -82,20 +82,20 @@ def read_text(text: str) -> ReadContract:
     return read_contract(SourceFile("orders.yaml", text), FolderReader(EXAMPLES))
 
 
-def part_told(block: Block) -> str:
+def show_part(block: Block) -> str:
     """The rules that a part makes, what of it is unsupported, and what is wrong with it."""
-    lines = rules_told(read_text(whole(block))).splitlines()
+    lines = show_rules(read_text(whole(block))).splitlines()
     has_own_fields = block.option("in") in ("fields", "top")
-    told = "\n".join(line for line in lines if has_own_fields or not _is_of_the_frame(line))
-    return told or "nothing to check"
+    shown = "\n".join(line for line in lines if has_own_fields or not _is_of_the_frame(line))
+    return shown or "nothing to check"
 
 
-def check_told(block: Block) -> str:
+def show_check(block: Block) -> str:
     """The demands of a check of another tool, or why it makes none."""
-    told = part_told(block)
-    if told.startswith("unsupported"):
-        return told.splitlines()[0].partition(": ")[2]
-    return "\n".join(line.partition("  <- ")[0] for line in told.splitlines())
+    shown = show_part(block)
+    if shown.startswith("unsupported"):
+        return shown.splitlines()[0].partition(": ")[2]
+    return "\n".join(line.partition("  <- ")[0] for line in shown.splitlines())
 
 
 def _is_of_the_frame(line: str) -> bool:

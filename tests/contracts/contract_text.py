@@ -11,7 +11,7 @@ from dqx_airflow.contracts.source.yaml_document import leaves, show_path
 from dqx_airflow.diagnostics import draw
 
 
-def told(read: ReadContract) -> str:
+def show_contract(read: ReadContract) -> str:
     """What was read: the contract, then what no rule carries, then what is wrong."""
     parts = []
     if read.contract is not None:
@@ -21,7 +21,7 @@ def told(read: ReadContract) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def rules_told(read: ReadContract) -> str:
+def show_rules(read: ReadContract) -> str:
     """Only the rules, and what is wrong."""
     lines = []
     if read.contract is not None:
@@ -105,12 +105,12 @@ def _notes(contract: Contract, *, all_of_them: bool = True) -> list[str]:
 def _shown(value: object) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         pairs = ((item, getattr(value, item.name)) for item in fields(value) if item.compare)
-        said = ", ".join(
+        arguments = ", ".join(
             f"{item.name}={_shown(found)}"
             for item, found in pairs
             if found not in (None, ()) and found != item.default
         )
-        return f"{type(value).__name__}({said})"
+        return f"{type(value).__name__}({arguments})"
     if isinstance(value, tuple):
         return f"({', '.join(map(_shown, value))})"
     if isinstance(value, str):

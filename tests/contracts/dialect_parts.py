@@ -14,7 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import indent
 
-from contract_text import rules_told
+from contract_text import show_rules
 from markdown_cases import Block, Case, cases
 
 from dqx_airflow.contracts.read import ReadContract, read_contract
@@ -88,15 +88,15 @@ def read_text(text: str) -> ReadContract:
     return read_contract(SourceFile("contract.yaml", text))
 
 
-def part_told(block: Block) -> str:
+def show_part(block: Block) -> str:
     """The rules that a part makes, what of it is unsupported, and what is wrong with it.
 
     That columns of the frame exist and have their type is left out.
     """
     read = read_text(whole(block))
-    lines = rules_told(read).splitlines()
+    lines = show_rules(read).splitlines()
     is_frame = block.option("in") in ("object", "service", "contract", "top")
-    told = [line for line in lines if not (is_frame and _is_of_the_frame(line))]
+    shown = [line for line in lines if not (is_frame and _is_of_the_frame(line))]
     if read.contract is not None:
         fields = {
             f"{model.name}.{item.path}": item
@@ -104,10 +104,10 @@ def part_told(block: Block) -> str:
             for item in model.walk()
         }
         types = {f"{name}.type": item.type for name, item in fields.items()}
-        told = [_with_type(line, types) for line in told]
+        shown = [_with_type(line, types) for line in shown]
         if masked := [name for name, item in fields.items() if item.is_sensitive]:
-            told.append(f"masked: {', '.join(masked)}")
-    return "\n".join(told) or "nothing to check"
+            shown.append(f"masked: {', '.join(masked)}")
+    return "\n".join(shown) or "nothing to check"
 
 
 def contracts_of(dialect: str) -> dict[str, str]:

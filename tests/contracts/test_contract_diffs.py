@@ -20,7 +20,7 @@ ALL = list(cases(*CASES.glob("*_changes.md")))
 
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_every_change_is_reported_with_the_required_bump(case: Case) -> None:
-    case.expect(told(diff_of(case)))
+    case.expect(show_diff(diff_of(case)))
 
 
 @pytest.mark.parametrize("case", ALL, ids=str)
@@ -84,7 +84,7 @@ def diff_of(case: Case) -> Diff:
     return diff(contract_of(old, "old.yaml"), contract_of(new, "new.yaml"))
 
 
-def told(found: Diff) -> str:
+def show_diff(found: Diff) -> str:
     declared = found.declared.word if found.declared is not None else "unknown"
     lines = [f"due: {found.due.word}, declared: {declared}"]
     lines += [f"falls short: {found.shortfall}"] if found.shortfall else []

@@ -137,8 +137,8 @@ def test_coverage_names_the_referenced_file_of_a_clause(tmp_path: Path) -> None:
     )
     for form in ("table", "markdown"):
         lines = dql("coverage", str(path), "--format", form).stdout.splitlines()
-        (told,) = (line for line in lines if "d.required" in line)
-        assert "parts.yaml:1" in told
+        (row,) = (line for line in lines if "d.required" in line)
+        assert "parts.yaml:1" in row
         assert all("orders.yaml:" not in line for line in lines)
 
 

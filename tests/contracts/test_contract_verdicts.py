@@ -46,7 +46,7 @@ def test_sound_data_passes(case: Case) -> None:
 
 @pytest.mark.parametrize("case", PLAIN, ids=str)
 def test_broken_data_fails_the_assertions_of_the_case(case: Case) -> None:
-    case.expect(_told(_judged(case, _in_memory(case, "broken"))))
+    case.expect(_show(_judged(case, _in_memory(case, "broken"))))
 
 
 @pytest.mark.spark
@@ -58,7 +58,7 @@ def test_sound_data_passes_on_spark(case: Case, spark: Any) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("case", [*PLAIN[:8], *slow(PLAIN[8:]), *IN_SQL], ids=str)
 def test_broken_data_fails_the_assertions_of_the_case_on_spark(case: Case, spark: Any) -> None:
-    case.expect(_told(_judged(case, _on_spark(case, "broken", spark))))
+    case.expect(_show(_judged(case, _on_spark(case, "broken", spark))))
 
 
 def test_titles_are_unique() -> None:
@@ -109,7 +109,7 @@ def _wrong(verdicts: tuple[Verdict, ...]) -> list[Verdict]:
     return [verdict for verdict in verdicts if verdict.status is not Status.PASSED]
 
 
-def _told(verdicts: tuple[Verdict, ...]) -> str:
+def _show(verdicts: tuple[Verdict, ...]) -> str:
     return "\n".join(
         f"{verdict.status} {verdict.name}: {format_value(verdict.value)} {verdict.expected}"
         + (f" ({verdict.reason})" if verdict.reason else "")

@@ -51,11 +51,11 @@ def covered(contract: Contract) -> tuple[ClauseCoverage, ...]:
 
 def test_each_clause_is_listed_with_location_reason_and_assertions() -> None:
     contract = read(CUSTOMERS)
-    told = [
+    clauses = [
         (clause.span.line, clause.path, clause.treatment.value, clause.reason or clause.assertions)
         for clause in covered(contract)
     ]
-    assert told == [
+    assert clauses == [
         (1, "contract.name", "documented", ()),
         (1, "contract.version", "documented", ()),
         (1, "contract.owner", "documented", ()),
@@ -124,10 +124,10 @@ def _leaves(document: Document) -> Iterator[str]:
         yield show_path(leaf.path)
 
 
-def _is_in(path: str, told: set[str]) -> bool:
+def _is_in(path: str, paths: set[str]) -> bool:
     """Whether a clause tells of a leaf, or of the list or mapping that it is in."""
     while path:
-        if path in told:
+        if path in paths:
             return True
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return False
@@ -169,8 +169,8 @@ def test_a_misspelled_constraint_of_a_definition_is_not_checked(
     text += definitions if place.startswith("#") else ""
     found = read_contract(SourceFile("contract.yaml", text), FolderReader(tmp_path))
     assert found.contract is not None
-    told = {clause.path: clause for clause in covered(found.contract)}["definitions.d.requried"]
-    assert told.treatment is Treatment.UNSUPPORTED
-    assert told.span.file == ("contract.yaml" if place.startswith("#") else "defs.yaml")
+    misspelled = {clause.path: clause for clause in covered(found.contract)}["definitions.d.requried"]
+    assert misspelled.treatment is Treatment.UNSUPPORTED
+    assert misspelled.span.file == ("contract.yaml" if place.startswith("#") else "defs.yaml")
     (left,) = compile_contract(found.contract).unenforced
     assert left.reason == "the key 'requried' is unknown here: did you mean 'required'?"

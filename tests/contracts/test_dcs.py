@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from contract_parts import CASES, EXAMPLES, part_told, read_text, whole
-from contract_text import told
+from contract_parts import CASES, EXAMPLES, show_part, read_text, whole
+from contract_text import show_contract
 from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.demands import Presence
@@ -22,7 +22,7 @@ OWN = list(cases(*(CASES / f"{name}.md" for name in OWN_PARTS)))
 
 @pytest.mark.parametrize("case", OWN, ids=str)
 def test_a_part_makes_these_rules_and_leaves_this_unsupported(case: Case) -> None:
-    case.expect(part_told(case.block("yaml")))
+    case.expect(show_part(case.block("yaml")))
 
 
 @pytest.mark.parametrize("case", list(cases(CASES / "dcs_malformed.md")), ids=str)
@@ -33,7 +33,7 @@ def test_errors_of_a_contract_are_drawn_at_their_location(case: Case) -> None:
 
 @pytest.mark.parametrize("case", list(cases(CASES / "dcs_examples.md", fewest_blocks=1)), ids=str)
 def test_a_whole_contract_is_read_as_shown(case: Case) -> None:
-    case.expect(told(read_text((EXAMPLES / case.title).read_text("utf-8"))))
+    case.expect(show_contract(read_text((EXAMPLES / case.title).read_text("utf-8"))))
 
 
 def all_contracts() -> Iterator[tuple[str, str]]:
@@ -56,7 +56,7 @@ def test_every_leaf_has_either_a_rule_or_a_note(name: str) -> None:
         show_path(leaf.path)
         for _, _, rule in found.contract.rules()
         for clause in rule.clauses
-        # That a column exists is said by its key, whatever is said about it below. Definitions may
+        # The key of a column says that it exists, whatever follows it. Definitions may
         # stand in another file.
         if clause.path in nodes and clause.span.file == found.document.source.name
         if rule.demand != Presence() or not list(below(nodes[clause.path]))

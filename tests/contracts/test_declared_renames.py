@@ -41,7 +41,7 @@ def test_a_rename_is_read_from_every_dialect(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rename", "said"),
+    ("rename", "expected"),
     [
         ("{model: order, from: o}", "unknown model 'order'"),
         ("{model: orders, field: address.zap, from: zip}", "'orders' has no field 'address.zap'"),
@@ -50,6 +50,6 @@ def test_a_rename_is_read_from_every_dialect(text: str) -> None:
         ("orders", "the rename has no 'model'"),
     ],
 )
-def test_a_rename_of_nothing_is_an_error(rename: str, said: str) -> None:
+def test_a_rename_of_nothing_is_an_error(rename: str, expected: str) -> None:
     found = read_contract(SourceFile("c.yaml", DCS.replace("RENAME", rename)))
-    assert [error.message for error in found.errors] == [said]
+    assert [error.message for error in found.errors] == [expected]

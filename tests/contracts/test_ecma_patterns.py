@@ -125,10 +125,10 @@ def test_every_pattern_is_translated_or_refused_with_a_reason(pattern: str) -> N
     try:
         translated = java_pattern(pattern)
     except UntranslatableEcmaError as error:
-        told = str(error)
+        outcome = str(error)
     else:
-        told = translated
-    assert told or not pattern
+        outcome = translated
+    assert outcome or not pattern
 
 
 @given(

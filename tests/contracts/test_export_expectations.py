@@ -77,10 +77,10 @@ def test_every_rule_is_an_expectation_or_is_listed_as_lost() -> None:
     assert contract is not None
     for name in ("great-expectations", "great-expectations-0"):
         text, lost = (found := FORMATS[name].write(contract)).text, found.losses
-        told = len(json.loads(text)["expectations"])
+        expectations = len(json.loads(text)["expectations"])
         stricter = [item for item in lost if "stricter" in item.reason]
         rules = list(contract.rules())
         unread = [item for item in lost if "not checked at all" in item.reason]
         # Both ends of a range are one expectation, and the columns as a set are of no rule.
         ranges = 1
-        assert told - 1 + ranges + len(lost) - len(stricter) - len(unread) == len(rules)
+        assert expectations - 1 + ranges + len(lost) - len(stricter) - len(unread) == len(rules)

@@ -79,21 +79,21 @@ def test_values_of_a_contract_are_escaped() -> None:
     page = Page(text)
     assert not {"script", "img", "svg", "b", "i"} & set(page.tags)
     words = " ".join(page.words)
-    for told in ("<script>alert(1)</script>", "<b>team</b>", "a < b & c > d", "<[^>]*>"):
-        assert told in words
+    for value in ("<script>alert(1)</script>", "<b>team</b>", "a < b & c > d", "<[^>]*>"):
+        assert value in words
     assert "\x07" not in text
 
 
 def test_a_page_shows_fields_rules_owner_and_consumers() -> None:
     text = (EXAMPLES / "fabric" / "slot_telemetry.yaml").read_text("utf-8")
     words = " ".join(Page(page_of(text)).words)
-    for told in (
+    for expected in (
         *("bronze.slot_telemetry", "2.3.0", "data-engineering-casino", "decimal(18,2)"),
         *("Unique slot machine identifier", "matches ^M[0-9]{4}$", "hashed_pii", "USD"),
         *("Service levels", "slot_telemetry.event_ts.freshness", "Not checked"),
         *("bi-reporting", "Daily slot performance dashboard", "quarterly_max", "30 days"),
     ):
-        assert told in words, told
+        assert expected in words, expected
 
 
 def test_every_clause_is_on_the_page() -> None:

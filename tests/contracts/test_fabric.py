@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from contract_text import misaccounted, told
-from dialect_parts import EXAMPLES, HERE, contracts_of, part_cases, part_told, read_text
+from contract_text import misaccounted, show_contract
+from dialect_parts import EXAMPLES, HERE, contracts_of, part_cases, show_part, read_text
 from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.model import Dialect
@@ -17,7 +17,7 @@ CONTRACTS = contracts_of("fabric")
 
 @pytest.mark.parametrize("case", part_cases("fabric"), ids=str)
 def test_a_part_makes_these_rules_and_leaves_this_unsupported(case: Case) -> None:
-    case.expect(part_told(case.block("yaml")))
+    case.expect(show_part(case.block("yaml")))
 
 
 @pytest.mark.parametrize("case", list(cases(CASES / "fabric_malformed.md")), ids=str)
@@ -28,7 +28,7 @@ def test_errors_of_a_contract_are_drawn_at_their_location(case: Case) -> None:
 
 @pytest.mark.parametrize("case", EXAMPLE_CASES, ids=str)
 def test_a_whole_contract_is_read_as_shown(case: Case) -> None:
-    case.expect(told(read_text((EXAMPLES / "fabric" / case.title).read_text("utf-8"))))
+    case.expect(show_contract(read_text((EXAMPLES / "fabric" / case.title).read_text("utf-8"))))
 
 
 def test_every_example_is_shown_and_sound() -> None:

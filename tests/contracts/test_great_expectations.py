@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from contract_parts import CASES, check_told
+from contract_parts import CASES, show_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_cases import Case, cases
@@ -27,7 +27,7 @@ ANYTHING = st.recursive(
 
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_an_expectation_becomes_its_demands(case: Case) -> None:
-    case.expect(check_told(case.block("yaml")))
+    case.expect(show_check(case.block("yaml")))
 
 
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(ARGUMENTS), ANYTHING))

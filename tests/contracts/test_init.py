@@ -269,7 +269,7 @@ def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (("lake.sales.orders", "--format", "csv"), 2, "--format only applies to files"),
         (("table:orders", "--connection", "http://x"), 2, "--connection: invalid connection"),
@@ -278,11 +278,11 @@ def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -
     ],
 )
 def test_tables_and_paths_are_distinguished(
-    arguments: tuple[str, ...], code: int, told: str, here: Path
+    arguments: tuple[str, ...], code: int, message: str, here: Path
 ) -> None:
     result = dql("init", "--from", *arguments)
     assert result.exit_code == code
-    assert told in result.stderr
+    assert message in result.stderr
 
 
 def test_a_file_may_look_like_the_name_of_a_table(here: Path) -> None:
@@ -301,10 +301,10 @@ def test_an_existing_file_is_not_overwritten(here: Path) -> None:
 
 def test_an_unreadable_table_is_reported(here: Path) -> None:
     (here / "broken.parquet").write_text("no parquet")
-    for place, told in (
+    for place, message in (
         ("nowhere", "nothing found at nowhere"),
         ("broken.parquet", "broken.parquet cannot be read as parquet"),
     ):
         result = dql("init", "--from", place)
         assert result.exit_code == 4
-        assert told in result.stderr
+        assert message in result.stderr

@@ -65,42 +65,42 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def test_warnings_fail_with_strict_only(folder: Path) -> None:
-    code, said = run(".")
+    code, output = run(".")
     assert code == 0
-    assert "warning[W031]" in said
-    assert "1 contract checked, no errors, 3 warnings" in said
-    code, said = run(".", "--strict")
+    assert "warning[W031]" in output
+    assert "1 contract checked, no errors, 3 warnings" in output
+    code, output = run(".", "--strict")
     assert code == 2
-    assert "warning[W031]" in said
+    assert "warning[W031]" in output
 
 
 def test_a_rule_can_be_left_out_by_its_name_or_code(folder: Path) -> None:
-    _, said = run(".", "--ignore", "owner", "--ignore", "W033", "--ignore", "quality")
-    assert "1 contract checked, no errors, no warnings" in said
-    code, said = run(".", "--ignore", "ownr")
+    _, output = run(".", "--ignore", "owner", "--ignore", "W033", "--ignore", "quality")
+    assert "1 contract checked, no errors, no warnings" in output
+    code, output = run(".", "--ignore", "ownr")
     assert code == 2
-    assert "unknown rule 'ownr': did you mean 'owner'?" in said
+    assert "unknown rule 'ownr': did you mean 'owner'?" in output
 
 
 def test_findings_have_json_and_github_formats(folder: Path) -> None:
-    _, said = run("orders.yaml", "--format", "json")
-    assert [item["code"] for item in json.loads(said)] == ["W034", "W031", "W033"] or said
-    _, said = run("orders.yaml", "--format", "github")
-    assert "::warning file=orders.yaml" in said
+    _, output = run("orders.yaml", "--format", "json")
+    assert [item["code"] for item in json.loads(output)] == ["W034", "W031", "W033"] or output
+    _, output = run("orders.yaml", "--format", "github")
+    assert "::warning file=orders.yaml" in output
 
 
 def test_an_invalid_contract_is_reported(folder: Path) -> None:
     assert run("nowhere.yaml")[0] == 2
-    code, said = run("compose.yaml")
+    code, output = run("compose.yaml")
     assert code == 2
-    assert "E403" in said
+    assert "E403" in output
     (folder / "orders.yaml").write_text(LACKING.replace("string", "strng"))
-    code, said = run(".")
+    code, output = run(".")
     assert code == 2
-    assert "did you mean 'string'?" in said
+    assert "did you mean 'string'?" in output
 
 
 def test_the_rules_are_listed() -> None:
-    code, said = run(".", "--rules")
+    code, output = run(".", "--rules")
     assert code == 0
-    assert [line.split()[0] for line in said.splitlines()] == [rule.name for rule in RULES]
+    assert [line.split()[0] for line in output.splitlines()] == [rule.name for rule in RULES]

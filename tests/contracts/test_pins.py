@@ -33,7 +33,7 @@ def test_a_pin_admits_all_versions_below_it(version: str, pin: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "pin", "said"),
+    ("version", "pin", "message"),
     [
         ("3.0.0", "2", "has version 3.0.0, but version 2 is pinned"),
         ("2.3.0", "2.4", "pinned"),
@@ -54,14 +54,14 @@ def test_a_pin_admits_all_versions_below_it(version: str, pin: str) -> None:
         ("2.3.0", "", "'' is not a version"),
     ],
 )
-def test_any_other_version_is_objected_to(version: str | None, pin: str, said: str) -> None:
+def test_any_other_version_is_objected_to(version: str | None, pin: str, message: str) -> None:
     objection = objection_to_version(contract(version), pin)
     assert objection is not None
-    assert said in objection
+    assert message in objection
 
 
 @pytest.mark.parametrize(
-    ("lifecycle", "is_refused", "said"),
+    ("lifecycle", "is_refused", "expected"),
     [
         ({}, None, None),
         ({"status": "active", "sunset_date": "2026-06-16"}, None, None),
@@ -82,12 +82,12 @@ def test_any_other_version_is_objected_to(version: str | None, pin: str, said: s
     ],
 )
 def test_the_lifecycle_decides_on_the_day(
-    lifecycle: dict[str, object], is_refused: bool | None, said: str | None
+    lifecycle: dict[str, object], is_refused: bool | None, expected: str | None
 ) -> None:
     found = lifecycle_status(contract(**lifecycle), DAY)
-    if said is None:
+    if expected is None:
         assert found is None
         return
     assert found is not None
     assert found.is_refused is is_refused
-    assert said in found.message
+    assert expected in found.message

@@ -106,7 +106,7 @@ def test_datasets_beside_the_models_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("servers", "name", "said"),
+    ("servers", "name", "message"),
     [
         ((), None, "the contract has no server: give the dataset orders"),
         ((Server("x", "kafka", AT),), None, "does not read the server 'x' of type kafka"),
@@ -115,11 +115,11 @@ def test_datasets_beside_the_models_are_kept() -> None:
     ],
 )
 def test_an_unknown_location_is_reported(
-    servers: tuple[Server, ...], name: str | None, said: str
+    servers: tuple[Server, ...], name: str | None, message: str
 ) -> None:
     with pytest.raises(RequestError) as caught:
         dataset_settings(contract(*servers), {}, name)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_the_contract_gives_keys_masks_and_columns_of_text_files() -> None:

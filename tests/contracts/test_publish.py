@@ -64,10 +64,10 @@ def publish(*arguments: str) -> tuple[int, str]:
 
 
 def test_the_table_has_its_contract_in_its_properties(folder: Path) -> None:
-    code, said = publish("--table", "lake/orders", "--model", "orders")
-    assert code == 0, said
-    assert "published orders 1.2.0 in version 4 of the table" in said
-    assert "the table has no column gone" in said
+    code, output = publish("--table", "lake/orders", "--model", "orders")
+    assert code == 0, output
+    assert "published orders 1.2.0 in version 4 of the table" in output
+    assert "the table has no column gone" in output
     table = DeltaTable("lake/orders")
     assert table.metadata().configuration == {
         "dqx.contract.id": "orders",
@@ -87,15 +87,15 @@ def test_the_table_has_its_contract_in_its_properties(folder: Path) -> None:
 def test_publishing_again_writes_nothing(folder: Path) -> None:
     publish("--table", "lake/orders", "--model", "orders")
     version = DeltaTable("lake/orders").version()
-    code, said = publish("--table", "lake/orders", "--model", "orders")
+    code, output = publish("--table", "lake/orders", "--model", "orders")
     assert (code, DeltaTable("lake/orders").version()) == (0, version)
-    assert "the table is up to date: orders 1.2.0" in said
+    assert "the table is up to date: orders 1.2.0" in output
 
 
 def test_a_dry_run_writes_and_emits_nothing(folder: Path) -> None:
-    code, said = publish("--table", "lake/orders", "--model", "orders", "--dry-run")
+    code, output = publish("--table", "lake/orders", "--model", "orders", "--dry-run")
     assert code == 0
-    assert "would set dqx.contract.version = 1.2.0" in said
+    assert "would set dqx.contract.version = 1.2.0" in output
     assert DeltaTable("lake/orders").version() == 0
     assert not (folder / "events.jsonl").exists()
 
@@ -121,9 +121,9 @@ def test_catalogs_get_description_owner_columns_and_lineage(folder: Path) -> Non
 
 
 def test_a_table_of_a_catalog_gets_statements(folder: Path) -> None:
-    code, said = publish("--sql", "main.sales.orders", "--model", "orders")
+    code, output = publish("--sql", "main.sales.orders", "--model", "orders")
     assert code == 0
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         "ALTER TABLE main.sales.orders SET TBLPROPERTIES ('dqx.contract.id' = 'orders', "
         "'dqx.contract.version' = '1.2.0', 'dqx.contract.owner' = 'checkout');",
         "COMMENT ON TABLE main.sales.orders IS 'One record per order.';",
@@ -135,7 +135,7 @@ def test_a_table_of_a_catalog_gets_statements(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["--table", "lake/orders"], 2, "orders.yaml has 2 models"),
         (["--table", "lake/orders", "--model", "order"], 2, "did you mean 'orders'?"),
@@ -145,16 +145,16 @@ def test_a_table_of_a_catalog_gets_statements(folder: Path) -> None:
     ],
 )
 def test_an_invalid_call_is_reported(
-    folder: Path, arguments: list[str], code: int, said: str
+    folder: Path, arguments: list[str], code: int, message: str
 ) -> None:
     found, text = publish(*arguments)
     assert found == code
-    assert said in text
+    assert message in text
 
 
 def test_a_contract_with_errors_is_not_published(folder: Path) -> None:
     (folder / "orders.yaml").write_text(CONTRACT.replace("precision: 18", "precision: many"))
-    code, said = publish("--table", "lake/orders", "--model", "orders")
+    code, output = publish("--table", "lake/orders", "--model", "orders")
     assert code == 2
-    assert "E405" in said
+    assert "E405" in output
     assert DeltaTable("lake/orders").version() == 0

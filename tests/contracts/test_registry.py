@@ -115,7 +115,7 @@ def test_a_version_is_published_once_and_never_with_another_content(registry: Re
 
 
 @pytest.mark.parametrize(
-    ("version", "columns", "said"),
+    ("version", "columns", "message"),
     [
         (
             "1.1.0",
@@ -128,26 +128,26 @@ def test_a_version_is_published_once_and_never_with_another_content(registry: Re
     ],
 )
 def test_a_version_bump_that_is_too_small_is_refused(
-    registry: Registry, version: str, columns: str, said: str
+    registry: Registry, version: str, columns: str, message: str
 ) -> None:
     publish(registry, wagers("1.0.0"))
     (problem,) = problems(publish(registry, wagers(version, columns)))
-    assert said in problem
+    assert message in problem
     assert versions(registry) == ["1.0.0"]
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ("  lifecycle: {status: stabel}\n", "'stabel' is not one of the values of 'status'"),
         (QUARTERLY.replace("quarterly_max", "sometimes"), "'sometimes' is not one of the values"),
     ],
 )
-def test_unknown_keywords_are_refused(place: str, more: str, said: str) -> None:
+def test_unknown_keywords_are_refused(place: str, more: str, message: str) -> None:
     registry = registry_at(place)
     for _ in ("the first version", "a later one"):
         (problem,) = problems(publish(registry, wagers("1.1.0", more=more)))
-        assert said in problem
+        assert message in problem
         assert not publish(registry, wagers("1.0.0")).objections
 
 
@@ -289,9 +289,9 @@ def test_processes_that_publish_at_once_never_share_a_number(place: str, tmp_pat
         )
         for call in calls
     ]
-    told = [process.communicate(timeout=120)[0] for process in running]
+    outputs = [process.communicate(timeout=120)[0] for process in running]
     found = registry_at(place).versions(ID)
-    assert sum(f"{ID} 0." in text and "published" in text for text in told) == len(found), told
+    assert sum(f"{ID} 0." in text and "published" in text for text in outputs) == len(found), outputs
     assert [item.number for item in found] == list(range(1, len(found) + 1))
     assert [item.version for item in found] == sorted(item.version for item in found)
 

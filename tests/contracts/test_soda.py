@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from contract_parts import CASES, check_told
+from contract_parts import CASES, show_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_cases import Case, cases
@@ -47,7 +47,7 @@ WORDS = st.lists(
 
 @pytest.mark.parametrize("case", list(cases(CASES / "soda.md")), ids=str)
 def test_a_soda_check_becomes_its_demands(case: Case) -> None:
-    case.expect(check_told(case.block("yaml")))
+    case.expect(show_check(case.block("yaml")))
 
 
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(KEYS), ANYTHING))

@@ -128,7 +128,7 @@ contract:
 
 
 @pytest.mark.parametrize(
-    ("lifecycle", "told"),
+    ("lifecycle", "expected"),
     [
         ("deprecation_date: 2026-03-01, sunset_date: 2026-02-01", "is before the deprecation"),
         ("deprecation_date: 2026-03-01, sunset_date: 2026-03-20", "30 days of dual writes"),
@@ -136,13 +136,13 @@ contract:
         ("deprecation_date: 2026-03-01, sunset_date: 2026-03-31", None),
     ],
 )
-def test_dates_and_periods_are_held_against_each_other(lifecycle: str, told: str | None) -> None:
+def test_dates_and_periods_are_held_against_each_other(lifecycle: str, expected: str | None) -> None:
     source = SourceFile("c.yaml", LIFE % ("1.0.0", "id", lifecycle))
     found = read_contract(source)
     assert found.contract is not None
     messages = [item.message for item in lint(found.contract) if item.code == "E427"]
-    assert len(messages) == (told is not None), messages
-    assert all(told in message for message in messages if told)
+    assert len(messages) == (expected is not None), messages
+    assert all(expected in message for message in messages if expected)
 
 
 def test_a_new_major_version_leaves_the_window_of_dual_writes_to_the_old_one(

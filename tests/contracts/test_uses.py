@@ -246,7 +246,7 @@ def test_outdated_blocks_are_listed(blocks: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ((ID,), "the location of published contracts is unknown"),
         ((f"{CUSTOMERS}s",), "did you mean 'commerce.Customer.active'?"),
@@ -254,11 +254,11 @@ def test_outdated_blocks_are_listed(blocks: Path) -> None:
     ],
 )
 def test_an_invalid_call_is_reported(
-    blocks: Path, options: tuple[str, ...], told: str
+    blocks: Path, options: tuple[str, ...], message: str
 ) -> None:
     result = CliRunner().invoke(app, ["contract", "consumers", *options])
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr
 
 
 def test_blocks_that_name_another_contract_are_no_consumers(blocks: Path) -> None:

@@ -116,8 +116,8 @@ def test_only_child_processes_get_a_connection() -> None:
     show = [sys.executable, "-c", "import os; print(os.environ.get('DQX_CONN_SHOP'))"]
     connection = connection_of("shop", {"conn_type": "postgres", "host": "db", "password": "p"})
     with in_environment({"shop": connection}):
-        told = subprocess.run(show, capture_output=True, text=True, check=True).stdout
-    assert shop(told) == connection
+        variable = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    assert shop(variable) == connection
     assert "DQX_CONN_SHOP" not in os.environ
 
 

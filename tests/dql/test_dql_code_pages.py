@@ -104,7 +104,7 @@ def drawing_of_history(text: str) -> str:
 
 
 def drawing_of_contract(section: Case, text: str) -> str:
-    """What is said about a contract in a folder with the other files of the section."""
+    """The findings of a contract in a folder with the other files of the section."""
     with TemporaryDirectory() as folder:
         for block in section.blocks:
             if name := block.option("file"):

@@ -22,7 +22,7 @@ class Editor:
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        self.said: list[dict[str, Any]] = []
+        self.unread: list[dict[str, Any]] = []
         self._arriving: queue.Queue[dict[str, Any]] = queue.Queue()
         self._number = 0
         threading.Thread(target=self._listen, daemon=True).start()
@@ -52,18 +52,18 @@ class Editor:
             f"textDocument/{question}", {"textDocument": document, "position": where, **more}
         )
 
-    def told(self, method: str) -> Any:
+    def notification(self, method: str) -> Any:
         """The parameters of the next notification of a kind."""
         return self._wait(lambda message: message.get("method") == method)["params"]
 
     def findings(self, name: str) -> list[dict[str, Any]]:
         """The diagnostics that are published next for a file."""
 
-        def is_it(message: dict[str, Any]) -> bool:
+        def matches(message: dict[str, Any]) -> bool:
             is_published = message.get("method") == "textDocument/publishDiagnostics"
             return is_published and message["params"]["uri"] == self.uri(name)
 
-        found: list[dict[str, Any]] = self._wait(is_it)["params"]["diagnostics"]
+        found: list[dict[str, Any]] = self._wait(matches)["params"]["diagnostics"]
         return found
 
     def open(self, name: str, text: str) -> None:
@@ -93,17 +93,17 @@ class Editor:
         self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         self.process.stdin.flush()
 
-    def _wait(self, is_it: Any) -> dict[str, Any]:
-        """The next message that is it. Others wait for who asks for them."""
-        for message in self.said:
-            if is_it(message):
-                self.said.remove(message)
+    def _wait(self, matches: Any) -> dict[str, Any]:
+        """The next message that matches; the others stay unread."""
+        for message in self.unread:
+            if matches(message):
+                self.unread.remove(message)
                 return message
         while True:
             message = self._arriving.get(timeout=ANSWER_S)
-            if is_it(message):
+            if matches(message):
                 return message
-            self.said.append(message)
+            self.unread.append(message)
 
     def _listen(self) -> None:
         assert self.process.stdout is not None

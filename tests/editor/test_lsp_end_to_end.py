@@ -135,7 +135,9 @@ def _last(editor: Editor, name: str) -> list[dict[str, object]]:
     found = editor.findings(name)
     editor.ask_at(name, "hover", (0, 0))
     while any(
-        said["params"]["uri"] == editor.uri(name) for said in editor.said if "params" in said
+        message["params"]["uri"] == editor.uri(name)
+        for message in editor.unread
+        if "params" in message
     ):
         found = editor.findings(name)
     return found
@@ -171,9 +173,9 @@ def test_unreadable_datasets_are_reported_once(editor: Editor) -> None:
     editor.open("orders.dql", text)
     for _ in range(2):
         editor.ask_at("orders.dql", "completion", place(text, "price)", inside=2))
-    problem = editor.told("window/showMessage")["message"]
+    problem = editor.notification("window/showMessage")["message"]
     assert "the columns of dataset 'orders' cannot be read" in problem
-    assert not [said for said in editor.said if said.get("method") == "window/showMessage"]
+    assert not [message for message in editor.unread if message.get("method") == "window/showMessage"]
 
 
 def test_positions_use_the_encoding_of_the_editor(tmp_path: Path) -> None:
@@ -192,7 +194,7 @@ def test_files_changed_on_disk_are_checked_again(tmp_path: Path) -> None:
     library = tmp_path / "common" / "nulls.dql"
     library.write_text(LIBRARY, encoding="utf-8")
     editor = Editor(tmp_path, workspace={"didChangeWatchedFiles": {"dynamicRegistration": True}})
-    (registered,) = editor.told("client/registerCapability")["registrations"]
+    (registered,) = editor.notification("client/registerCapability")["registrations"]
     watched = [item["globPattern"] for item in registered["registerOptions"]["watchers"]]
     assert watched == ["**/*.dql", "**/dqx.toml"]
 

@@ -50,7 +50,7 @@ def main(driver: str, folder: str) -> None:
     types_are_kept(spark)
     long_tables_are_divided(spark)
     nothing_is_reused(spark, Path(folder))
-    what_is_wrong_is_told(spark, Path(folder))
+    problems_are_reported(spark, Path(folder))
     spark.stop()
     assert '"postgres.shop.orders"' in lineage.read_text()
 
@@ -110,8 +110,8 @@ def nothing_is_reused(spark: Any, folder: Path) -> None:
         assert (orders.location, orders.format, orders.version) == ("shop.orders", "jdbc", None)
 
 
-def what_is_wrong_is_told(spark: Any, folder: Path) -> None:
-    told = {
+def problems_are_reported(spark: Any, folder: Path) -> None:
+    cases = {
         "no table shop.nothing": {"table": "shop.nothing"},
         "permission denied for table secret": {"table": "shop.secret"},
         r"no table \(SELECT 1\) x": {"table": "(SELECT 1) x"},
@@ -119,7 +119,7 @@ def what_is_wrong_is_told(spark: Any, folder: Path) -> None:
         "neither DQX_CONN_NONE nor": {"conn_id": "none"},
         "com.mysql:mysql-connector-j": {"conn_id": "other"},
     }
-    for problem, settings in told.items():
+    for problem, settings in cases.items():
         with pytest.raises(DatasetError, match=problem):
             rows(spark, **settings)
     with pytest.raises(SparkError, match=r"postgres://127.0.0.1:1/postgres does not respond"):

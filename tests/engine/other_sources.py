@@ -50,10 +50,10 @@ def avro(spark: Any, folder: Path) -> None:
     write(10, YESTERDAY)
     orders = DatasetRef("orders", path, format="avro", date_column="ds")
     assert ids(spark, orders) == [1, 2, 3]
-    assert told(gate(spark, folder, orders)) == (6, "scan")
-    assert told(gate(spark, folder, orders)) == (6, "stored state")
+    assert value_and_origin(gate(spark, folder, orders)) == (6, "scan")
+    assert value_and_origin(gate(spark, folder, orders)) == (6, "stored state")
     write(4, TODAY)
-    assert told(gate(spark, folder, orders)) == (21, "scan")
+    assert value_and_origin(gate(spark, folder, orders)) == (21, "scan")
     (folder / "orders" / f"ds={TODAY}" / "z.avro").write_bytes(b"Obj\x01 cut off")
     assert gate(spark, folder, orders).outcome is Outcome.BROKEN
 
@@ -70,13 +70,13 @@ def iceberg(spark: Any, folder: Path) -> None:
     by_name = DatasetRef("orders", table="lake.shop.orders", date_column="ds")
     for orders, origin in ((by_path, "stored state"), (by_name, "scan")):
         assert ids(spark, orders) == [1, 3]
-        assert told(gate(spark, folder, orders)) == (4, "scan")
-        assert told(gate(spark, folder, orders)) == (4, origin)
+        assert value_and_origin(gate(spark, folder, orders)) == (4, "scan")
+        assert value_and_origin(gate(spark, folder, orders)) == (4, origin)
     options = (("versionAsOf", str(snapshot)),)
     before = DatasetRef("orders", place, format="iceberg", date_column="ds", options=options)
     assert ids(spark, before) == [1]
     spark.sql("DELETE FROM lake.shop.orders WHERE id = 1")
-    assert told(gate(spark, folder, by_path)) == (3, "scan")
+    assert value_and_origin(gate(spark, folder, by_path)) == (3, "scan")
 
 
 def ids(spark: Any, ref: DatasetRef) -> list[int]:
@@ -87,7 +87,7 @@ def gate(spark: Any, folder: Path, orders: DatasetRef) -> GateReport:
     return run_gate(request(folder, SUITE, [orders], TODAY), lambda _: spark)
 
 
-def told(report: GateReport) -> tuple[object, str | None]:
+def value_and_origin(report: GateReport) -> tuple[object, str | None]:
     assert report.outcome is Outcome.PASSED
     (total,) = (verdict for verdict in report.verdicts if verdict.name == "sum")
     return total.value, total.origin and total.origin.value

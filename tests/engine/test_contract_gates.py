@@ -154,10 +154,10 @@ def test_results_and_lineage_carry_contract_and_clause(run: Run, tmp_path: Path)
     lines = (tmp_path / "lineage.jsonl").read_text().splitlines()
     (fail,) = [event for event in map(json.loads, lines) if event["eventType"] == "FAIL"]
     tests = fail["run"]["facets"]["test"]["tests"]
-    (told,) = [test for test in tests if test["name"] == "orders.total.minimum"]
-    assert told["params"]["contract"] == "urn:orders"
-    assert told["params"]["contract_version"] == "2.3.0"
-    assert told["params"]["clause"] == "models.orders.fields.total.minimum"
+    (lineage_test,) = [test for test in tests if test["name"] == "orders.total.minimum"]
+    assert lineage_test["params"]["contract"] == "urn:orders"
+    assert lineage_test["params"]["contract_version"] == "2.3.0"
+    assert lineage_test["params"]["clause"] == "models.orders.fields.total.minimum"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ _LENGTH = (
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "expected"),
     [
         (
             _NAMES.format("a, A", "a0, A1"),
@@ -40,6 +40,6 @@ _LENGTH = (
     ],
 )
 def test_a_wrong_header_is_explained_without_its_values(
-    message: str, said: str | None
+    message: str, expected: str | None
 ) -> None:
-    assert header_fault(message) == said
+    assert header_fault(message) == expected

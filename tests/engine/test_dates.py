@@ -129,7 +129,7 @@ def on_dates(gate: GateRequest, dates: Sequence[date]) -> list[GateRequest]:
     return [replace(gate, run_key=replace(gate.run_key, date=on)) for on in dates]
 
 
-def told(report: GateReport) -> GateReport:
+def without_run_details(report: GateReport) -> GateReport:
     """All of a report but the run it is of, and in which way values were found."""
     verdicts = tuple(replace(one, origin=None) for one in report.verdicts)
     return replace(report, run_id="", verdicts=verdicts, started_at=NOON, finished_at=NOON)
@@ -158,9 +158,9 @@ def test_every_form_has_the_same_verdict_in_a_range_as_alone(
         if one.run_key.date not in looked_at:
             continue
         alone = try_gate(one, lambda _: spark)
-        for verdict, other in zip(told(alone).verdicts, told(found).verdicts, strict=True):
+        for verdict, other in zip(without_run_details(alone).verdicts, without_run_details(found).verdicts, strict=True):
             assert other == verdict
-        assert told(found) == told(alone)
+        assert without_run_details(found) == without_run_details(alone)
     statuses = {verdict.status for report in together for verdict in report.verdicts}
     assert statuses == set(Status)
 
@@ -193,7 +193,7 @@ def test_a_range_is_read_once_and_stored_as_one_run_per_date(spark: Any, tmp_pat
     before = jobs_so_far(spark)
     again = run_gate(on_dates(gate, DATES)[2], lambda _: spark)
     assert jobs_so_far(spark) == before
-    assert told(again) == told(reports[2])
+    assert without_run_details(again) == without_run_details(reports[2])
 
 
 def test_suites_over_one_dataset_share_a_scan_and_promote_together(
@@ -231,7 +231,7 @@ def test_a_file_that_cannot_be_read_fails_its_own_date_alone(spark: Any, tmp_pat
     for on, row in zip(DATES, rows, strict=False):
         folder = path / f"ds={on}"
         folder.mkdir(parents=True)
-        # The second date has a file with another column: what it lacks is said of it alone.
+        # The second date has a file with another column: what it lacks is reported for it alone.
         named = {key: [row[key]] for key in ("price", "weight", "note")}
         if on == DATES[1]:
             named["remark"] = named.pop("note")

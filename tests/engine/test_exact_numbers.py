@@ -143,13 +143,13 @@ def test_exact_values_are_compared_exactly(
 
 
 def test_a_verdict_decided_by_float_tolerance_says_so(reports: list[GateReport]) -> None:
-    told = {
+    mentions = {
         case[0]: bool("tolerance of floating-point numbers" in f"{verdict.reason} {verdict.note}")
         for number, case in enumerate(cases())
         for verdict in reports[0].verdicts
         if verdict.name == str(number)
     }
-    decided = {claim for claim, is_told in told.items() if is_told}
+    decided = {claim for claim, is_told in mentions.items() if is_told}
     # In doubles 0.1 + 0.2 lies above 0.3.
     assert decided == {f"sum(ratio) {op} 0.3" for op in ("==", "!=", "<=", ">")}
 

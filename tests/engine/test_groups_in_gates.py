@@ -64,13 +64,13 @@ def test_groups_share_a_pass_and_come_from_stored_states_the_next_time(
     # A job to group by each set of columns; with groups, Spark counts the shuffle as one more.
     assert between - before <= 4
     assert jobs_so_far(spark) == between
-    assert told(first) == {
+    assert group_results(first) == {
         "change": ("failed", 3, 1, '"DE"', 0),
         "mean": ("failed", 3, 1, "NULL", 9.0),
         "listed": ("passed", 2, 0, '("CH", "true")', 1.0),
         "share": ("passed", 2, 0, '"CH"', 1.0),
     }
-    assert told(second) == told(first)
+    assert group_results(second) == group_results(first)
     origins = {verdict.origin for verdict in second.verdicts if verdict.groups is not None}
     assert origins == {Origin.STATE}
     stored = read_report(asked.results_root, asked.run_key, asked.attempt.id)
@@ -80,7 +80,7 @@ def test_groups_share_a_pass_and_come_from_stored_states_the_next_time(
     assert failing.reason == "expected >= num_rows(lag 1) (1)"
 
 
-def told(report: GateReport) -> dict[str, tuple[object, ...]]:
+def group_results(report: GateReport) -> dict[str, tuple[object, ...]]:
     return {
         one.name: (one.status.value, one.groups, one.failed_groups, one.worst_group, one.value)
         for one in report.verdicts
@@ -102,7 +102,7 @@ def test_dates_that_python_does_not_have_are_groups_but_no_values(
     assert sum(n) == 1 name "sum"
     """
     report = run_gate(request(tmp_path, suite, [ref]), lambda _: spark)
-    assert told(report) == {
+    assert group_results(report) == {
         "groups": ("failed", 4, 1, '"+10000-01-01"', -5),
         "latest": ("error", None, None, None, None),
         "query": ("error", None, None, None, None),
@@ -128,7 +128,7 @@ def test_groups_of_a_char_column_have_no_padding(spark: Any, tmp_path: Path) -> 
         )
     finally:
         spark.sql("DROP TABLE padded")
-    assert told(report) == {
+    assert group_results(report) == {
         "nulls": ("failed", 1, 1, '"ab"', 1),
         "listed": ("passed", 2, 0, '"cd"', 1),
         "each": ("passed", 3, 0, '"ab"', 2),

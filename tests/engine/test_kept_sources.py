@@ -87,6 +87,6 @@ def test_a_report_has_its_promotion_target_even_if_nothing_was_promoted(
         [delta(tmp_path, "orders", ORDERS)],
         promote_to=(("orders", target),),
     )
-    (told,) = ran(gate, spark, monkeypatch).datasets
-    assert told.promote_to == target
-    assert (told.promotion is None) == (rows == 99)
+    (snapshot,) = ran(gate, spark, monkeypatch).datasets
+    assert snapshot.promote_to == target
+    assert (snapshot.promotion is None) == (rows == 99)

@@ -178,8 +178,8 @@ def test_a_replaced_file_of_the_same_size_is_read(
     assert report.outcome is Outcome.BLOCKED
 
 
-def _told(ref: DatasetRef, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes what the log says of the rows."""
+def _change_statistics(ref: DatasetRef, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes the statistics of the files in the log."""
     for commit in (Path(str(ref.path)) / "_delta_log").glob("*.json"):
         lines = [json.loads(line) for line in commit.read_text().splitlines()]
         for line in lines:
@@ -207,7 +207,7 @@ def test_bounds_that_are_not_tight_are_no_extremes(gate: Gate, tmp_path: Path) -
         statistics["tightBounds"] = False
         statistics["maxValues"]["x"] = 1000
 
-    _told(ref, loosen)
+    _change_statistics(ref, loosen)
     report = gate(ref, suite=suite)
     origins = _origins(report)
     assert report.outcome is Outcome.PASSED
@@ -219,9 +219,9 @@ def test_tight_bounds_are_read_from_checkpoints_too(tmp_path: Path) -> None:
     ref = table(tmp_path, "partitions")
     path = str(ref.path)
     assert loose_files(path, 2) == frozenset()
-    _told(ref, lambda statistics: statistics.update(tightBounds=True))
+    _change_statistics(ref, lambda statistics: statistics.update(tightBounds=True))
     assert loose_files(path, 2) == frozenset()
-    _told(ref, lambda statistics: statistics.update(tightBounds=False))
+    _change_statistics(ref, lambda statistics: statistics.update(tightBounds=False))
     every = {item["path"] for item in pa.table(DeltaTable(path).get_add_actions()).to_pylist()}
     assert loose_files(path, 2) == every
     DeltaTable(path).create_checkpoint()
@@ -235,7 +235,7 @@ def test_tight_bounds_are_read_from_checkpoints_too(tmp_path: Path) -> None:
 
 def test_a_wrong_log_is_used_unless_trust_log_is_off(gate: Gate, tmp_path: Path) -> None:
     ref = table(tmp_path, "dates")
-    # The bad row is said to be of another day, and to be no bad one.
+    # The log gives the bad row another day and a good value.
     write_deltalake(str(ref.path), rows(TODAY, -1), mode="append")
 
     def lie(statistics: dict[str, Any]) -> None:
@@ -243,7 +243,7 @@ def test_a_wrong_log_is_used_unless_trust_log_is_off(gate: Gate, tmp_path: Path)
             for side in ("minValues", "maxValues"):
                 statistics[side] = {"x": 1, "ds": "2020-01-01"}
 
-    _told(ref, lie)
+    _change_statistics(ref, lie)
     assert gate(ref).outcome is Outcome.PASSED
     report = gate(replace(ref, trust_log=False))
     assert report.outcome is Outcome.BLOCKED

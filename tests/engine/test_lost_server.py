@@ -31,7 +31,7 @@ FULL = "Stream removed (RST_STREAM (Received RST_STREAM with error code 2))"
 
 
 @pytest.mark.parametrize(
-    ("status", "details", "said"),
+    ("status", "details", "message"),
     [
         (
             "UNAVAILABLE",
@@ -45,7 +45,7 @@ FULL = "Stream removed (RST_STREAM (Received RST_STREAM with error code 2))"
     ids=["gone", "out of memory", "another token"],
 )
 def test_the_message_has_the_reason_and_not_the_name_of_a_class_of_grpc(
-    status: str, details: str, said: str
+    status: str, details: str, message: str
 ) -> None:
     import grpc
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
@@ -56,7 +56,7 @@ def test_the_message_has_the_reason_and_not_the_name_of_a_class_of_grpc(
     lost = SparkConnectGrpcException(drawn, grpc_status_code=grpc.StatusCode[status])
     with pytest.raises(SparkError) as raised, spark_failures():
         raise lost
-    assert raised.value.problem == f"Spark was lost: {said}"
+    assert raised.value.problem == f"Spark was lost: {message}"
     assert raised.value.hint
 
 

@@ -72,8 +72,8 @@ def test_two_versions_of_a_table_differ_in_the_rows_that_are_shown(
         ("orders", "extra in orders", {"id": 5, "amount": 5.0, "email": "***"}),
     ]
     assert [row[1] for row in _rows(verdicts["missing"])] == ["missing in orders"]
-    told = [row[1] for row in _rows(verdicts["either"])]
-    assert told == ["missing in orders", "extra in orders"]
+    reasons = [row[1] for row in _rows(verdicts["either"])]
+    assert reasons == ["missing in orders", "extra in orders"]
     assert verdicts["share"].status is Status.PASSED
     assert verdicts["columns"].status is Status.PASSED
     assert verdicts["lost"].status is Status.ERROR

@@ -112,15 +112,15 @@ def test_promotions_without_recorded_owners_can_be_replaced() -> None:
 
 
 def refusals(steps: list[Step]) -> list[str]:
-    """What is said against each of several promotions into one table; "" where it is done."""
+    """The objection to each of several promotions into one table; "" if it is done."""
     table: dict[str, int] = {}
-    told = []
+    problems = []
     for number, (promoter, place) in enumerate(steps):
         objection = promoter.objection(place, table.get)
-        told.append(objection[0] if objection else "")
+        problems.append(objection[0] if objection else "")
         if objection is None:
             table |= promoter.notes(place, number, table.get)
-    return told
+    return problems
 
 
 # On a real Spark, in a real table
@@ -170,10 +170,10 @@ def test_mapped_gates_with_one_target_lose_nothing(run: Run, gates: list[GateReq
     first, second, _ = gates
     assert run(first).outcome is Outcome.PASSED
     kept = found(first)
-    told = reason(run(second))
-    assert "another map index of this run promoted the date 2024-03-02 there" in told
-    assert "(gate shop.gate, map index 0, in version 0)" in told
-    assert 'promote_slice={"store": "zurich"}' in told
+    refusal = reason(run(second))
+    assert "another map index of this run promoted the date 2024-03-02 there" in refusal
+    assert "(gate shop.gate, map index 0, in version 0)" in refusal
+    assert 'promote_slice={"store": "zurich"}' in refusal
     assert found(first) == kept
     assert run(replace(first, attempt=Attempt(2, "again"))).outcome is Outcome.PASSED
     assert found(first) == kept

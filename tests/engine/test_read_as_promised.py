@@ -221,9 +221,9 @@ def test_a_csv_file_without_the_header_that_was_declared_is_an_error(
 ) -> None:
     text, problem = HEADERS[case]
     put(tmp_path / "t", a_csv="x,y\n1,2\n", b_csv=text)
-    told = why(judge(csv_ref(tmp_path / "t", "x int, y int")))
-    assert problem in told
-    assert "b.csv" in told or case == "a blank"
+    message = why(judge(csv_ref(tmp_path / "t", "x int, y int")))
+    assert problem in message
+    assert "b.csv" in message or case == "a blank"
 
 
 @pytest.mark.parametrize(
@@ -274,8 +274,8 @@ def test_an_unclosed_quote_is_an_error(
 ) -> None:
     for number, text in enumerate(SWALLOWING):
         put(tmp_path / f"{number}", a_csv="x,note\n" + text)
-        told = why(judge(csv_ref(tmp_path / f"{number}", schema, multiLine="true")))
-        assert "a.csv cannot be read: an unclosed quote" in told
+        message = why(judge(csv_ref(tmp_path / f"{number}", schema, multiLine="true")))
+        assert "a.csv cannot be read: an unclosed quote" in message
     for number, text in enumerate(CLOSED):
         put(tmp_path / f"good {number}", a_csv="x,note\n" + text)
         report = judge(csv_ref(tmp_path / f"good {number}", schema, multiLine="true"))
@@ -493,18 +493,18 @@ def setting(spark: Any, name: str, value: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("escapedStringLiterals", "other strings than those in the suite"),
         ("quotedRegexColumnNames", "the name of a column would be a pattern"),
     ],
 )
 def test_a_session_that_reads_sql_in_another_way_judges_nothing(
-    spark: Any, judge: Judge, tmp_path: Path, name: str, said: str
+    spark: Any, judge: Judge, tmp_path: Path, name: str, message: str
 ) -> None:
     _write("parquet", tmp_path / "a.parquet", 1)
     with setting(spark, f"spark.sql.parser.{name}", "true"):
-        assert said in why(judge(DatasetRef("orders", str(tmp_path), format="parquet")))
+        assert message in why(judge(DatasetRef("orders", str(tmp_path), format="parquet")))
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc", "csv", "json", "delta"])

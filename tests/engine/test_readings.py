@@ -67,7 +67,7 @@ def test_keys_and_distinct_values_are_counted_apart_however_few(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("aggregates", "told"),
+    ("aggregates", "expected"),
     [
         ((ROWS,), "one aggregate"),
         ((ROWS, *MEAN, VALUES), "8 aggregates"),
@@ -75,8 +75,8 @@ def test_keys_and_distinct_values_are_counted_apart_however_few(tmp_path: Path) 
         ((VALUES, KEY), "distinct values"),
     ],
 )
-def test_a_pass_has_a_short_description(aggregates: tuple[Aggregate, ...], told: str) -> None:
-    assert describe_pass(aggregates) == told
+def test_a_pass_has_a_short_description(aggregates: tuple[Aggregate, ...], expected: str) -> None:
+    assert describe_pass(aggregates) == expected
 
 
 def test_comparison_days_are_read_only_for_their_own_metrics() -> None:

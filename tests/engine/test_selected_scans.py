@@ -122,17 +122,17 @@ def test_an_empty_selection_is_refused_before_spark(gate: GateRequest) -> None:
 def test_a_selection_promotes_only_on_request_and_with_all_required_assertions(
     spark: Any, gate: GateRequest, tmp_path: Path
 ) -> None:
-    def told(only: str, *, promote_partial: bool) -> GateRequest:
+    def selecting(only: str, *, promote_partial: bool) -> GateRequest:
         chosen = attempt(gate, 1, only=only)
         targets = (("orders", f"{tmp_path}/promoted"),)
         return replace(chosen, promote_to=targets, promote_partial=promote_partial)
 
     for chosen, problem in (
-        (told("rows", promote_partial=False), "promote_to promotes rows that satisfy all"),
-        (told("rows", promote_partial=True), "ids would not be judged"),
+        (selecting("rows", promote_partial=False), "promote_to promotes rows that satisfy all"),
+        (selecting("rows", promote_partial=True), "ids would not be judged"),
     ):
         with pytest.raises(RequestError, match=problem):
             run_gate(chosen, lambda _: pytest.fail("a session was opened"))
-    report = ran(told("*s", promote_partial=True), spark)
+    report = ran(selecting("*s", promote_partial=True), spark)
     assert report.with_status(Status.ERROR) == ()
     assert report.outcome is Outcome.BLOCKED

@@ -83,10 +83,10 @@ def test_one_scan_serves_gate_and_shadow_and_the_gate_is_unchanged(spark: Any, g
     assert statuses["most"] is Status.PASSED
     assert statuses["broken"] is Status.ERROR
     assert read_report(both.results_root, both.run_key, both.attempt.id) == report
-    told = draw_report(report)
-    assert "shadow next.dql: would be blocked, the gate is passed; 3 verdicts differ" in told
-    assert "rows: passed -> failed; is 6, expected >= 4, in the shadow >= 7" in told
-    assert "most: only in the shadow, passed" in told
+    drawn = draw_report(report)
+    assert "shadow next.dql: would be blocked, the gate is passed; 3 verdicts differ" in drawn
+    assert "rows: passed -> failed; is 6, expected >= 4, in the shadow >= 7" in drawn
+    assert "most: only in the shadow, passed" in drawn
 
 
 BROKEN = {

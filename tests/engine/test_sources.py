@@ -125,8 +125,8 @@ def test_files_that_are_no_delta_table_are_named_by_their_format(
 ) -> None:
     _write(format, tmp_path / "data")
     ref = DatasetRef("orders", str(tmp_path / "data"))
-    said = f"no Delta table at {tmp_path}/data, its files are {format}; set format="
-    assert f"{said}{format}" in reason(gate(ROWS, ref))
+    message = f"no Delta table at {tmp_path}/data, its files are {format}; set format="
+    assert f"{message}{format}" in reason(gate(ROWS, ref))
     (file,) = (tmp_path / "data").glob(f"*.{format}")
     assert f"its files are {format}; " in reason(gate(ROWS, replace(ref, path=str(file))))
 

@@ -50,8 +50,8 @@ from dqx_airflow.engine.session.connection import open_session
 from dqx_airflow.engine.session.warm_up import THREAD
 for name in ("first", "second"):
     spark = open_session(connection_of("local[1]"), name, {"spark.sql.shuffle.partitions": "3"})
-    told = (spark.sparkContext.appName, spark.conf.get("spark.sql.shuffle.partitions"))
-    assert told == (name, "3")
+    found = (spark.sparkContext.appName, spark.conf.get("spark.sql.shuffle.partitions"))
+    assert found == (name, "3")
     for working in threading.enumerate():
         if working.name == THREAD:
             working.join(60)
@@ -81,11 +81,11 @@ def submit(folder: Path, job: str, *arguments: str, options: str = "") -> str:
 @pytest.mark.e2e
 @pytest.mark.spark
 def test_classes_are_loaded_and_not_initialized(tmp_path: Path) -> None:
-    told = submit(tmp_path, A_FEW)
+    log = submit(tmp_path, A_FEW)
     for name in ("org.apache.spark.ml.Pipeline$", "org.apache.spark.ml.PipelineModel$"):
-        assert name in LOADED.findall(told)
-        assert name.replace(".", "/") not in INITIALIZED.findall(told)
-    begun = INITIALIZED.findall(told[told.index(PYTHON_IS_UP) :])
+        assert name in LOADED.findall(log)
+        assert name.replace(".", "/") not in INITIALIZED.findall(log)
+    begun = INITIALIZED.findall(log[log.index(PYTHON_IS_UP) :])
     for name in ("scala/reflect/runtime/JavaUniverse", "org/codehaus/janino/UnitCompiler"):
         assert name in begun
     of_sql = {name.partition("$")[0] for name in begun if name.startswith("org/apache/spark/sql/")}
@@ -113,9 +113,9 @@ def test_a_jvm_that_python_starts_works_ahead_too(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_a_jvm_with_an_archive_has_its_classes(tmp_path: Path) -> None:
     archive = f"-XX:SharedArchiveFile={tmp_path}/none.jsa -Xshare:auto"
-    told = submit(tmp_path, A_FEW, options=archive)
-    assert "org.apache.spark.ml.Pipeline$" not in LOADED.findall(told)
-    assert PYTHON_IS_UP in LOADED.findall(told)
+    log = submit(tmp_path, A_FEW, options=archive)
+    assert "org.apache.spark.ml.Pipeline$" not in LOADED.findall(log)
+    assert PYTHON_IS_UP in LOADED.findall(log)
 
 
 def test_a_process_that_no_jvm_started_knows_none() -> None:
@@ -150,8 +150,8 @@ def classes_in_jars() -> Iterator[str]:
 @pytest.mark.nightly
 @pytest.mark.spark
 def test_the_list_is_what_a_gate_loads(tmp_path: Path) -> None:
-    told = submit(tmp_path, COLD, *to_arguments(typical_request(tmp_path)))
-    loaded = LOADED.findall(told)
+    log = submit(tmp_path, COLD, *to_arguments(typical_request(tmp_path)))
+    loaded = LOADED.findall(log)
     needed = loaded[loaded.index(PYTHON_IS_UP) + 1 :]
     needed = [name for name in dict.fromkeys(needed) if not MADE_AT_RUN_TIME.search(name)]
     if REWRITE:

@@ -85,8 +85,8 @@ def test_a_reward_is_the_negative_cost_of_a_day() -> None:
     env.reset(seed=1)
     total, is_over, false_alarms = 0.0, False, 0
     while not is_over:
-        _, reward, is_over, _, told = env.step(env.today)
-        total, false_alarms = total + reward, false_alarms + told["false_alarms"]
+        _, reward, is_over, _, info = env.step(env.today)
+        total, false_alarms = total + reward, false_alarms + info["false_alarms"]
     assert total == pytest.approx(-env.cost(env.today).cost)
     assert false_alarms == env.cost(env.today).false_alarms > 0
 

@@ -136,8 +136,8 @@ def test_a_partial_run_has_tags(
     some = replace(passed, partial=PartialRun(Selection(tags=("fast",)), 4, 9))
     event = as_dict(events.terminal_event(request_, some, "dq"))
     assert problems(history(request_, some)) == []
-    told = {tag["key"]: tag["value"] for tag in event["run"]["facets"]["tags"]["tags"]}
-    assert told == {"dqx_partial": "4 of 9 assertions", "dqx_selection": "tag fast"}
+    run_tags = {tag["key"]: tag["value"] for tag in event["run"]["facets"]["tags"]["tags"]}
+    assert run_tags == {"dqx_partial": "4 of 9 assertions", "dqx_selection": "tag fast"}
     whole = as_dict(events.terminal_event(request_, passed, "dq"))
     assert "tags" not in whole["run"]["facets"]
 
@@ -336,13 +336,13 @@ def test_contacts_of_a_contract_are_in_events_and_failures(
     request = replace(request_, contract=contract)
     events = history(request, replace(reports["blocked"], contract=contract))
     assert problems(events) == []
-    told = "channel: #sales; incident response: page; runbook: docs/r.md; business hours: 9x5"
+    contacts = "channel: #sales; incident response: page; runbook: docs/r.md; business hours: 9x5"
     for event in events:
         job = as_dict(event)["job"]["facets"]
         assert job["ownership"]["owners"] == [{"name": "sales", "type": "OWNER"}]
-        assert told in job["documentation"]["description"]
+        assert contacts in job["documentation"]["description"]
     error = as_dict(events[-1])["run"]["facets"]["errorMessage"]["message"]
-    assert f"owner: sales; contacts: ann@example.com; {told}" in error
+    assert f"owner: sales; contacts: ann@example.com; {contacts}" in error
 
 
 def test_an_accepted_clause_is_a_skipped_test_with_its_owner(
@@ -362,10 +362,10 @@ def test_an_accepted_clause_is_a_skipped_test_with_its_owner(
     contract = EnforcedContract("orders", "2.3.0", "dcs", unenforced=(clause,))
     event = terminal(*passed.verdicts, *unenforced_verdicts(contract))
     tests = {t["name"]: t for t in as_dict(event)["run"]["facets"]["test"]["tests"]}
-    told = tests["orders.custom"]
-    assert told["status"] == "skip"
-    assert "accepted by data-platform: the vendor alerts on it" in told["description"]
-    assert told["params"]["let_by"] == "data-platform: the vendor alerts on it"
+    accepted = tests["orders.custom"]
+    assert accepted["status"] == "skip"
+    assert "accepted by data-platform: the vendor alerts on it" in accepted["description"]
+    assert accepted["params"]["let_by"] == "data-platform: the vendor alerts on it"
 
 
 def test_a_failure_has_counts_and_the_worst_assertion(reports: dict[str, GateReport]) -> None:

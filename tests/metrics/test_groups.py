@@ -56,7 +56,7 @@ def test_stored_groups_have_the_same_verdicts(case: Case) -> None:
         keys = {request: request_key(request, DATE) for request in plan.requests}
         again.add(stored.scanned(keys))
     # That no row meets a filter is a note, for which nothing is stored.
-    assert _told(plan, again) == [line.split(" | no row of")[0] for line in _told(plan, found)]
+    assert _show(plan, again) == [line.split(" | no row of")[0] for line in _show(plan, found)]
 
 
 @pytest.mark.spark
@@ -102,16 +102,16 @@ def _plan(case: Case, refs: tuple[DatasetRef, ...]) -> Plan:
 
 
 def _expect(case: Case, plan: Plan, found: Scanned) -> None:
-    case.expect("\n".join(_told(plan, found)))
+    case.expect("\n".join(_show(plan, found)))
 
 
-def _told(plan: Plan, found: Scanned) -> list[str]:
+def _show(plan: Plan, found: Scanned) -> list[str]:
     return [line for verdict in evaluate(plan, found, now=NOW) for line in _lines(verdict)]
 
 
 def _lines(verdict: Verdict) -> list[str]:
     worst = f"{verdict.worst_group} {format_value(verdict.scaled_value)}"
-    told = f"{verdict.status.value} {verdict.failed_groups}/{verdict.groups} {worst}"
+    summary = f"{verdict.status.value} {verdict.failed_groups}/{verdict.groups} {worst}"
     notes = [text for text in (verdict.reason, verdict.note) if text]
     rows = [f"- {row.row} {row.reason}" for row in verdict.failing_rows]
-    return [" | ".join([told, verdict.expected, *notes]), *rows]
+    return [" | ".join([summary, verdict.expected, *notes]), *rows]

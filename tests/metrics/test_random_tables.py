@@ -1,7 +1,7 @@
 """The reference and Spark agree on random small tables under random predicates.
 
 Every table has a date of its own in one dataset, so that one Spark job computes all metrics of all
-tables. Where the two disagree, the smallest table on which they do is told.
+tables. Where the two disagree, the smallest table on which they do is reported.
 """
 
 from __future__ import annotations

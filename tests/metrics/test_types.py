@@ -234,9 +234,9 @@ def test_compatible_types_have_no_misfits(found: str, wanted: str) -> None:
     assert list(misfits(found, wanted, "c")) == []
 
 
-@pytest.mark.parametrize(("found", "wanted", "said"), MISFITS)
-def test_a_type_that_does_not_fit_is_reported(found: str, wanted: str, said: list[str]) -> None:
-    assert list(misfits(found, wanted, "c")) == said
+@pytest.mark.parametrize(("found", "wanted", "expected"), MISFITS)
+def test_a_type_that_does_not_fit_is_reported(found: str, wanted: str, expected: list[str]) -> None:
+    assert list(misfits(found, wanted, "c")) == expected
 
 
 def test_strings_of_two_collations_cannot_be_compared() -> None:

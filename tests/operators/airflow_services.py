@@ -55,10 +55,10 @@ class Airflow:
 
     def is_healthy(self) -> bool:
         try:
-            told = self.ask("GET", "monitor/health")
+            health = self.ask("GET", "monitor/health")
         except OSError:
             return False
-        parts = (told[name]["status"] for name in ("metadatabase", "scheduler", "dag_processor"))
+        parts = (health[name]["status"] for name in ("metadatabase", "scheduler", "dag_processor"))
         return set(parts) == {"healthy"}
 
     def run(self, dag_id: str) -> str:

@@ -57,8 +57,8 @@ def packaged(folder: Path) -> Bundle:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    said = run("dql", "package", "--output", str(code))
-    (recipe,) = re.findall(r"^  (pip install --target.*?-czf \S+ \.)$", said, re.M | re.S)
+    output = run("dql", "package", "--output", str(code))
+    (recipe,) = re.findall(r"^  (pip install --target.*?-czf \S+ \.)$", output, re.M | re.S)
     run("bash", "-ec", recipe)
     run(sys.executable, "-m", "venv", "--without-pip", str(folder / "bare"))
     return Bundle(code, folder / "native.tar.gz", folder / "bare" / "bin" / "python")

@@ -85,7 +85,7 @@ def operators(airflow_environment: None) -> ModuleType:
 
 @pytest.fixture
 def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SparkSubmit:
-    """A stub of `spark-submit`, first on PATH; it writes a passing report unless told otherwise."""
+    """A stub of `spark-submit`, first on PATH; it writes a passing report by default."""
     program = tmp_path / "bin" / "spark-submit"
     stub = install_stub(program, tmp_path / "submitted", tmp_path / "results")
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")

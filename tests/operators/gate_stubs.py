@@ -124,7 +124,7 @@ def report_writer() -> str:
 
 
 def install_stub(program: Path, home: Path, results: Path) -> SparkSubmit:
-    """Writes the stub; it keeps its notes in `home`, and passes unless told otherwise."""
+    """Writes the stub; it keeps its notes in `home`, and passes by default."""
     for folder in (home, program.parent):
         folder.mkdir(parents=True)
     paths = {
@@ -179,8 +179,8 @@ class SparkSubmit:
     @property
     def env(self) -> dict[str, str]:
         """The environment variables of the last call."""
-        told = (self.home / "env").read_bytes().decode().split("\0")[:-1]
-        return dict(variable.split("=", 1) for variable in told)
+        variables = (self.home / "env").read_bytes().decode().split("\0")[:-1]
+        return dict(variable.split("=", 1) for variable in variables)
 
 
 def _environment_of(pid: int) -> list[bytes]:

@@ -272,8 +272,8 @@ class _Node:
     def _tell(self, pod: dict[str, Any], phase: str, state: dict[str, Any]) -> None:
         (container,) = pod["spec"]["containers"]
         always = {"image": container["image"], "imageID": "", "restartCount": 0}
-        told = {"name": container["name"], "state": state, "ready": phase == "Running", **always}
-        status = {"phase": phase, "podIP": _AT, "containerStatuses": [told]}
+        container_status = {"name": container["name"], "state": state, "ready": phase == "Running", **always}
+        status = {"phase": phase, "podIP": _AT, "containerStatuses": [container_status]}
         path = f"{_HERE}/pods/{pod['metadata']['name']}/status"
         self.kubernetes.ask("PATCH", path, {"status": status})
 
@@ -331,12 +331,12 @@ class _Container:
             yield f"mount -t overlay overlay -o {options} /{top}"
 
     def _environment(self, container: dict[str, Any]) -> dict[str, str]:
-        told = {}
+        variables = {}
         for variable in container.get("env", ()):
             source = variable.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
             known = {"status.podIP": _AT, "metadata.name": self.pod["metadata"]["name"]}
-            told[variable["name"]] = known[source] if source else variable.get("value", "")
-        return {**environment(SPARK_HOME=str(_SPARK_HOME)), **told}
+            variables[variable["name"]] = known[source] if source else variable.get("value", "")
+        return {**environment(SPARK_HOME=str(_SPARK_HOME)), **variables}
 
     def _content_of(self, volume: dict[str, Any]) -> Path:
         if "hostPath" in volume:

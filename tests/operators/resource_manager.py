@@ -45,8 +45,8 @@ def resource_manager() -> Iterator[ResourceManager]:
                 self.answer(503, {})
                 return
             final = {"FINISHED": "SUCCEEDED", "RUNNING": "UNDEFINED"}.get(state, state)
-            told = {"state": state, "finalStatus": final, "diagnostics": manager.diagnosis}
-            self.answer(200, {"app": told})
+            application = {"state": state, "finalStatus": final, "diagnostics": manager.diagnosis}
+            self.answer(200, {"app": application})
 
         def do_PUT(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -154,18 +154,18 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("given", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
+@pytest.mark.parametrize(("given", "message"), MISTAKES, ids=[message for _, message in MISTAKES])
 def test_a_gate_that_cannot_run_ends_before_any_job(
     gate: Gate,
     operators: ModuleType,
     context: Context,
     spark_submit: SparkSubmit,
     given: dict[str, Any],
-    said: str,
+    message: str,
 ) -> None:
     with pytest.raises(operators.GateMisconfigured) as caught:
         gate(**given).execute(context)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert spark_submit.calls == []
 
 

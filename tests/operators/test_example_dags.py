@@ -167,8 +167,8 @@ def test_the_weekly_loop_promotes_stages_and_tunes(
     db = MemoryDatabase({"orders": rows}, date_columns={"orders": "ds"})
     own, other = Suite.load(suite), Suite.load(tmp_path / "proposed.dql")
     for n, on in enumerate(days):
-        told, report = other.run(db, on).report, own.run(db, on).report
-        shadow = ShadowReport("proposed.dql", told.suite, told.outcome, told.verdicts)
+        shadowed, report = other.run(db, on).report, own.run(db, on).report
+        shadow = ShadowReport("proposed.dql", shadowed.suite, shadowed.outcome, shadowed.verdicts)
         run = str(uuid4())
         key, attempt = RunKey("orders_gate", on, f"scheduled {on}"), Attempt(1, run)
         report = replace(report, run_id=run, run_key=key, attempt=attempt)
@@ -187,9 +187,9 @@ def test_the_weekly_loop_promotes_stages_and_tunes(
     tasks["stage_shadow"].python_callable()
     assert "const LEAST = 7 tunable" in (tmp_path / "proposed.dql").read_text()
     assert "const LEAST = 9 tunable" in suite.read_text()
-    told = tasks["tune"].python_callable()
-    assert "LEAST: 9 -> 8" in told
-    assert "1 proposal waits for review" in told
+    output = tasks["tune"].python_callable()
+    assert "LEAST: 9 -> 8" in output
+    assert "1 proposal waits for review" in output
 
 
 def test_every_example_is_tested() -> None:

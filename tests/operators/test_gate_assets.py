@@ -134,9 +134,9 @@ def test_a_reference_and_an_alias_are_updated_only_after_a_pass(
     assert run["gate"] == "success"
     found = events(run)
     assert len(found) == (2 if outcome == "passed" else 0)
-    # What is said of the assets of an alias is left to whoever adds them.
-    told = [extra["date"] for extra in found if extra]
-    assert told == ([run.xcom("dqx_report")["date"]] if outcome == "passed" else [])
+    # Extras of the assets of an alias are left to the task that adds them.
+    dates = [extra["date"] for extra in found if extra]
+    assert dates == ([run.xcom("dqx_report")["date"]] if outcome == "passed" else [])
 
 
 def test_a_partial_run_updates_no_asset(operators: ModuleType) -> None:

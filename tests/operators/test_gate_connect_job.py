@@ -158,9 +158,9 @@ def test_the_token_is_neither_in_the_arguments_nor_in_the_environment(
     thread.start()
     wait_for(lambda: bool(processes_of(tmp_path)))
     (process,) = processes_of(tmp_path)
-    told = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-    assert b"connect_job.py" in told
-    assert b"hush" not in told
+    visible = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+    assert b"connect_job.py" in visible
+    assert b"hush" not in visible
     job.end()
     thread.join(30)
     assert processes_of(tmp_path) == []

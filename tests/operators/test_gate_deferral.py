@@ -159,8 +159,8 @@ def test_an_unresponsive_cluster_is_polled_again(
 def test_the_diagnosis_of_the_cluster_is_shown_without_stack_traces(
     trigger: Callable[..., Any], manager: ResourceManager
 ) -> None:
-    said = f"User application exited with status 1{'!' * 500}\n\tat hush"
-    manager.will_say("FAILED", diagnosis=said)
+    diagnosis_text = f"User application exited with status 1{'!' * 500}\n\tat hush"
+    manager.will_say("FAILED", diagnosis=diagnosis_text)
     event = event_of(trigger())
     assert event["how"].startswith(f"the application {APPLICATION} ended as FAILED: User app")
     assert len(event["how"]) < 300

@@ -76,8 +76,8 @@ def _events(tmp_path: Path, settings: dict[str, str]) -> Events:
     dags.mkdir(parents=True)
     (dags / "lake.py").write_text(DAG_FILE)
     (dags / "orders.dql").write_text(SUITE)
-    told = tmp_path / "events.jsonl"
-    transport = {"type": "file", "log_file_path": str(told), "append": True}
+    events_file = tmp_path / "events.jsonl"
+    transport = {"type": "file", "log_file_path": str(events_file), "append": True}
     environment = {
         **os.environ,
         "AIRFLOW_HOME": str(home),
@@ -97,9 +97,9 @@ def _events(tmp_path: Path, settings: dict[str, str]) -> Events:
         check=False,
         timeout=600,
     )
-    assert told.exists(), done.stdout + done.stderr
+    assert events_file.exists(), done.stdout + done.stderr
     found: dict[str, list[Event]] = {}
-    for line in told.read_text().splitlines():
+    for line in events_file.read_text().splitlines():
         event = json.loads(line)
         found.setdefault(event["job"]["name"], []).append(event)
     return found
@@ -121,8 +121,8 @@ def test_the_task_emits_inputs_and_promoted_outputs(
     events: Callable[..., Events],
 ) -> None:
     """Its job sends no events, since it finds no configuration."""
-    told = events()
-    start, complete = told["lake.warned"]
+    events_by_job = events()
+    start, complete = events_by_job["lake.warned"]
     assert (start["eventType"], complete["eventType"]) == ("START", "COMPLETE")
     (named,) = start["inputs"]
     assert start["outputs"] == []
@@ -142,7 +142,7 @@ def test_the_task_emits_inputs_and_promoted_outputs(
         "fail",
     ]
 
-    start, fail = told["lake.blocked"]
+    start, fail = events_by_job["lake.blocked"]
     assert start["outputs"] == []
     assert (start["eventType"], fail["eventType"]) == ("START", "FAIL")
     found = fail["inputs"][0]["inputFacets"]["dataQualityAssertions"]["assertions"]
@@ -151,14 +151,14 @@ def test_the_task_emits_inputs_and_promoted_outputs(
         ("orders.id", False),
     ]
     assert fail["outputs"] == []
-    # Nothing is told twice: the events of the job are those of another run, which the job sends.
-    assert set(told) == {"lake", "lake.warned", "lake.blocked", "lake.contract"}
-    tasks = [ours(event) for job in ("lake.warned", "lake.blocked") for event in told[job]]
+    # Nothing is emitted twice: the events of the job are those of another run, which the job sends.
+    assert set(events_by_job) == {"lake", "lake.warned", "lake.blocked", "lake.contract"}
+    tasks = [ours(event) for job in ("lake.warned", "lake.blocked") for event in events_by_job[job]]
     assert openlineage_schemas.problems(tasks) == []
 
     # A contract names its data in another argument; without a report nothing more is known.
-    assert {event["eventType"] for event in told["lake.contract"]} == {"START", "FAIL"}
-    for event in told["lake.contract"]:
+    assert {event["eventType"] for event in events_by_job["lake.contract"]} == {"START", "FAIL"}
+    for event in events_by_job["lake.contract"]:
         assert [dataset["name"] for dataset in event["inputs"]] == ["/landing/orders"]
 
 
@@ -166,8 +166,8 @@ def test_the_task_emits_inputs_and_promoted_outputs(
 def test_the_task_leaves_the_datasets_to_a_job_that_sends_events(
     events: Callable[..., Events],
 ) -> None:
-    told = events(OPENLINEAGE_URL="http://127.0.0.1:9")
-    tasks = [event for job, found in told.items() if job != "lake" for event in found]
+    events_by_job = events(OPENLINEAGE_URL="http://127.0.0.1:9")
+    tasks = [event for job, found in events_by_job.items() if job != "lake" for event in found]
     assert {event["eventType"] for event in tasks} == {"START", "COMPLETE", "FAIL"}
     assert all(event["inputs"] == event["outputs"] == [] for event in tasks)
 

@@ -90,8 +90,8 @@ def printed_lines(error: Exception) -> int:
 
 
 def spark_log_of(log: Log) -> Path:
-    (said,) = (line for line in log.at("info") if line.startswith("the log of Spark is in"))
-    return Path(said.rpartition(" in ")[2])
+    (log_line,) = (line for line in log.at("info") if line.startswith("the log of Spark is in"))
+    return Path(log_line.rpartition(" in ")[2])
 
 
 def test_the_summary_of_a_misconfigured_gate_has_its_error(

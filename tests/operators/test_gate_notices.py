@@ -54,7 +54,7 @@ BLOCKED = {
 }
 
 
-class Told(FakeTask):
+class SummaryTask(FakeTask):
     """A task instance that left a summary, or nothing."""
 
     left: object = None
@@ -67,20 +67,20 @@ class Told(FakeTask):
 
 
 @pytest.fixture
-def told(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """The notice of a task that left this."""
+def notice_of(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Gives the notice of a task with this summary."""
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
 
     def notice(left: object, exception: object = None) -> Any:
-        task = Told()
+        task = SummaryTask()
         task.left = left
         return operators.gate_notice({"ti": task, "exception": exception})
 
     return notice
 
 
-def test_a_notice_has_the_failures_and_links(told: Callable[..., Any]) -> None:
-    notice = told(BLOCKED)
+def test_a_notice_has_the_failures_and_links(notice_of: Callable[..., Any]) -> None:
+    notice = notice_of(BLOCKED)
     assert notice.text == BLOCKED["headline"]
     page = (DOCS / "notices.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.M | re.S)
@@ -94,7 +94,7 @@ def test_a_notice_has_the_failures_and_links(told: Callable[..., Any]) -> None:
     assert json.loads(json.dumps(notice.payload)) == notice.payload
 
 
-def test_a_notice_has_the_contacts_of_the_contract(told: Callable[..., Any]) -> None:
+def test_a_notice_has_the_contacts_of_the_contract(notice_of: Callable[..., Any]) -> None:
     people = {
         "owner": "sales",
         "channel": "#sales",
@@ -103,17 +103,17 @@ def test_a_notice_has_the_contacts_of_the_contract(told: Callable[..., Any]) -> 
         "business hours": "9x5",
     }
     contract = {"id": "orders", "version": "2.3.0", "responsible": people}
-    notice = told({**BLOCKED, "contract": contract})
+    notice = notice_of({**BLOCKED, "contract": contract})
     for name, text in people.items():
         assert any(name in line and text in line for line in notice.markdown.splitlines())
         assert text in notice.html
     assert notice.payload["report"]["contract"]["responsible"] == people
-    passed = told({**BLOCKED, "outcome": "passed", "verdicts": [], "contract": contract})
+    passed = notice_of({**BLOCKED, "outcome": "passed", "verdicts": [], "contract": contract})
     assert "runbook" not in passed.markdown
 
 
-def test_without_a_report_the_notice_has_the_error(told: Callable[..., Any]) -> None:
-    notice = told(None, RuntimeError("no report in /results:\nSpark failed"))
+def test_without_a_report_the_notice_has_the_error(notice_of: Callable[..., Any]) -> None:
+    notice = notice_of(None, RuntimeError("no report in /results:\nSpark failed"))
     assert notice.text == "no report: gate lake.gate: no report in /results: Spark failed"
     assert notice.markdown.startswith("Gate `lake.gate` no report: no report in /results: Spark")
     assert notice.payload["outcome"] == "no report"
@@ -122,31 +122,31 @@ def test_without_a_report_the_notice_has_the_error(told: Callable[..., Any]) -> 
 
 
 def test_without_a_base_url_there_is_no_link(
-    told: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    notice_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW__API__BASE_URL")
-    notice = told(BLOCKED)
+    notice = notice_of(BLOCKED)
     assert notice.payload["url"] is None
     assert "/dags/" not in notice.markdown + notice.html
 
 
 def test_an_unreadable_summary_still_gives_a_notice(
-    told: Callable[..., Any],
+    notice_of: Callable[..., Any],
 ) -> None:
-    assert told(OSError("gone")).text == "no report: gate lake.gate: see its log"
+    assert notice_of(OSError("gone")).text == "no report: gate lake.gate: see its log"
 
 
-def test_the_worst_failures_are_listed_and_the_rest_counted(told: Callable[..., Any]) -> None:
+def test_the_worst_failures_are_listed_and_the_rest_counted(notice_of: Callable[..., Any]) -> None:
     many = {**BLOCKED, "verdicts": [{**FAILED, "name": f"a{n}"} for n in range(20)]}
-    notice = told({**many, "more_verdicts": 7})
+    notice = notice_of({**many, "more_verdicts": 7})
     assert "- P0 `a4` `is 3, expected == 0`\n- and 22 more\n" in notice.markdown
     assert "<li>and 22 more</li>" in notice.html
 
 
-def test_an_unevaluated_assertion_is_listed_with_its_reason(told: Callable[..., Any]) -> None:
+def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_of: Callable[..., Any]) -> None:
     broken = {**FAILED, "status": "error", "value": None, "reason": "no column idd"}
     counts = {"passed": 0, "failed": 0, "skipped": 0, "error": 1}
-    notice = told({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
+    notice = notice_of({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
     assert "broken: data of 2024-05-17: 0 of 1 assertions failed, 1 could not" in notice.markdown
     assert "`orders.customer_id.present` `no column idd`" in notice.markdown
 
@@ -155,9 +155,9 @@ def test_an_unevaluated_assertion_is_listed_with_its_reason(told: Callable[..., 
     "text",
     ["<!channel>", "<@U123>", "<https://evil.example|look>", "`@everyone`", "</b><script>", "a\nb"],
 )
-def test_names_and_values_stay_text(told: Callable[..., Any], text: str) -> None:
+def test_names_and_values_stay_text(notice_of: Callable[..., Any], text: str) -> None:
     hostile = {**FAILED, "name": text, "value": text, "expected": text}
-    notice = told({**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]})
+    notice = notice_of({**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]})
     assert not re.search(r"<[!@h/]", notice.markdown)
     outside = re.sub(r"`[^`\n]*`", "", notice.markdown)
     assert "everyone" not in outside
@@ -167,10 +167,10 @@ def test_names_and_values_stay_text(told: Callable[..., Any], text: str) -> None
     assert "\n" not in notice.text
 
 
-def test_a_notice_is_bounded(told: Callable[..., Any]) -> None:
+def test_a_notice_is_bounded(notice_of: Callable[..., Any]) -> None:
     long = dict.fromkeys(("name", "value", "expected", "reason"), "x" * 200)
     verdicts = [{**FAILED, **long}] * 20
-    notice = told({**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts})
+    notice = notice_of({**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts})
     assert len(notice.text) <= 300
     assert len(notice.markdown) < 3000
     assert len(notice.html) < 4000
@@ -218,7 +218,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 
 @pytest.fixture
 def notes(run_file: Callable[..., Run], tmp_path: Path) -> Callable[[str], tuple[str, list[str]]]:
-    """Runs a gate; the state of its task, and what its callbacks told."""
+    """Runs a gate; returns the state of its task and the notes of its callbacks."""
 
     def run(on_violation: str = "fail") -> tuple[str, list[str]]:
         path = tmp_path / "notes"
@@ -241,28 +241,28 @@ def test_a_warned_gate_sends_a_notice_and_a_failing_callback_is_ignored(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit, log: Log
 ) -> None:
     spark_submit.will("warned")
-    state, (told,) = notes()
+    state, (note,) = notes()
     assert state == "success"
-    assert told.startswith("warning: warned: gate ")
-    assert told.endswith("{{ 7 * 7 }}"), "a text is never rendered as a template"
+    assert note.startswith("warning: warned: gate ")
+    assert note.endswith("{{ 7 * 7 }}"), "a text is never rendered as a template"
 
 
 def test_a_gate_that_only_warns_of_violations_sends_a_notice(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("blocked")
-    state, (told,) = notes("warn")
+    state, (note,) = notes("warn")
     assert state == "success"
-    assert told.startswith("warning: blocked: gate ")
+    assert note.startswith("warning: blocked: gate ")
 
 
 def test_a_blocked_gate_sends_a_failure_notice(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("blocked")
-    state, (told,) = notes()
+    state, (note,) = notes()
     assert state == "failed"
-    assert told.startswith("failure: blocked: gate ")
+    assert note.startswith("failure: blocked: gate ")
 
 
 @needs_airflow(3, 3)
@@ -270,14 +270,14 @@ def test_a_gate_without_a_report_sends_its_error(
     notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("exit=1")
-    state, (told,) = notes()
+    state, (note,) = notes()
     assert state == "failed"
-    assert told.startswith("failure: no report: gate ")
+    assert note.startswith("failure: no report: gate ")
     from airflow import __version__
 
     # Before Airflow 3.3 `dag.test()` keeps the exception from callbacks; workers never did.
     is_known = tuple(map(int, __version__.split(".")[:2])) >= (3, 3)
-    assert ("the Spark job failed (exit code 1)" if is_known else "see its log") in told
+    assert ("the Spark job failed (exit code 1)" if is_known else "see its log") in note
 
 
 def test_a_skipping_gate_calls_the_skip_callback_of_airflow(
@@ -515,7 +515,7 @@ def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Callable[...,
     assert notice.payload["incident_url"].endswith("?dag_id=lake&task_id=gate")
 
 
-class AfterFailure(Told):
+class AfterFailure(SummaryTask):
     """A task instance after one that failed in an earlier run of the DAG."""
 
     max_tries = 0
@@ -573,10 +573,10 @@ def test_a_recovery_from_a_failure_without_a_report_in_airflow(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "notes"
-    told = 'notify_on_change(lambda notice: Note("change: " + notice.text))'
+    callback = 'notify_on_change(lambda notice: Note("change: " + notice.text))'
     text = DAG_FILE.replace("NOTES", str(path)).replace("ON_VIOLATION", "fail")
     text = text.replace("notify_with", "notify_on_change")
-    text = text.replace("on_skipped_callback=", f"on_success_callback={told}, on_skipped_callback=")
+    text = text.replace("on_skipped_callback=", f"on_success_callback={callback}, on_skipped_callback=")
     spark_submit.will("exit=1", "passed")
     states = [run_file(text, {"orders.dql": SUITE})["gate"] for _ in range(3)]
     assert states == ["failed", "success", "success"]
@@ -592,13 +592,13 @@ def sent_of(operators: ModuleType, left: object, map_index: int = -1) -> bool:
 
 def notice_of(operators: ModuleType, left: object, map_index: int = -1) -> Any:
     """The notice that is sent of a task that left this; or None."""
-    task = Told()
+    task = SummaryTask()
     task.left = left
     task.map_index = map_index
     return notice_after(operators, task)
 
 
-def notice_after(operators: ModuleType, task: Told) -> Any:
+def notice_after(operators: ModuleType, task: SummaryTask) -> Any:
     """The notice that is sent of a task; or None."""
     sent: list[Any] = []
 

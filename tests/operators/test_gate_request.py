@@ -105,7 +105,7 @@ def test_a_shadow_and_its_imports_are_in_the_request(
 
 
 @pytest.mark.parametrize(
-    ("shadow", "told"),
+    ("shadow", "message"),
     [
         ("nowhere.dql", "nowhere.dql not found"),
         ("broken.dql", "an error in broken.dql:1"),
@@ -114,14 +114,14 @@ def test_a_shadow_and_its_imports_are_in_the_request(
     ],
 )
 def test_an_invalid_shadow_is_logged_and_ignored(
-    gate: Gate, context: Context, dag_folder: Path, log: Log, shadow: Any, told: str
+    gate: Gate, context: Context, dag_folder: Path, log: Log, shadow: Any, message: str
 ) -> None:
     (dag_folder / "broken.dql").write_text("suite {")
     made = rendered(gate(shadow=shadow), context)
     request = made.check_source(made.build_request(context))
     assert request.shadow is not None
     assert request.shadow.suite is None
-    assert told in (request.shadow.problem or "")
+    assert message in (request.shadow.problem or "")
     (line,) = log.at("warning")
     assert "cannot be judged" in line
 

@@ -100,7 +100,7 @@ def test_the_configuration_names_a_connection_for_all_gates(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"conn_type": "aws"}, "of type aws: results need one of type dqx"),
         ({}, "does not say where results go"),
@@ -111,7 +111,7 @@ def test_a_connection_without_a_root_misconfigures_the_gate(
     gate: Callable[..., Any],
     context: dict[str, Any],
     given: dict[str, object] | None,
-    told: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from dqx_airflow.operators import GateMisconfigured
@@ -119,7 +119,7 @@ def test_a_connection_without_a_root_misconfigures_the_gate(
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     if given is not None:
         connect(monkeypatch, **given)
-    with pytest.raises(GateMisconfigured, match=told):
+    with pytest.raises(GateMisconfigured, match=message):
         gate(results_conn_id="store").build_request(context)
 
 
@@ -160,8 +160,8 @@ def test_child_processes_get_the_storage_options(operators: ModuleType) -> None:
 
     show = [sys.executable, "-c", f"import os; print(os.environ.get({STORAGE_VARIABLE!r}))"]
     with ResultsLocation("s3://lake", {"aws_region": "eu"}).in_environment():
-        told = subprocess.run(show, capture_output=True, text=True, check=True).stdout
-    assert storage_options_of({STORAGE_VARIABLE: told}) == {"aws_region": "eu"}
+        variable = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    assert storage_options_of({STORAGE_VARIABLE: variable}) == {"aws_region": "eu"}
     after = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     assert after.strip() == "None"
 
@@ -204,8 +204,8 @@ def test_the_form_of_the_connection_tests_it(
     from dqx_airflow.operators.results_hook import ResultsHook
 
     connect(monkeypatch, host=str(tmp_path / "results"))
-    told = f"The results store {tmp_path / 'results'} can be read and written."
-    assert ResultsHook("store").test_connection() == (True, told)
+    message = f"The results store {tmp_path / 'results'} can be read and written."
+    assert ResultsHook("store").test_connection() == (True, message)
     assert not (tmp_path / "results").exists()
     (tmp_path / "file").write_text("")
     connect(monkeypatch, host=str(tmp_path / "file"))

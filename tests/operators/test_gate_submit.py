@@ -134,7 +134,7 @@ def test_in_client_mode_the_jvm_starts_from_the_configured_archive(
 
 
 @pytest.mark.parametrize(
-    ("master", "said", "expected"),
+    ("master", "env_vars_given", "expected"),
     [
         ("local[*]", {}, "ours"),
         ("spark://there:7077", {"SPARK_SUBMIT_OPTS": "-Xss4m"}, "ours -Xss4m"),
@@ -148,13 +148,13 @@ def test_a_local_driver_gets_jvm_options_for_a_short_life(
     spark_submit: SparkSubmit,
     monkeypatch: pytest.MonkeyPatch,
     master: str,
-    said: dict[str, str],
+    env_vars_given: dict[str, str],
     expected: str | None,
 ) -> None:
     host, _, mode = master.partition(" ")
     monkeypatch.setenv("AIRFLOW_CONN_THERE", json.dumps({"conn_type": "spark", "host": host}))
     monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
-    made = gate(conn_id="there", deploy_mode=mode or None, env_vars={**said})
+    made = gate(conn_id="there", deploy_mode=mode or None, env_vars={**env_vars_given})
     for number in range(2):
         context["ti"].id = f"attempt-{number}"
         made.execute(context)
@@ -272,10 +272,10 @@ def test_without_a_report_the_message_has_the_end_of_the_job(
     spark_submit.will(plan)
     with pytest.raises(operators.GateInfrastructureError, match=message) as raised:
         gate().execute(context)
-    told = str(raised.value)
-    assert told.startswith(f"no report in {tmp_path / 'results'}: gate lake.gate, date 2024-05-17")
-    assert "--request" not in told
-    assert "\n" not in told
+    error = str(raised.value)
+    assert error.startswith(f"no report in {tmp_path / 'results'}: gate lake.gate, date 2024-05-17")
+    assert "--request" not in error
+    assert "\n" not in error
 
 
 def test_a_job_that_ended_at_its_deadline_is_an_error_of_its_own(
@@ -337,7 +337,7 @@ def test_the_second_execution_of_an_operator_sends_its_own_request(
     assert [request.attempt.id for request in spark_submit.requests] == ["attempt-1", "attempt-2"]
 
 
-# What is told
+# What is reported
 
 
 def test_the_verdict_is_the_last_line_of_the_log(

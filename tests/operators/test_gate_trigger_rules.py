@@ -43,11 +43,11 @@ def rows() -> dict[str, tuple[bool, str, str]]:
     """By trigger rule: whether the row speaks of other tasks before, and its two answers."""
     section = PAGE.read_text(encoding="utf-8").split("\n## Trigger rules behind a gate\n")[1]
     cells = re.findall(r"^\| `(\w+)`(.*?) \| (.*?) \| (.*?) \|$", section, re.M)
-    return {rule: ("other tasks" in more, *told) for rule, more, *told in cells}
+    return {rule: ("other tasks" in more, *states) for rule, more, *states in cells}
 
 
-def state_of(told: str) -> str:
-    return "success" if told.startswith("**runs**") else told.strip("`")
+def state_of(cell: str) -> str:
+    return "success" if cell.startswith("**runs**") else cell.strip("`")
 
 
 @pytest.mark.parametrize(("on_violation", "column"), [("fail", 1), ("skip", 2)])

@@ -47,7 +47,7 @@ class ApiServer:
         return 200, {"kind": "Pod", "metadata": {"name": POD}, "status": status}
 
     def containers(self, phase: str) -> list[dict[str, Any]]:
-        """The driver's, and one of those that clusters add; no more is told of pending pods."""
+        """The driver's, and one of those that clusters add; pending pods have no more."""
         if phase == "Pending":
             return []
         ended = {"terminated": {"exitCode": 124 if phase == "Failed" else 0}}

@@ -50,8 +50,8 @@ def test_a_malformed_count_of_a_column_is_excluded_from_the_implicit_assertion()
 def test_filtered_metrics_are_not_reported_for_the_column() -> None:
     plan = _plan('assert average(price, where status == "paid") > average(price)')
     found = Scanned(dict.fromkeys(plan.requests, 7))
-    told = snapshot_of(REF, plan, found).metrics
-    assert sorted(result.metric for result in told) == ["average", "num_rows"]
+    reported = snapshot_of(REF, plan, found).metrics
+    assert sorted(result.metric for result in reported) == ["average", "num_rows"]
 
 
 def test_stored_values_of_different_filters_have_different_keys() -> None:

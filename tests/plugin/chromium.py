@@ -134,15 +134,15 @@ class Page:
 
     def _hear(self) -> dict[str, Any]:
         heard: dict[str, Any] = json.loads(self._socket.recv(timeout=_PATIENCE_S))
-        method, said = heard.get("method"), heard.get("params", {})
+        method, params = heard.get("method"), heard.get("params", {})
         if method == "Page.loadEventFired":
             self._loaded = True
-        elif method == "Log.entryAdded" and said["entry"]["level"] == "error":
-            self.complaints.append(said["entry"]["text"])
+        elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
+            self.complaints.append(params["entry"]["text"])
         elif method == "Runtime.exceptionThrown":
-            self.complaints.append(str(said["exceptionDetails"]))
+            self.complaints.append(str(params["exceptionDetails"]))
         elif method == "Page.javascriptDialogOpening":
-            self.dialogs.append(said["message"])
+            self.dialogs.append(params["message"])
             self._socket.send(
                 json.dumps(
                     {

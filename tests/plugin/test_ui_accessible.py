@@ -118,10 +118,10 @@ def test_every_page_keeps_to_wcag(furnished: Scene, look: Look, theme: str) -> N
         page = look(at, "eve", theme=theme)
         page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
         page.run(script)
-        told = page.run(RUN)
-        assert told["rules"] > 8, (name, told)
-        if told["found"]:
-            found[name] = told["found"][:5]
+        result = page.run(RUN)
+        assert result["rules"] > 8, (name, result)
+        if result["found"]:
+            found[name] = result["found"][:5]
     assert found == {}
 
 
@@ -166,12 +166,12 @@ def test_every_control_is_reachable_by_tab(furnished: Scene, look: Look) -> None
             )
             if is_over:
                 break
-        told = page.run(
+        result = page.run(
             "({reached: [...reached].filter(one => one.matches('a, button, select, summary, "
             "input')).length, unseen})"
         )
-        if told["reached"] < wanted or told["unseen"]:
-            missed[name] = {"wanted": wanted, **told}
+        if result["reached"] < wanted or result["unseen"]:
+            missed[name] = {"wanted": wanted, **result}
     assert missed == {}
 
 

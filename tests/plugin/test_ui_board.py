@@ -177,7 +177,7 @@ def test_the_board_shows_when_each_gate_last_ran(get: Get, scene: Scene) -> None
 
 
 @pytest.mark.parametrize(
-    ("hours", "paused", "told"),
+    ("hours", "paused", "expected"),
     [
         (-2, False, "late a run was due"),
         (2, False, None),
@@ -187,15 +187,15 @@ def test_the_board_shows_when_each_gate_last_ran(get: Get, scene: Scene) -> None
     ],
 )
 def test_a_gate_that_should_have_run_is_late(
-    get: Get, scene: Scene, hours: float | None, paused: bool, told: str | None
+    get: Get, scene: Scene, hours: float | None, paused: bool, expected: str | None
 ) -> None:
     scene.dag()
     runs_of(scene, "pp")
     now = datetime.now(timezone.utc)
     schedule(scene, None if hours is None else now + timedelta(hours=hours), paused=paused)
     page = Html(get("board").text)
-    is_late = bool(told and told.startswith("late"))
-    assert told is None or told in page.text
+    is_late = bool(expected and expected.startswith("late"))
+    assert expected is None or expected in page.text
     assert ("late only" in page.text) == ("1 late" in page.links) == is_late
     assert ("lake.gate" in get("board", late="1").text) == is_late
 

@@ -37,7 +37,7 @@ def test_nothing_on_a_page_breaks_its_own_policy(scene: Scene, look: Callable[..
 
 
 @pytest.mark.parametrize(
-    ("chosen", "told"),
+    ("chosen", "expected"),
     [
         ({}, "2024-03-20 13:00:40 Europe/Zurich"),
         ({"timezone": '"Asia/Tokyo"'}, "2024-03-20 21:00:40 Asia/Tokyo"),
@@ -48,11 +48,11 @@ def test_nothing_on_a_page_breaks_its_own_policy(scene: Scene, look: Callable[..
     ids=["of the browser", "of Airflow", "bare", "unknown", "broken"],
 )
 def test_times_are_those_of_the_zone_that_the_reader_chose(
-    scene: Scene, look: Callable[..., Page], chosen: dict[str, str], told: str
+    scene: Scene, look: Callable[..., Page], chosen: dict[str, str], expected: str
 ) -> None:
     ran(scene)
     page = look(TAB, **chosen)
-    assert f"finished {told}" in page.text
+    assert f"finished {expected}" in page.text
     assert page.run("document.querySelector('time').title") == "2024-03-20 12:00:40 UTC"
 
 

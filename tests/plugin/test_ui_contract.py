@@ -127,7 +127,7 @@ def test_a_broken_clause_links_to_its_last_report(get: Get, scene: Scene) -> Non
 
 
 @pytest.mark.parametrize(
-    ("path", "name", "line", "told"),
+    ("path", "name", "line", "expected"),
     [
         ("models.orders.fields.amount.minimum", "minimum", "minimum: 5", "minimum 5"),
         (
@@ -145,14 +145,14 @@ def test_a_broken_clause_links_to_its_last_report(get: Get, scene: Scene) -> Non
     ],
 )
 def test_a_clause_is_described_in_plain_words(
-    path: str, name: str, line: str, told: str | None
+    path: str, name: str, line: str, expected: str | None
 ) -> None:
     from dqx_airflow.plugin.clause_line import clause_line
 
     verdict = replace(
         BROKEN, name=f"orders.amount.{name}", column="amount", clause=path, source_line=line
     )
-    assert clause_line(verdict) == (f"orders.amount: {told}" if told else verdict.name)
+    assert clause_line(verdict) == (f"orders.amount: {expected}" if expected else verdict.name)
 
 
 def test_the_page_shows_the_description_and_contacts_of_the_contract(get: Get, scene: Scene) -> None:

@@ -189,11 +189,11 @@ def test_without_the_store_the_tab_uses_the_task_summary(
     assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 50%" in page.text
     assert "What passed or was skipped is in the results store." in page.text
     assert "1 passed 1 failed" in page.text
-    told = {
+    messages = {
         "": "This server has no results store",
         "/nowhere/at/all": "does not contain this report",
     }
-    assert told.get(root, "did not respond") in page.text
+    assert messages.get(root, "did not respond") in page.text
 
 
 def test_without_a_task_summary_the_tab_uses_the_store(tab: Get, scene: Scene) -> None:
@@ -232,7 +232,7 @@ def test_each_report_of_a_range_can_be_opened(tab: Get, scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "message"),
     [
         (None, "The gate has not run yet"),
         ("queued", "The gate has not run yet"),
@@ -244,13 +244,13 @@ def test_each_report_of_a_range_can_be_opened(tab: Get, scene: Scene) -> None:
     ],
 )
 def test_a_gate_without_a_report_shows_the_state_of_its_task(
-    tab: Get, scene: Scene, state: str | None, told: str
+    tab: Get, scene: Scene, state: str | None, message: str
 ) -> None:
     scene.dag()
     scene.task(state=state)
     answer = tab()
     assert answer.status_code == 200
-    assert told in Html(answer.text).text
+    assert message in Html(answer.text).text
 
 
 @pytest.mark.parametrize("state", ["failed", "up_for_retry"])

@@ -187,20 +187,20 @@ def test_only_editors_of_the_dag_write(get: Get, post: Get, scene: Scene) -> Non
     days_of(scene, "pb")
     (form,) = Html(get(HERE, "eve").text).forms
     assert not Html(get(HERE, "ada").text).forms
-    said = {"kind": "comment", "text": "x"}
+    comment = {"kind": "comment", "text": "x"}
     refused = [
-        post("incident", "ada", **form, **said),
-        post("incident", "ben", **form, **said),
-        post("incident", None, **form, **said),
-        post("incident", **{**form, "token": "x"}, **said),
-        post("incident", headers={"Origin": "https://evil.example"}, **form, **said),
-        post("incident", headers={}, **form, **said),
+        post("incident", "ada", **form, **comment),
+        post("incident", "ben", **form, **comment),
+        post("incident", None, **form, **comment),
+        post("incident", **{**form, "token": "x"}, **comment),
+        post("incident", headers={"Origin": "https://evil.example"}, **form, **comment),
+        post("incident", headers={}, **form, **comment),
     ]
     assert {answer.status_code for answer in refused} <= {401, 403, 404}
     assert post("incident", **form, kind="delete", text="x").status_code == 400
     assert post("incident", **form, kind="comment", text=" ").status_code == 400
     assert post("incident", **form, kind="comment", text="x" * 2001).status_code == 400
-    assert post("incident", **{**form, "note": "x"}, **said).status_code == 400
+    assert post("incident", **{**form, "note": "x"}, **comment).status_code == 400
     assert notes(scene) == []
     assert get(HERE, "ben").status_code == 403
     assert get(HERE, None).status_code == 401

@@ -74,17 +74,17 @@ def test_the_audit_log_has_the_label(post: Get, scene: Scene, form: Fields) -> N
 
     post("label", **form, said="real")
     extra = scene.session.scalar(select(Log.extra).where(Log.event == "dqx label"))
-    told = json.loads(extra)
-    assert told["assertion"] == "orders.id.null_share"
-    assert told["date"] == "2024-03-20"
-    assert told["ground_truth"] is True
+    entry = json.loads(extra)
+    assert entry["assertion"] == "orders.id.null_share"
+    assert entry["date"] == "2024-03-20"
+    assert entry["ground_truth"] is True
 
 
 def test_a_second_click_stores_nothing_and_another_label_is_added(
     post: Get, scene: Scene, form: Fields
 ) -> None:
-    for said in ("real", "real", "false_alarm"):
-        assert post("label", **form, said=said).status_code == 303
+    for choice in ("real", "real", "false_alarm"):
+        assert post("label", **form, said=choice).status_code == 303
     assert [label.ground_truth for label in labels(scene)] == [True, False]
 
 

@@ -64,16 +64,16 @@ def test_the_tab_shows_why_nothing_was_promoted(tab: Get, scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("passed", "told"),
+    ("passed", "message"),
     [(True, f"orders 7 {BRONZE} 41"), (False, "orders 7 not promoted: the gate is blocked")],
 )
 def test_promotions_are_shown_from_the_task_summary(
-    tab: Get, scene: Scene, passed: bool, told: str, monkeypatch: pytest.MonkeyPatch
+    tab: Get, scene: Scene, passed: bool, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.dag()
     scene.ran(promoting(1, passed=passed))
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
-    assert told in Html(tab().text).text
+    assert message in Html(tab().text).text
 
 
 def test_a_gate_without_promotions_has_no_promotion_section(tab: Get, scene: Scene) -> None:

@@ -270,12 +270,12 @@ def test_partial_runs_are_marked_and_can_be_chosen(get: Get, tab: Get, scene: Sc
     scene.ran(report_of(1, on=DAY - timedelta(days=1)))
     some = PartialRun(Selection(tags=("fast",)), 1, 3)
     scene.ran(report_of(2, verdicts=(NULLS,), outcome=Outcome.PASSED, partial=some), number=2)
-    told = "1 of 3 assertions selected (tag fast)"
-    assert told in tab().text
+    mark = "1 of 3 assertions selected (tag fast)"
+    assert mark in tab().text
     for part, dates in (("", 2), ("whole", 1), ("partial", 1), ("odd", 2)):
         page = get(f"{RUNS}&part={part}").text
         assert page.count("<tr><td>") == dates
-        assert (told in page) == (part != "whole")
+        assert (mark in page) == (part != "whole")
     board = get("board").text
     assert "blocked" in board  # what the partial run did not judge is as it was
     assert "failing for 1 run" in board

@@ -233,7 +233,7 @@ def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("prune",), "--older-than"),
         (("prune", "--older-than", "soon"), "write it like 400d"),
@@ -242,11 +242,11 @@ def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
     ],
 )
 def test_upkeep_refuses_an_invalid_age(
-    root: str, arguments: tuple[str, ...], said: str
+    root: str, arguments: tuple[str, ...], message: str
 ) -> None:
     result = dql(*arguments, "--root", root)
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
 
 
 @pytest.mark.parametrize("verb", [("optimize",), ("vacuum",), ("prune", "--older-than", "9d")])

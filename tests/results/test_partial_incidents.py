@@ -25,7 +25,7 @@ def _line(day: int, letter: str) -> RunLine:
 
 
 @pytest.mark.parametrize(
-    ("runs", "told"),
+    ("runs", "expected"),
     [
         ("P B P", "1-1 after 0 until 2"),
         ("P B pa", "1-1 after 0"),
@@ -38,7 +38,7 @@ def _line(day: int, letter: str) -> RunLine:
         ("ba P", "0-0 until 1"),
     ],
 )
-def test_an_incident_ends_with_a_run_that_judges_its_failures(runs: str, told: str) -> None:
+def test_an_incident_ends_with_a_run_that_judges_its_failures(runs: str, expected: str) -> None:
     lines = [_line(day, letter) for day, letter in enumerate(runs.split())]
     found = [
         f"{incident.first.run_id}-{incident.last.run_id}"
@@ -46,4 +46,4 @@ def test_an_incident_ends_with_a_run_that_judges_its_failures(runs: str, told: s
         + (f" until {incident.recovery.run_id}" if incident.recovery else "")
         for incident in reversed(incidents_of(reversed(lines)))
     ]
-    assert "; ".join(found) == told
+    assert "; ".join(found) == expected

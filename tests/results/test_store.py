@@ -212,12 +212,12 @@ def test_a_half_made_table_is_completed(tmp_path: Path) -> None:
     assert read_report(str(tmp_path), RUN_KEY, "attempt-1") == sample_report()
 
 
-class TestFailuresAreTold:
+class TestFailuresAreReported:
     """Each as a StoreError that names the root, says what happened and what to do."""
 
     @staticmethod
-    def told(root: Path | str) -> str:
-        told = []
+    def problems_of(root: Path | str) -> str:
+        problems = []
         for call in (
             lambda: ResultsStore(str(root)).write(sample_report()),
             lambda: ResultsStore(str(root)).check_writable(),
@@ -227,25 +227,25 @@ class TestFailuresAreTold:
             assert str(root) in caught.value.problem
             assert "\n" not in caught.value.problem
             assert caught.value.hint
-            told.append(caught.value.problem)
-        return " | ".join(told)
+            problems.append(caught.value.problem)
+        return " | ".join(problems)
 
     def test_a_root_that_is_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        assert "file is a file" in self.told(tmp_path / "file")
+        assert "file is a file" in self.problems_of(tmp_path / "file")
 
     def test_a_root_below_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        assert f"{tmp_path}/file is a file" in self.told(tmp_path / "file" / "store")
+        assert f"{tmp_path}/file is a file" in self.problems_of(tmp_path / "file" / "store")
 
     def test_a_folder_without_a_table(self, tmp_path: Path) -> None:
         (tmp_path / RUNS).mkdir()
         (tmp_path / RUNS / "notes.txt").write_text("")
-        assert "not a Delta table" in self.told(tmp_path)
+        assert "not a Delta table" in self.problems_of(tmp_path)
 
     def test_a_foreign_table(self, tmp_path: Path) -> None:
         write_deltalake(f"{tmp_path}/{RUNS}", pa.table({"marathon": [42.195]}))
-        assert "not one of a results store" in self.told(tmp_path)
+        assert "not one of a results store" in self.problems_of(tmp_path)
         assert DeltaTable(f"{tmp_path}/{RUNS}").version() == 0
 
     @pytest.mark.parametrize("log", ["", "{garbage\n", "\x00\xff"])
@@ -253,7 +253,7 @@ class TestFailuresAreTold:
         ResultsStore(str(tmp_path)).write(sample_report())
         for path in (tmp_path / RUNS / "_delta_log").glob("*.json"):
             path.write_text(log)
-        self.told(tmp_path)
+        self.problems_of(tmp_path)
 
     def test_a_column_of_another_type(self, tmp_path: Path) -> None:
         write_deltalake(f"{tmp_path}/{RESULTS}", pa.table({"run_id": ["a"], "gate": [1]}))
@@ -267,11 +267,11 @@ class TestFailuresAreTold:
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
     def test_a_root_without_permission(self, tmp_path: Path) -> None:
         (tmp_path / "store").mkdir(mode=0o555)
-        assert "ermission" in self.told(tmp_path / "store")
+        assert "ermission" in self.problems_of(tmp_path / "store")
 
     @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a read-only file system")
     def test_a_root_that_cannot_be_made(self) -> None:
-        self.told("/proc/self/dqx")
+        self.problems_of("/proc/self/dqx")
 
     def test_an_unreachable_object_store_hides_its_secret(self) -> None:
         options = {

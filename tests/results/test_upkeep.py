@@ -303,7 +303,7 @@ def _write(root: str, gate_report: GateReport) -> None:
     ResultsStore(root).write(gate_report)
 
 
-class TestTogether:
+class TestConcurrentUpkeep:
     """Of two that rewrite files of a table one fails, and no row is lost or doubled."""
 
     @pytest.fixture
@@ -545,7 +545,7 @@ class TestVacuum:
             upkeep.vacuum(str(store), timedelta(hours=23))
 
 
-class TestReadersReadLittle:
+class TestReadersReadFewFiles:
     """Files that hold nothing of the answer are deleted; who opens them gets an error."""
 
     def test_the_newest_runs_are_read_from_the_newest_files(self, tmp_path: Path) -> None:

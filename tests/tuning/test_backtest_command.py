@@ -91,8 +91,8 @@ def test_without_other_values_the_past_is_shown(here: Path) -> None:
 
 
 def test_a_table_shows_which_days_change(here: Path) -> None:
-    told = dql("--set", "LEAST=8")
-    (line,) = [line for line in told.splitlines() if line.startswith(ROWS)]
+    output = dql("--set", "LEAST=8")
+    (line,) = [line for line in output.splitlines() if line.startswith(ROWS)]
     assert line.split()[1:] == [
         "4",
         "->",
@@ -106,8 +106,8 @@ def test_a_table_shows_which_days_change(here: Path) -> None:
         "2024-12-03,",
         "2024-12-06",
     ]
-    assert "LEAST: 10 -> 8" in told
-    assert "labelled false: 1 -> 0" in told
+    assert "LEAST: 10 -> 8" in output
+    assert "labelled false: 1 -> 0" in output
 
 
 def test_a_proposed_suite_and_a_proposal_are_tried(here: Path) -> None:
@@ -144,8 +144,8 @@ def test_a_plot_shows_the_days(here: Path) -> None:
     dql("--set", "LEAST=8", "--format", "svg", "--output-file", "days.svg")
     root = ET.fromstring(Path("days.svg").read_text())
     titles = [one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}title")]
-    told = f"2024-12-03 {ROWS}: failed, proposed: passed; value 9; labelled: the data was fine"
-    assert told in titles
+    title = f"2024-12-03 {ROWS}: failed, proposed: passed; value 9; labelled: the data was fine"
+    assert title in titles
     assert len(titles) == 1 + 3 * 8
     page = dql("--set", "LEAST=8", "--format", "html")
     assert "<td>LEAST</td><td>10</td><td>8</td>" in page

@@ -105,14 +105,14 @@ def test_killed_writers_lose_no_acknowledged_entry(tmp_path: Path) -> None:
         assert writer.stdout is not None
         writer.stdout.readline()
     time.sleep(0.5)
-    told = {}
+    acknowledged = {}
     for number, writer in enumerate(writers):
         writer.send_signal(signal.SIGKILL)
         out, _ = writer.communicate()
         whole = [line for line in out.splitlines(keepends=True) if line.endswith("\n")]
-        told[number] = int(whole[-1]) if whole else 0
+        acknowledged[number] = int(whole[-1]) if whole else 0
     entries = History(path).entries
-    for number, last in told.items():
+    for number, last in acknowledged.items():
         logged = [entry["number"] for entry in entries if entry["writer"] == str(number)]
         assert logged == [*range(len(logged))], "in order, nothing doubled"
         assert len(logged) > last

@@ -97,9 +97,9 @@ def test_damaged_lines_are_reported_on_stderr(path: Path) -> None:
     ],
 )
 def test_rollback_restores_the_tunables(path: Path, to: str, values: dict[str, float]) -> None:
-    told = dql("rollback", str(path), "--to", to, "--dry-run")
+    output = dql("rollback", str(path), "--to", to, "--dry-run")
     assert path.read_text() == SUITE
-    assert "NULLS: 5% -> " in told
+    assert "NULLS: 5% -> " in output
     dql("rollback", str(path), "--to", to, "--reason", "too many alarms")
     assert {one.name: one.value for one in Suite.load(path).get_tunable_params()} == values
     assert "]     # share" in path.read_text()
@@ -135,7 +135,7 @@ def test_invalid_calls_are_reported(path: Path, arguments: list[str], message: s
 
 def test_values_that_no_longer_fit_are_refused(path: Path) -> None:
     path.write_text(SUITE.replace("[100, 2000]", "[700, 850]"))
-    told = dql("rollback", str(path), "--to", "2024-12-15", code=2)
-    assert "E601" in told
-    assert "LEAST cannot be 900" in told
+    output = dql("rollback", str(path), "--to", "2024-12-15", code=2)
+    assert "E601" in output
+    assert "LEAST cannot be 900" in output
     assert "5% tunable" in path.read_text()

@@ -80,8 +80,8 @@ def test_alerts_are_the_failures_of_the_last_days(root: Path) -> None:
 def test_the_last_label_applies_and_all_are_kept(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--author", "ada")
     assert label(*alert, "--false-positive", "--reason", "Planned maintenance") == "1 labelled\n"
-    told = label(*alert, "--false-positive", "--reason", "Planned maintenance")
-    assert told == "0 labelled, 1 already had the label\n"
+    output = label(*alert, "--false-positive", "--reason", "Planned maintenance")
+    assert output == "0 labelled, 1 already had the label\n"
     (found,) = [one for one in alerts() if one["label"]]
     assert (found["label"], found["labelled_by"], found["label_reason"]) == (
         "false positive",
@@ -137,8 +137,8 @@ def test_incomplete_labels_are_refused(
 
 def test_a_gate_is_named_where_several_ran_the_suite(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--false-positive")
-    told = dql("label", "suite.dql", *alert, code=2)
-    assert "several gates ran it: orders_gate, other_gate; add --gate NAME" in told
+    output = dql("label", "suite.dql", *alert, code=2)
+    assert "several gates ran it: orders_gate, other_gate; add --gate NAME" in output
 
 
 def test_many_alerts_are_labelled_from_a_file(root: Path) -> None:
@@ -154,9 +154,9 @@ def test_many_alerts_are_labelled_from_a_file(root: Path) -> None:
     assert label("--from-csv", "alerts.csv") == "5 labelled\n"
     assert [one["label"] for one in alerts()] == ["false positive"] * 5 + [None] * 3
     Path("wrong.csv").write_text("date,assertion,label\n2024-12-03,a,maybe\nx,a,missed\n")
-    told = label("--from-csv", "wrong.csv", code=2)
-    assert "line 2: 'maybe' is not a label" in told
-    assert "line 3: 'x' is not a date" in told
+    output = label("--from-csv", "wrong.csv", code=2)
+    assert "line 2: 'maybe' is not a label" in output
+    assert "line 3: 'x' is not a date" in output
     Path("other.csv").write_text("date,assertion\n")
     assert "has no column label" in label("--from-csv", "other.csv", code=2)
 
@@ -172,18 +172,18 @@ def test_labels_survive_prune_and_optimize(root: Path) -> None:
 
 
 def test_no_results_are_not_reported_as_no_alerts(root: Path) -> None:
-    told = dql("alerts", "suite.dql", "--until", "2025-03-01", "--days", "3")
-    assert told == "no results in the 3 days up to 2025-03-01: the newest are of 2024-12-07\n"
+    output = dql("alerts", "suite.dql", "--until", "2025-03-01", "--days", "3")
+    assert output == "no results in the 3 days up to 2025-03-01: the newest are of 2024-12-07\n"
     elsewhere = ("--results", "elsewhere")
     assert "error: no results under elsewhere" in dql("alerts", "suite.dql", *elsewhere, code=2)
     Path("other.dql").write_text(SUITE.replace('suite "Orders"', 'suite "Invoices"'))
-    told = dql("alerts", "other.dql", code=2)
-    assert "error: suite 'Invoices' has no results under results" in told
-    assert "Orders (gate orders_gate)" in told
+    output = dql("alerts", "other.dql", code=2)
+    assert "error: suite 'Invoices' has no results under results" in output
+    assert "Orders (gate orders_gate)" in output
     for verb in ("tune", "backtest"):
-        told = dql(verb, "suite.dql", "--from", "2025-03-01", "--to", "2025-03-02", code=2)
-        assert "suite 'Orders' has no results from 2025-03-01 to 2025-03-02" in told
-        assert "the newest are of 2024-12-07" in told
+        output = dql(verb, "suite.dql", "--from", "2025-03-01", "--to", "2025-03-02", code=2)
+        assert "suite 'Orders' has no results from 2025-03-01 to 2025-03-02" in output
+        assert "the newest are of 2024-12-07" in output
 
 
 WRITER = """
@@ -213,14 +213,14 @@ def test_sixteen_killed_writers_neither_lose_nor_duplicate_labels(tmp_path: Path
         assert writer.stdout is not None
         assert writer.stdout.readline() == "0\n"
     time.sleep(3)
-    told = {}
+    acknowledged = {}
     for number, writer in enumerate(writers):
         writer.send_signal(signal.SIGKILL)
         out, _ = writer.communicate()
-        told[str(number)] = len([line for line in out.splitlines(True) if line.endswith("\n")])
+        acknowledged[str(number)] = len([line for line in out.splitlines(True) if line.endswith("\n")])
     found = read_labels(root, all_versions=True)
     assert len(found) == len({one.id for one in found}) == len({one.key for one in found})
-    for number, count in told.items():
+    for number, count in acknowledged.items():
         own = [one.date.toordinal() - 738_000 for one in found if one.author == number]
         assert own == [*range(len(own))]
         assert len(own) > count

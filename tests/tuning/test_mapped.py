@@ -133,10 +133,10 @@ def test_the_commands_know_each_instance(case: Case, here: Path) -> None:
     block = case.block("runs")
     store_runs("results", runs_of(block), shadow=LOOSER if block.has("shadow") else "")
     Path("labels.csv").write_text(case.block("csv").text)
-    told = []
+    transcript = []
     for line in case.block("sh").text.splitlines():
-        told.append(f"$ {line}\n{dql(line)}")
-    case.expect("".join(told))
+        transcript.append(f"$ {line}\n{dql(line)}")
+    case.expect("".join(transcript))
 
 
 def test_labels_without_a_map_index_are_about_the_instance_that_was_labelled(here: Path) -> None:
@@ -222,8 +222,8 @@ def test_one_limit_for_all_instances_has_the_costs_of_all(
     real = Label(GATE, days[7], "Volume", "rows", True, "ada", map_index=1)
     write_labels("results", [*fine[:7], real])
     period = f"--from {days[0]} --to {days[-1]} --max-move 1"
-    told = json.loads(dql(f"dql tune suite.dql {period} --format json"))
-    (found,) = [one for one in told if one["about"] == ["LEAST"]]
+    results = json.loads(dql(f"dql tune suite.dql {period} --format json"))
+    (found,) = [one for one in results if one["about"] == ["LEAST"]]
     assert (found["proposal"] is not None) == proposed, found["reason"]
     if proposed:
         evidence = found["proposal"]["evidence"]

@@ -79,12 +79,12 @@ def node_of(text: str) -> nodes.Suite:
 
 
 def days_of(values: Mapping[int, int], labels: Mapping[int, bool] | None = None) -> list[PastDay]:
-    said = labels or {}
+    labelled = labels or {}
     return [
         PastDay(
             FIRST + timedelta(days=n),
             Measurements({ROWS: value}),
-            labels={("C", "rows"): said[n]} if n in said else {},
+            labels={("C", "rows"): labelled[n]} if n in labelled else {},
         )
         for n, value in values.items()
     ]
@@ -242,9 +242,9 @@ def test_a_form_reaches_nothing_else(tmp_path: Path, changes: dict[str, object])
     quiet = 'profile "Quiet" { from december(1) to december(2) scale assertion "ids" in "C" by 2x }'
     path = tmp_path / "s.dql"
     path.write_text(SUITE.rstrip()[:-1] + f"    {quiet}\n}}\n", encoding="utf-8")
-    told = {**json.loads(Proposal("S", AGENT, form=FORM).to_json())}
-    told["form"] |= changes
-    proposal = proposal_from_json(json.dumps(told))
+    form_json = {**json.loads(Proposal("S", AGENT, form=FORM).to_json())}
+    form_json["form"] |= changes
+    proposal = proposal_from_json(json.dumps(form_json))
     with pytest.raises((ChangeRefusedError, SourceError)):
         require_allowed(SuiteFile.at(path, {}), proposal)
 

@@ -26,12 +26,12 @@ def test_a_change_is_judged(case: Case) -> None:
     assert checked.suite is not None
     assert not checked.errors
     judged = judge_values(checked.suite, wanted["set"], wanted["agent"])
-    told = draw(judged.refusals, checked.sources)
+    shown = draw(judged.refusals, checked.sources)
     if not judged.refusals:
         route = "waits for a person" if judged.needs_review else "is made"
         risk = ", at low risk" if judged.is_auto_approved else ""
-        told = f"{route}{risk}; touches {', '.join(judged.touched)}"
-    case.expect(told)
+        shown = f"{route}{risk}; touches {', '.join(judged.touched)}"
+    case.expect(shown)
 
 
 SUITE = """\

@@ -70,8 +70,8 @@ def test_a_proposal_is_approved_and_written_with_its_history(here: Path) -> None
     assert made.id in dql("review", "--pending")
     (listed,) = json.loads(dql("review", "--format", "json"))
     assert proposal_from_json(json.dumps(listed)) == proposal_from_json(made.to_json())
-    told = dql("review", "--approve", made.id[:6], "--reason", "looks right")
-    assert told == f"approved and applied: MAX_NULLS: 0.05 -> 0.0725 ({made.id} by autotuner)\n"
+    output = dql("review", "--approve", made.id[:6], "--reason", "looks right")
+    assert output == f"approved and applied: MAX_NULLS: 0.05 -> 0.0725 ({made.id} by autotuner)\n"
     assert Path("suite.dql").read_text() == SUITE.replace("= 5% ", "= 7.25% ")
     approval, change = History("suite.dql.history").entries
     assert (approval["action"], approval["author"], approval["id"]) == ("approve", "ada", made.id)
@@ -220,8 +220,8 @@ def test_one_thing_at_a_time(here: Path) -> None:
 
 
 def test_an_experimental_assertion_is_promoted(here: Path) -> None:
-    told = dql("promote", "--assertion", "price")
-    assert told == "promoted: 'price' of check 'C' can block from now on\n"
+    output = dql("promote", "--assertion", "price")
+    assert output == "promoted: 'price' of check 'C' can block from now on\n"
     dql("promote", "--assertion", "most")
     text = Path("suite.dql").read_text()
     assert text == SUITE.replace("@experimental   #", "   #").replace("        @experimental\n", "")

@@ -38,8 +38,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     db = orders({number: (count, 0) for number, count in enumerate(counts)})
     own, other = Suite.from_string(SUITE), Suite.from_string(LOOSER)
     for number in range(10):
-        told = other.run(db, day(number)).report
-        shadow = ShadowReport("next.dql", told.suite, told.outcome, told.verdicts)
+        other_report = other.run(db, day(number)).report
+        shadow = ShadowReport("next.dql", other_report.suite, other_report.outcome, other_report.verdicts)
         if number == 9:
             shadow = ShadowReport("next.dql", problem="an error in next.dql:3: mistake")
         report = own.run(db, day(number)).report
@@ -57,31 +57,31 @@ _RANGE = ("--from", str(FIRST), "--to", str(LAST))
 
 
 def test_alarms_of_gate_and_shadow_are_compared(here: Path) -> None:
-    told = dql("shadow", "suite.dql", *_RANGE)
-    (line,) = [line for line in told.splitlines() if line.startswith(ROWS)]
+    output = dql("shadow", "suite.dql", *_RANGE)
+    (line,) = [line for line in output.splitlines() if line.startswith(ROWS)]
     assert line.split() == [ROWS, "9", "2", "->", "1", "0", "0", "gate", "2024-12-09"]
-    assert "gate -> shadow next.dql: 9 days judged by both, from 2024-12-01 to 2024-12-09" in told
-    assert "2024-12-10: the shadow was not judged: an error in next.dql:3: mistake" in told
+    assert "gate -> shadow next.dql: 9 days judged by both, from 2024-12-01 to 2024-12-09" in output
+    assert "2024-12-10: the shadow was not judged: an error in next.dql:3: mistake" in output
 
 
 def test_labels_show_false_alarms_and_missed_issues(here: Path) -> None:
     of_rows = ("--assertion", ROWS, "--author", "ada")
     dql("label", "suite.dql", "--date", "2024-12-03", "--true-positive", *of_rows)
     dql("label", "suite.dql", "--date", "2024-12-09", "--true-positive", *of_rows)
-    told = json.loads(dql("shadow", "suite.dql", *_RANGE, "--format", "json"))
-    (rows,) = [one for one in told["assertions"] if one["name"] == ROWS]
+    compared = json.loads(dql("shadow", "suite.dql", *_RANGE, "--format", "json"))
+    (rows,) = [one for one in compared["assertions"] if one["name"] == ROWS]
     assert rows["own"] == {"days": 9, "alarms": 2, "false": 0, "missed": 0}
     assert rows["shadow"] == {"days": 9, "alarms": 1, "false": 0, "missed": 1}
     assert (rows["only_own"], rows["only_shadow"]) == (["2024-12-09"], [])
-    assert told["not_judged"] == {"2024-12-10": "an error in next.dql:3: mistake"}
+    assert compared["not_judged"] == {"2024-12-10": "an error in next.dql:3: mistake"}
     dql("label", "suite.dql", "--date", "2024-12-09", "--false-positive", *of_rows)
     assert "labelled false: 1 -> 0" in dql("shadow", "suite.dql", *_RANGE)
 
 
 def test_a_missing_shadow_names_the_option(here: Path) -> None:
-    told = dql("shadow", "suite.dql", "--from", "2020-01-01", "--to", "2020-01-31", code=2)
-    assert "no shadow ran beside the suite" in told
-    assert "--shadow PROPOSED" in told
+    output = dql("shadow", "suite.dql", "--from", "2020-01-01", "--to", "2020-01-31", code=2)
+    assert "no shadow ran beside the suite" in output
+    assert "--shadow PROPOSED" in output
     assert "shadows were: next.dql" in dql("shadow", "suite.dql", *_RANGE, "--name", "x", code=2)
 
 
@@ -115,8 +115,8 @@ def test_a_report_comes_back_with_its_shadow(here: Path) -> None:
 
 
 def test_values_of_a_shadow_can_be_applied(here: Path) -> None:
-    told = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql")
-    assert told == "promoted: LEAST: 10 -> 4\n"
+    output = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql")
+    assert output == "promoted: LEAST: 10 -> 4\n"
     assert Path("suite.dql").read_text() == LOOSER
     (entry,) = History("suite.dql.history").entries
     assert (entry["action"], entry["param"], entry["old"], entry["new"]) == (
@@ -133,6 +133,6 @@ def test_values_of_a_shadow_can_be_applied(here: Path) -> None:
 
 def test_a_shadow_value_out_of_bounds_is_refused(here: Path) -> None:
     Path("next.dql").write_text(SUITE.replace("10 tunable [1, 100]", "500 tunable [1, 1000]"))
-    told = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
-    assert "E601" in told
+    output = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
+    assert "E601" in output
     assert Path("suite.dql").read_text() == SUITE

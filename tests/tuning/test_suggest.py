@@ -127,18 +127,18 @@ def test_reader_options_are_those_of_the_settings_and_of_the_dataset(
 def test_several_datasets_make_one_suite(tmp_path: Path) -> None:
     one, other = (written(orders(20), tmp_path / f"{name}.parquet") for name in "ab")
     target = tmp_path / "shop.dql"
-    told = suggest(
+    output = suggest(
         *("--dataset", f"a={one}?date_column=ds", "--dataset", f"b={other}"),
         *("--name", "Shop", "-o", str(target)),
     )
-    assert "--date 2024-03-20" in told
+    assert "--date 2024-03-20" in output
     checked = check_source(SourceFile("s.dql", target.read_text()), needs_suite=True)
     assert not checked.diagnostics
     assert "already exists" in suggest("--dataset", f"a={one}", "-o", str(target), code=2)
 
 
 @pytest.mark.parametrize(
-    ("dataset", "code", "said"),
+    ("dataset", "code", "message"),
     [
         ("o={path}?date_column=dss", 2, "o has no column 'dss'"),
         ("o={path}?date_column=note", 4, "contains strings that are not dates"),
@@ -149,7 +149,7 @@ def test_several_datasets_make_one_suite(tmp_path: Path) -> None:
     ],
 )
 def test_an_unreadable_dataset_is_an_error(
-    tmp_path: Path, dataset: str, code: int, said: str
+    tmp_path: Path, dataset: str, code: int, message: str
 ) -> None:
     path = written(orders(3), tmp_path / "o.parquet")
-    assert said in suggest("--dataset", dataset.format(path=path), code=code)
+    assert message in suggest("--dataset", dataset.format(path=path), code=code)

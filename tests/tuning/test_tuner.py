@@ -152,7 +152,7 @@ def test_a_move_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "labels", "wanted", "said"),
+    ("values", "labels", "wanted", "message"),
     [
         (NOISY, {}, [39, 33, 27, 21], "0 labels on these days: at least 4 more are needed"),
         (
@@ -172,13 +172,13 @@ def test_a_move_is_bounded() -> None:
     ],
 )
 def test_too_little_evidence_gives_no_proposal_and_names_days_to_label(
-    values: list[int], labels: dict[int, bool], wanted: list[int], said: str
+    values: list[int], labels: dict[int, bool], wanted: list[int], message: str
 ) -> None:
     (found,) = tuned(text_of(), days_of(values, labels))
     assert found.proposal is None
     assert found.lacking == 4 - len(labels)
     assert [(one.date - FIRST).days for one in found.wanted] == wanted
-    assert said in found.reason
+    assert message in found.reason
 
 
 def test_labels_on_one_day_ask_for_labels_on_others() -> None:
@@ -265,14 +265,14 @@ def is_month_end(on: date) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("holds", "told", "start"),
+    ("holds", "expected", "start"),
     [
         (is_sunday, "are on Sundays", "from weekday(sunday)"),
         (is_month_end, "are on the last day of a month", "from last_day_of_month()"),
     ],
 )
 def test_a_cluster_on_the_calendar_becomes_a_profile(
-    holds: Callable[[date], bool], told: str, start: str
+    holds: Callable[[date], bool], expected: str, start: str
 ) -> None:
     count = 300
     low = [holds(FIRST + timedelta(days=n)) for n in range(count)]
@@ -283,7 +283,7 @@ def test_a_cluster_on_the_calendar_becomes_a_profile(
     assert profile.proposal is not None
     text = profile.proposal.profile
     assert text is not None
-    assert told in text
+    assert expected in text
     assert start in text
     assert 'scale assertion "rows" in "C" by 2x' in text
     after = node_of(with_edits(text_of(), node_of(text_of()), {}, text))
@@ -427,11 +427,11 @@ def test_a_proposal_of_the_command_waits_for_review(
         return done.output
 
     period = ("--from", "2024-12-01", "--to", "2024-12-16")
-    told = dql("tune", "suite.dql", *period, "--propose", "--output-dir", "out")
-    assert "LEAST: 10 -> 8" in told
-    assert "MAX_NULLS: no proposal: 0 labels" in told
-    assert "  label next: orders.completeness.email_null on 2024-12-1" in told
-    assert "to label: dql label suite.dql --date DATE --assertion NAME --false-positive" in told
+    printed = dql("tune", "suite.dql", *period, "--propose", "--output-dir", "out")
+    assert "LEAST: 10 -> 8" in printed
+    assert "MAX_NULLS: no proposal: 0 labels" in printed
+    assert "  label next: orders.completeness.email_null on 2024-12-1" in printed
+    assert "to label: dql label suite.dql --date DATE --assertion NAME --false-positive" in printed
     dql("tune", "suite.dql", *period, "--propose")
     (waiting,) = json.loads(dql("review", "suite.dql", "--format", "json"))
     assert waiting["gate"] == "orders_gate"
