@@ -106,9 +106,7 @@ def test_every_setting_of_a_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by_default", [True, False])
-def test_the_default_of_trust_log_applies_to_all_datasets(
-    tmp_path: Path, by_default: bool
-) -> None:
+def test_the_default_of_trust_log_applies_to_all_datasets(tmp_path: Path, by_default: bool) -> None:
     places = '[datasets]\norders = "lake/orders"\nlines = { path = "/lines", trust_log = false }\n'
     settings(tmp_path, f"[defaults]\ntrust_log = {str(by_default).lower()}\n{places}")
     names = ("orders", "lines", "days")

@@ -111,7 +111,9 @@ def test_a_whole_number_is_an_int(number: int | Fraction | Decimal, due: int | F
         (7, 7),
     ],
 )
-def test_a_number_keeps_its_written_value(number: int | float | Decimal | Fraction, due: int) -> None:
+def test_a_number_keeps_its_written_value(
+    number: int | float | Decimal | Fraction, due: int
+) -> None:
     assert exact_as_written(number) == due
     assert type(exact_as_written(number)) is type(due)
 

@@ -84,9 +84,7 @@ def test_a_file_imports_from_its_folder_and_from_dql_path(
     }
 
 
-def test_a_string_imports_from_the_given_folder(
-    interpreter: Interpreter, tmp_path: Path
-) -> None:
+def test_a_string_imports_from_the_given_folder(interpreter: Interpreter, tmp_path: Path) -> None:
     (tmp_path / "limits.dql").write_text("export const MOST = 3")
     text = (
         'import "limits.dql"\n'

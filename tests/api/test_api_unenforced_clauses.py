@@ -147,9 +147,7 @@ ACCEPTED = "{owner: platform, reason: seen by the vendor}"
     ],
     ids=["beside it", "by its path", "by its name"],
 )
-def test_an_accepted_clause_is_skipped_and_reported(
-    head: str, rule: str
-) -> None:
+def test_an_accepted_clause_is_skipped_and_reported(head: str, rule: str) -> None:
     results = Contract.from_string(DCS % (head, "", rule, "")).run(
         MemoryDatabase({"orders": [{"id": 1}]}), DAY, now=NOW
     )

@@ -73,27 +73,21 @@ def test_without_the_option_suites_are_no_tests(pytester: pytest.Pytester, suite
     run(pytester).assert_outcomes(passed=1)
 
 
-def test_errors_in_a_suite_are_collection_errors(
-    pytester: pytest.Pytester, suites: Path
-) -> None:
+def test_errors_in_a_suite_are_collection_errors(pytester: pytest.Pytester, suites: Path) -> None:
     (suites / "orders.dql").write_text(SUITE.replace("minimum", "minmum"))
     result = run(pytester, "--dql", "suites")
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*unknown metric 'minmum'*"])
 
 
-def test_a_missing_dataset_fails_every_test(
-    pytester: pytest.Pytester, suites: Path
-) -> None:
+def test_a_missing_dataset_fails_every_test(pytester: pytest.Pytester, suites: Path) -> None:
     pytester.makeconftest("def pytest_dql_database(): return {}")
     result = run(pytester, "--dql", "suites")
     result.assert_outcomes(failed=6)
     result.stdout.fnmatch_lines(["*the gate has no dataset 'orders'*"])
 
 
-def test_an_invalid_date_is_a_usage_error(
-    pytester: pytest.Pytester, suites: Path
-) -> None:
+def test_an_invalid_date_is_a_usage_error(pytester: pytest.Pytester, suites: Path) -> None:
     result = run(pytester, "--dql", "suites", "--dql-date", "2024-13-01")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--dql-date 2024-13-01: write 2024-12-25, today or yesterday*"])

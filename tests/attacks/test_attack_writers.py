@@ -31,7 +31,9 @@ for run in range(int(sys.argv[4]), int(sys.argv[5])):
 """
 
 
-def test_many_writers_neither_lose_nor_duplicate_rows(tmp_path: Path, attack: Callable[[str], Any]) -> None:
+def test_many_writers_neither_lose_nor_duplicate_rows(
+    tmp_path: Path, attack: Callable[[str], Any]
+) -> None:
     samples = str(Path(__file__).parents[1] / "results")
     start = str(time.time() + 8)
     writers = [

@@ -270,7 +270,9 @@ def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Result])
     assert "Casino Data" in registry("list").output
 
 
-def test_the_registry_refuses_a_version_bump_that_is_too_small(registry: Callable[..., Result]) -> None:
+def test_the_registry_refuses_a_version_bump_that_is_too_small(
+    registry: Callable[..., Result],
+) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
     result = registry("publish", "broken.yaml", "--on", "2026-01-06")
     assert result.exit_code == 1

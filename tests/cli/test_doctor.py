@@ -326,7 +326,9 @@ def test_a_supported_java_is_the_only_finding(tmp_path: Path) -> None:
         ('{"conn_type": "spark", "host": "u:secret@m", "password": "secret"}', "host m"),
     ],
 )
-def test_a_connection_in_the_environment_is_shown_without_its_secrets(value: str, message: str) -> None:
+def test_a_connection_in_the_environment_is_shown_without_its_secrets(
+    value: str, message: str
+) -> None:
     found = airflow.connection("spark_default", {"AIRFLOW_CONN_SPARK_DEFAULT": value})
     assert level(found) is FindingLevel.OK
     assert message in found[1]

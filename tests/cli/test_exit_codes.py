@@ -77,7 +77,9 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "name", [*BROKEN, "round.dql", "folder.dql", "folder.yaml", "missing.yaml"]
 )
-def test_broken_input_is_reported_without_a_traceback(broken: Path, verb: list[str], name: str) -> None:
+def test_broken_input_is_reported_without_a_traceback(
+    broken: Path, verb: list[str], name: str
+) -> None:
     result = CliRunner().invoke(app, [*verb, str(broken / name)])
     assert "Traceback" not in result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
@@ -109,7 +111,9 @@ def test_a_circular_reference_is_reported(broken: Path, name: str) -> None:
         (typer.Exit(1), 1, ""),
     ],
 )
-def test_an_exception_is_a_message_and_never_1(raised: BaseException, code: int, message: str) -> None:
+def test_an_exception_is_a_message_and_never_1(
+    raised: BaseException, code: int, message: str
+) -> None:
     tried = typer.Typer(cls=CommandGroup, pretty_exceptions_enable=False)
 
     @tried.command()

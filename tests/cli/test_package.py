@@ -238,9 +238,7 @@ def test_the_jvm_of_a_gate_takes_its_classes_from_the_archive(
 
 @pytest.mark.e2e
 @pytest.mark.nightly
-def test_an_archive_of_other_jars_is_ignored_silently(
-    archive: Path, tmp_path: Path
-) -> None:
+def test_an_archive_of_other_jars_is_ignored_silently(archive: Path, tmp_path: Path) -> None:
     (tmp_path / "jars").mkdir()
     jar = tmp_path / "jars" / "other.jar"
     with zipfile.ZipFile(jar, "w") as file:

@@ -93,7 +93,9 @@ def test_no_spark_is_loaded_for_help_and_for_errors(home: Path, arguments: list[
         ("databricks://adb.example.com/warehouse", "pip install databricks-connect"),
     ],
 )
-def test_an_unreachable_server_ends_with_4_at_once(home: Path, connection: str, message: str) -> None:
+def test_an_unreachable_server_ends_with_4_at_once(
+    home: Path, connection: str, message: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     call = ["orders.dql", "--dataset", "orders=x", "--connection", connection.format(port=port)]
@@ -277,7 +279,9 @@ def test_the_table_shows_each_assertion_and_draws_the_failures(
 
 
 @pytest.mark.spark
-def test_a_shadow_is_shown_and_does_not_affect_the_outcome(lake: Path, run_here: Callable[..., Called]) -> None:
+def test_a_shadow_is_shown_and_does_not_affect_the_outcome(
+    lake: Path, run_here: Callable[..., Called]
+) -> None:
     sound = SUITE.replace('"Orders"', '"Sound"')
     (lake / "sound.dql").write_text(sound)
     (lake / "next.dql").write_text(sound.replace("> 0 ", "> 100 "))
@@ -415,9 +419,7 @@ def test_spark_connect_gives_the_same_report(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_concurrent_gates_on_one_server_are_isolated(
-    tmp_path: Path, connect_address: str
-) -> None:
+def test_concurrent_gates_on_one_server_are_isolated(tmp_path: Path, connect_address: str) -> None:
     """All of them call their dataset `orders`, and write to one store. One reads what is not there;
     two are run twice, so that one has states."""
     root = str(tmp_path / "results")

@@ -84,13 +84,13 @@ def _names(**given: object) -> list[str]:
         ({"severity": "P0"}, ["country.country_odd"]),
     ],
 )
-def test_a_selection_keeps_what_meets_all_criteria(given: dict[str, object], kept: list[str]) -> None:
+def test_a_selection_keeps_what_meets_all_criteria(
+    given: dict[str, object], kept: list[str]
+) -> None:
     assert _names(**given) == kept
 
 
-def test_an_unenforceable_clause_breaks_the_run_if_selected_else_is_reported() -> (
-    None
-):
+def test_an_unenforceable_clause_breaks_the_run_if_selected_else_is_reported() -> None:
     odd = _run(only="country_odd").report
     assert odd.outcome is Outcome.BROKEN
     other = _run(only="orders.id.unique").report

@@ -157,9 +157,7 @@ definitions:
 
 
 @pytest.mark.parametrize("place", ["#/definitions/d", "defs.yaml#/definitions/d"])
-def test_a_misspelled_constraint_of_a_definition_is_not_checked(
-    place: str, tmp_path: Path
-) -> None:
+def test_a_misspelled_constraint_of_a_definition_is_not_checked(place: str, tmp_path: Path) -> None:
     definitions = "definitions: {d: {type: string, requried: true}}\n"
     (tmp_path / "defs.yaml").write_text(definitions)
     text = (
@@ -169,7 +167,9 @@ def test_a_misspelled_constraint_of_a_definition_is_not_checked(
     text += definitions if place.startswith("#") else ""
     found = read_contract(SourceFile("contract.yaml", text), FolderReader(tmp_path))
     assert found.contract is not None
-    misspelled = {clause.path: clause for clause in covered(found.contract)}["definitions.d.requried"]
+    misspelled = {clause.path: clause for clause in covered(found.contract)}[
+        "definitions.d.requried"
+    ]
     assert misspelled.treatment is Treatment.UNSUPPORTED
     assert misspelled.span.file == ("contract.yaml" if place.startswith("#") else "defs.yaml")
     (left,) = compile_contract(found.contract).unenforced

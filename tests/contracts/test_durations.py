@@ -122,9 +122,7 @@ def test_an_interval_is_converted_to_seconds_or_none(text: str, seconds: float |
         ("0 0 * * 1#1", 35 * DAY_S),
     ],
 )
-def test_a_cron_expression_has_its_longest_interval(
-    expression: str, seconds: float
-) -> None:
+def test_a_cron_expression_has_its_longest_interval(expression: str, seconds: float) -> None:
     assert cron_interval_s(expression) == seconds
 
 

@@ -32,9 +32,7 @@ def test_an_expectation_becomes_its_demands(case: Case) -> None:
 
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(ARGUMENTS), ANYTHING))
 @settings(max_examples=150, deadline=None)
-def test_any_expectation_is_translated_or_refused(
-    kind: str, arguments: dict[str, object]
-) -> None:
+def test_any_expectation_is_translated_or_refused(kind: str, arguments: dict[str, object]) -> None:
     found = translate({"type": kind, "kwargs": arguments}, "amount")
     assert isinstance(found, Translation | str)
     assert found.demands if isinstance(found, Translation) else found

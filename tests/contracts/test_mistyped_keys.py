@@ -112,9 +112,7 @@ def test_correctly_spelled_keys_are_no_findings(path: Path) -> None:
         ("team", None),
     ],
 )
-def test_a_key_of_another_dialect_gets_the_key_of_this_one(
-    key: str, meant: str | None
-) -> None:
+def test_a_key_of_another_dialect_gets_the_key_of_this_one(key: str, meant: str | None) -> None:
     text = (
         "dataContractSpecification: 1.2.1\nid: a\ninfo: {title: A, version: 1.0.0}\n"
         f"models: {{m: {{fields: {{f: {{type: string, {key}: 1}}}}}}}}\n"

@@ -291,7 +291,9 @@ def test_processes_that_publish_at_once_never_share_a_number(place: str, tmp_pat
     ]
     outputs = [process.communicate(timeout=120)[0] for process in running]
     found = registry_at(place).versions(ID)
-    assert sum(f"{ID} 0." in text and "published" in text for text in outputs) == len(found), outputs
+    assert sum(f"{ID} 0." in text and "published" in text for text in outputs) == len(found), (
+        outputs
+    )
     assert [item.number for item in found] == list(range(1, len(found) + 1))
     assert [item.version for item in found] == sorted(item.version for item in found)
 
@@ -304,9 +306,7 @@ def test_contracts_are_separate(registry: Registry) -> None:
     assert versions(registry) == ["1.0.0"]
 
 
-def test_a_missing_registry_is_empty_and_not_created(
-    registry: Registry, tmp_path: Path
-) -> None:
+def test_a_missing_registry_is_empty_and_not_created(registry: Registry, tmp_path: Path) -> None:
     assert (registry.ids(), registry.versions(ID)) == ((), ())
     assert not list(tmp_path.iterdir())
 

@@ -52,9 +52,7 @@ def test_a_soda_check_becomes_its_demands(case: Case) -> None:
 
 @given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(KEYS), ANYTHING))
 @settings(max_examples=150, deadline=None)
-def test_any_check_is_translated_or_refused(
-    kind: str, keys: dict[str, object]
-) -> None:
+def test_any_check_is_translated_or_refused(kind: str, keys: dict[str, object]) -> None:
     found = soda.translate({"type": kind, **keys}, "amount")
     assert found.demands if isinstance(found, Translation) else found
 

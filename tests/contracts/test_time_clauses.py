@@ -136,7 +136,9 @@ contract:
         ("deprecation_date: 2026-03-01, sunset_date: 2026-03-31", None),
     ],
 )
-def test_dates_and_periods_are_held_against_each_other(lifecycle: str, expected: str | None) -> None:
+def test_dates_and_periods_are_held_against_each_other(
+    lifecycle: str, expected: str | None
+) -> None:
     source = SourceFile("c.yaml", LIFE % ("1.0.0", "id", lifecycle))
     found = read_contract(source)
     assert found.contract is not None

@@ -253,9 +253,7 @@ def test_outdated_blocks_are_listed(blocks: Path) -> None:
         ((CUSTOMERS, "--datalex", "nowhere.json"), "nowhere.json"),
     ],
 )
-def test_an_invalid_call_is_reported(
-    blocks: Path, options: tuple[str, ...], message: str
-) -> None:
+def test_an_invalid_call_is_reported(blocks: Path, options: tuple[str, ...], message: str) -> None:
     result = CliRunner().invoke(app, ["contract", "consumers", *options])
     assert result.exit_code == 2
     assert message in result.stderr

@@ -38,7 +38,9 @@ def test_an_assertion_can_be_typed(written: str) -> None:
 def test_a_function_of_a_row_can_be_typed(written: str) -> None:
     expression = written.format("price")
     is_predicate = expression.startswith(("every", "some", "price"))
-    assert mistakes(f"each row: {expression if is_predicate else f'{expression} is not null'}") == []
+    assert (
+        mistakes(f"each row: {expression if is_predicate else f'{expression} is not null'}") == []
+    )
 
 
 def test_foreign_names_are_unique_and_not_ours() -> None:

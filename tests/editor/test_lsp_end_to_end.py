@@ -175,7 +175,9 @@ def test_unreadable_datasets_are_reported_once(editor: Editor) -> None:
         editor.ask_at("orders.dql", "completion", place(text, "price)", inside=2))
     problem = editor.notification("window/showMessage")["message"]
     assert "the columns of dataset 'orders' cannot be read" in problem
-    assert not [message for message in editor.unread if message.get("method") == "window/showMessage"]
+    assert not [
+        message for message in editor.unread if message.get("method") == "window/showMessage"
+    ]
 
 
 def test_positions_use_the_encoding_of_the_editor(tmp_path: Path) -> None:

@@ -39,7 +39,5 @@ _LENGTH = (
         ("Unexpected end of input stream", None),
     ],
 )
-def test_a_wrong_header_is_explained_without_its_values(
-    message: str, expected: str | None
-) -> None:
+def test_a_wrong_header_is_explained_without_its_values(message: str, expected: str | None) -> None:
     assert header_fault(message) == expected

@@ -158,7 +158,9 @@ def test_every_form_has_the_same_verdict_in_a_range_as_alone(
         if one.run_key.date not in looked_at:
             continue
         alone = try_gate(one, lambda _: spark)
-        for verdict, other in zip(without_run_details(alone).verdicts, without_run_details(found).verdicts, strict=True):
+        for verdict, other in zip(
+            without_run_details(alone).verdicts, without_run_details(found).verdicts, strict=True
+        ):
             assert other == verdict
         assert without_run_details(found) == without_run_details(alone)
     statuses = {verdict.status for report in together for verdict in report.verdicts}

@@ -75,9 +75,7 @@ def test_a_column_must_be_in_all_files_of_the_date(judge: Judge, tmp_path: Path)
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc"])
-def test_a_new_column_is_unlisted_and_not_read(
-    judge: Judge, tmp_path: Path, format: str
-) -> None:
+def test_a_new_column_is_unlisted_and_not_read(judge: Judge, tmp_path: Path, format: str) -> None:
     ref = written(tmp_path / "t", format, (YESTERDAY, OLD), (TODAY, WITH_MORE))
     found = judge(ref)
     assert (found["others"].value, found["others"].reason) == (1, "not listed: discount")

@@ -100,9 +100,7 @@ CAUSES = [
 ]
 
 
-def test_a_failing_row_has_its_reason_and_is_quarantined(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_failing_row_has_its_reason_and_is_quarantined(run: Run, tmp_path: Path) -> None:
     ref = replace(delta(tmp_path, "orders", BROKEN), keys=("id",))
     claims = "\n".join(f'assert {claim} name "{n}"' for n, (claim, _) in enumerate(CAUSES))
     away = str(tmp_path / "away")

@@ -171,9 +171,7 @@ def test_an_empty_date_passes_if_the_gate_allows_it(
     assert run(replace(gate, allow_empty=True)).outcome is Outcome.PASSED
 
 
-def test_a_missing_dataset_breaks_the_gate_and_names_its_path(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_missing_dataset_breaks_the_gate_and_names_its_path(run: Run, tmp_path: Path) -> None:
     missing = DatasetRef("orders", path=str(tmp_path / "nowhere"), date_column="ds")
     report = run(request(tmp_path, 'assert num_rows() > 0 name "rows"', [missing]))
     assert report.outcome is Outcome.BROKEN
@@ -310,9 +308,7 @@ def test_warnings_complete_the_run(run: Run, orders: DatasetRef, tmp_path: Path)
     assert [event["eventType"] for event in events(tmp_path)] == ["START", "COMPLETE"]
 
 
-def test_a_gate_without_checks_is_broken(
-    run: Run, orders: DatasetRef, tmp_path: Path
-) -> None:
+def test_a_gate_without_checks_is_broken(run: Run, orders: DatasetRef, tmp_path: Path) -> None:
     report = run(request(tmp_path, 'suite "Nothing" { check "None" on orders { } }', [orders]))
     assert report.outcome is Outcome.BROKEN
 

@@ -192,9 +192,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", few_first(CHANGES, 3))
-def test_anything_but_an_append_reads_everything(
-    change: str, gate: Gate, tmp_path: Path
-) -> None:
+def test_anything_but_an_append_reads_everything(change: str, gate: Gate, tmp_path: Path) -> None:
     happens, total = CHANGES[change]
     path = tmp_path / "orders"
     in_delta(path, TODAY, (1, "b"), (2, None))
@@ -206,9 +204,7 @@ def test_anything_but_an_append_reads_everything(
     assert (origins(report), found(report)["sum"]) == ({SCAN}, total)
 
 
-def test_a_new_file_with_an_old_timestamp_invalidates_the_state(
-    gate: Gate, tmp_path: Path
-) -> None:
+def test_a_new_file_with_an_old_timestamp_invalidates_the_state(gate: Gate, tmp_path: Path) -> None:
     path = tmp_path / "orders"
     in_files(path, None, (1, "b"))
     in_files(path, None, (2, "c"))
@@ -272,9 +268,7 @@ def test_late_files_of_several_dates_are_one_pass(gate: Gate, tmp_path: Path) ->
     assert (window.value, origins(report, "window"), gate.read) == (3, {MERGED}, {2})
 
 
-def test_few_rows_are_read_in_full_for_everything(
-    gate: Gate, tmp_path: Path
-) -> None:
+def test_few_rows_are_read_in_full_for_everything(gate: Gate, tmp_path: Path) -> None:
     path = tmp_path / "orders"
     in_delta(path, TODAY, (1, "a"))
     gate(SUITE + VARIANCE, dataset(path))
@@ -318,9 +312,7 @@ def test_a_sum_of_whole_numbers_is_merged_beyond_64_bits(gate: Gate, tmp_path: P
     assert (total.value, total.status, origins(report, "sum")) == (2**63 + 1, "passed", {MERGED})
 
 
-def test_lookups_are_merged_while_their_reference_is_unchanged(
-    gate: Gate, tmp_path: Path
-) -> None:
+def test_lookups_are_merged_while_their_reference_is_unchanged(gate: Gate, tmp_path: Path) -> None:
     path, known = tmp_path / "orders", tmp_path / "known"
     in_delta(path, TODAY, (1, "a"), (2, "b"))
     write_deltalake(str(known), pa.table({"code": ["a"]}))

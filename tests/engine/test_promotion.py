@@ -163,9 +163,7 @@ def test_the_validated_version_is_promoted_despite_later_writes(
     assert rows(target) == OF_TODAY
 
 
-def test_a_retry_is_invisible_to_readers(
-    run: Run, gate: GateRequest, target: str
-) -> None:
+def test_a_retry_is_invisible_to_readers(run: Run, gate: GateRequest, target: str) -> None:
     first, second = run(gate), run(next_attempt(gate))
     assert rows(target) == OF_TODAY
     assert (promotion(first), promotion(second)) == (
@@ -327,9 +325,7 @@ def test_a_target_that_cannot_be_written_now_leaves_no_report(
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) is None
 
 
-def test_a_target_in_use_is_refused_before_spark_starts(
-    gate: GateRequest, tmp_path: Path
-) -> None:
+def test_a_target_in_use_is_refused_before_spark_starts(gate: GateRequest, tmp_path: Path) -> None:
     own = gate.datasets[0].path or ""
     for place in (own, f"{own}/below", gate.results_root, f"{gate.results_root}/x", str(tmp_path)):
         with pytest.raises(RequestError, match="would be promoted to the location of"):

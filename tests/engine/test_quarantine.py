@@ -63,9 +63,7 @@ def quarantined(gate: GateRequest) -> list[dict[str, Any]]:
     return sorted(pa.table(found).to_pylist(), key=lambda row: (row["id"], str(row["amount"])))
 
 
-def test_every_row_is_valid_or_quarantined_with_its_reasons(
-    run: Run, gate: GateRequest
-) -> None:
+def test_every_row_is_valid_or_quarantined_with_its_reasons(run: Run, gate: GateRequest) -> None:
     report = run(gate)
     there = quarantined(gate)
     assert [(row["id"], row["amount"], row["dqx_reasons"]) for row in there] == [
@@ -84,7 +82,9 @@ def test_every_row_is_valid_or_quarantined_with_its_reasons(
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
 
 
-def test_failures_of_lower_severity_are_quarantined_if_they_block(run: Run, gate: GateRequest) -> None:
+def test_failures_of_lower_severity_are_quarantined_if_they_block(
+    run: Run, gate: GateRequest
+) -> None:
     from dqx_airflow.values import Severity
 
     run(replace(gate, fail_on=Severity.P2))

@@ -124,7 +124,9 @@ def test_data_after_the_first_json_value_of_a_line_is_malformed(
 @pytest.mark.parametrize(
     "body", [pytest.param(GOOD, marks=pytest.mark.slow), 'assert num_rows() > 0 name "rows"']
 )
-def test_data_after_the_first_json_value_is_an_error_with_inferred_types(judge: Judge, tmp_path: Path, line: str, body: str) -> None:
+def test_data_after_the_first_json_value_is_an_error_with_inferred_types(
+    judge: Judge, tmp_path: Path, line: str, body: str
+) -> None:
     put(tmp_path / "t", a_json='{"x":1}\n' * 3, b_json=f'{{"x":1}}\n{line}\n')
     assert "b.json cannot be read: a " in why(judge(json_ref(tmp_path / "t"), body))
 
@@ -269,9 +271,7 @@ CLOSED = (
 
 
 @pytest.mark.parametrize("schema", [pytest.param(None, marks=pytest.mark.slow), "x int"])
-def test_an_unclosed_quote_is_an_error(
-    judge: Judge, tmp_path: Path, schema: str | None
-) -> None:
+def test_an_unclosed_quote_is_an_error(judge: Judge, tmp_path: Path, schema: str | None) -> None:
     for number, text in enumerate(SWALLOWING):
         put(tmp_path / f"{number}", a_csv="x,note\n" + text)
         message = why(judge(csv_ref(tmp_path / f"{number}", schema, multiLine="true")))
@@ -534,7 +534,9 @@ def test_a_session_that_ignores_corrupt_files_does_not_for_a_gate(
 
 
 @pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
-def test_a_session_that_ignores_files_is_refused_for_tables_and_queries(spark: Any, judge: Judge, name: str) -> None:
+def test_a_session_that_ignores_files_is_refused_for_tables_and_queries(
+    spark: Any, judge: Judge, name: str
+) -> None:
     spark.sql("SELECT 1 AS x").createOrReplaceTempView("ones")
     for ref in (
         DatasetRef("orders", table="ones"),
@@ -576,9 +578,7 @@ def test_a_table_over_text_files_does_not_turn_malformed_values_into_null(
         spark.sql("DROP TABLE lenient")
 
 
-def test_a_table_may_have_columns_named_like_catalog_properties(
-    spark: Any, judge: Judge
-) -> None:
+def test_a_table_may_have_columns_named_like_catalog_properties(spark: Any, judge: Judge) -> None:
     spark.sql("CREATE VIEW odd AS SELECT 1 AS Provider, 'csv' AS `View Text`, 2 AS `Type`")
     try:
         body = 'assert minimum(Provider) == 1 name "p"'

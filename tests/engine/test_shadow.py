@@ -66,7 +66,9 @@ def judged(report: GateReport) -> object:
     return [replace(one, origin=None) for one in report.verdicts], report.outcome, report.datasets
 
 
-def test_one_scan_serves_gate_and_shadow_and_the_gate_is_unchanged(spark: Any, gate: GateRequest) -> None:
+def test_one_scan_serves_gate_and_shadow_and_the_gate_is_unchanged(
+    spark: Any, gate: GateRequest
+) -> None:
     before = jobs_so_far(spark)
     alone = ran(gate, spark)
     jobs = jobs_so_far(spark) - before

@@ -190,9 +190,7 @@ def test_a_format_without_its_package_names_the_package(
     assert package in caught.value.problem
 
 
-def test_a_csv_file_has_a_header_and_types_by_default(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_a_csv_file_has_a_header_and_types_by_default(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,price\n1,2.5\n")
     ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv")
     assert [field.type for field in open_dataset(spark, ref).fields] == ["int", "double"]
@@ -347,9 +345,7 @@ def test_a_path_may_begin_at_home(
 # Dates
 
 
-def test_only_partitions_of_the_date_are_read(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_only_partitions_of_the_date_are_read(spark: Any, tmp_path: Path) -> None:
     ref = partitions(tmp_path / "t", "2024-03-01", "2024-03-02", "__HIVE_DEFAULT_PARTITION__")
     assert rows_on(spark, ref) == [1]
     line = scan_of(spark, ref, "price")
@@ -613,9 +609,7 @@ def test_a_csv_line_of_another_length_is_an_error_for_every_metric(
     assert gate(body, lenient).outcome is Outcome.PASSED
 
 
-def test_a_csv_value_of_another_type_makes_its_column_a_string(
-    gate: Gate, tmp_path: Path
-) -> None:
+def test_a_csv_value_of_another_type_makes_its_column_a_string(gate: Gate, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,price\n1,2.5\n2,x\n")
     ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv")
     report = gate('assert average(price) > 0 name "rows"', ref)

@@ -259,7 +259,9 @@ SAME_REQUEST = {
 """What a request may say otherwise, and why a state is the same then."""
 
 
-def test_every_field_of_a_request_is_in_the_key_or_exempt_with_a_reason(spark: Any, lake: Path) -> None:
+def test_every_field_of_a_request_is_in_the_key_or_exempt_with_a_reason(
+    spark: Any, lake: Path
+) -> None:
     assert {field.name for field in fields(GateRequest)} == {*OTHER_REQUEST, *SAME_REQUEST}
     gate = request(lake, SUITE, tuple(delta_refs(lake).values()))
     before = keys_of(spark, gate)
@@ -297,9 +299,7 @@ SETTINGS = {
 }
 
 
-def test_session_settings_are_in_the_key_unless_about_speed(
-    spark: Any, lake: Path
-) -> None:
+def test_session_settings_are_in_the_key_unless_about_speed(spark: Any, lake: Path) -> None:
     gate = request(lake, SUITE, tuple(delta_refs(lake).values()))
     before = keys_of(spark, gate)
     for name, value in {**SETTINGS, "spark.sql.shuffle.partitions": "7"}.items():
@@ -333,7 +333,9 @@ def _replaced(path: Path) -> None:
     os.replace(path.with_suffix(".new"), path)
 
 
-def test_a_replaced_file_of_the_same_size_and_time_changes_the_key(spark: Any, own_lake: Path) -> None:
+def test_a_replaced_file_of_the_same_size_and_time_changes_the_key(
+    spark: Any, own_lake: Path
+) -> None:
     paths = [own_lake / kind for kind in ("parquet", "delta")]
     for place in paths:
         refs = {

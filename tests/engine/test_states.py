@@ -151,9 +151,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", few_first(CHANGES, 3))
-def test_changed_data_makes_a_state_stale(
-    gate: Gate, orders: DatasetRef, change: str
-) -> None:
+def test_changed_data_makes_a_state_stale(gate: Gate, orders: DatasetRef, change: str) -> None:
     gate(AVERAGE, orders)
     changed, value = CHANGES[change]
     report, _ = gate(AVERAGE, changed(orders))

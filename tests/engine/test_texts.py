@@ -90,7 +90,9 @@ def test_an_explicit_malformed_count_replaces_the_implicit_assertion(
     assert verdict(report, WELL_FORMED).value == 2
 
 
-def test_without_keys_the_strings_of_the_whole_row_are_shown(gate: Gate, prices: DatasetRef) -> None:
+def test_without_keys_the_strings_of_the_whole_row_are_shown(
+    gate: Gate, prices: DatasetRef
+) -> None:
     report = gate('assert malformed_count(price) == 0 name "p"', prices)
     assert rows(report, "p") == [
         {"(the whole line)": "7,4"},
@@ -192,7 +194,9 @@ def test_the_header_decides_which_column_is_which(spark: Any, prices: DatasetRef
     assert fields(spark, declared) == {"price": "string", "id": "bigint", "note": "string"}
 
 
-def test_without_a_header_columns_are_matched_by_position(spark: Any, gate: Gate, tmp_path: Path) -> None:
+def test_without_a_header_columns_are_matched_by_position(
+    spark: Any, gate: Gate, tmp_path: Path
+) -> None:
     (tmp_path / "a.csv").write_text("1;2.5;x\n2;y;z\n")
     options = (("header", "false"), ("sep", ";"))
     ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv", options=options)
@@ -204,9 +208,7 @@ def test_without_a_header_columns_are_matched_by_position(spark: Any, gate: Gate
     assert fields(spark, more) == {"id": "int", "price": "double", "kind": "string"}
 
 
-def test_missing_and_extra_columns_are_reported(
-    gate: Gate, prices: DatasetRef
-) -> None:
+def test_missing_and_extra_columns_are_reported(gate: Gate, prices: DatasetRef) -> None:
     declared = replace(prices, schema="id int, weight double")
     body = """
     assert column weight exists name "missing"

@@ -271,9 +271,7 @@ def test_resend_goes_on_past_an_event_that_the_server_refuses(
 
 
 @pytest.mark.timing
-def test_resend_stops_if_the_server_is_unreachable(
-    spool: Path, dead_url: str, events: Any
-) -> None:
+def test_resend_stops_if_the_server_is_unreachable(spool: Path, dead_url: str, events: Any) -> None:
     configure(type="http", url=dead_url)
     with LineageEmitter(spool) as emitter:
         for event in events:
@@ -283,9 +281,7 @@ def test_resend_stops_if_the_server_is_unreachable(
     assert len(spooled(spool)) == 2
 
 
-def test_resend_leaves_foreign_and_damaged_files(
-    spool: Path, server: Any, events: Any
-) -> None:
+def test_resend_leaves_foreign_and_damaged_files(spool: Path, server: Any, events: Any) -> None:
     spool.mkdir()
     (spool / "notes.txt").write_text("mine")
     (spool / f"{1:020d}-a.json").write_text('{"run": {"runId"')

@@ -42,9 +42,7 @@ from dqx_airflow.lineage.names import name_of_path, name_of_table
         ("https://host/orders?sv=1&sig=abc", "https://host", "/orders"),
     ],
 )
-def test_a_path_has_the_name_that_spark_gives_it(
-    location: str, namespace: str, name: str
-) -> None:
+def test_a_path_has_the_name_that_spark_gives_it(location: str, namespace: str, name: str) -> None:
     found = name_of_path(location)
     assert (found.namespace, found.name) == (namespace, name)
 

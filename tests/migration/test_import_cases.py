@@ -72,9 +72,7 @@ def test_the_exit_code_shows_whether_rules_are_left(fail_on: str, name: str, cod
         ("a.py", "import pydeequ\nCheck(", "line 2: invalid Python"),
     ],
 )
-def test_an_unreadable_file_is_reported(
-    tmp_path: Path, name: str, text: str, message: str
-) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     code, suite, account = run(tmp_path / name)
     assert (code, suite) == (2, "")

@@ -272,7 +272,12 @@ class _Node:
     def _tell(self, pod: dict[str, Any], phase: str, state: dict[str, Any]) -> None:
         (container,) = pod["spec"]["containers"]
         always = {"image": container["image"], "imageID": "", "restartCount": 0}
-        container_status = {"name": container["name"], "state": state, "ready": phase == "Running", **always}
+        container_status = {
+            "name": container["name"],
+            "state": state,
+            "ready": phase == "Running",
+            **always,
+        }
         status = {"phase": phase, "podIP": _AT, "containerStatuses": [container_status]}
         path = f"{_HERE}/pods/{pod['metadata']['name']}/status"
         self.kubernetes.ask("PATCH", path, {"status": status})

@@ -63,9 +63,7 @@ def requested(gate: Any, context: Context) -> GateRequest:
     return request
 
 
-def test_a_contract_is_submitted_as_its_compiled_suite(
-    gate: Gate, context: Context
-) -> None:
+def test_a_contract_is_submitted_as_its_compiled_suite(gate: Gate, context: Context) -> None:
     request = requested(gate(expect_version="2"), context)
     assert 'name "orders.order_id.required"' in request.suite.text
     assert request.contract is not None

@@ -576,7 +576,9 @@ def test_a_recovery_from_a_failure_without_a_report_in_airflow(
     callback = 'notify_on_change(lambda notice: Note("change: " + notice.text))'
     text = DAG_FILE.replace("NOTES", str(path)).replace("ON_VIOLATION", "fail")
     text = text.replace("notify_with", "notify_on_change")
-    text = text.replace("on_skipped_callback=", f"on_success_callback={callback}, on_skipped_callback=")
+    text = text.replace(
+        "on_skipped_callback=", f"on_success_callback={callback}, on_skipped_callback="
+    )
     spark_submit.will("exit=1", "passed")
     states = [run_file(text, {"orders.dql": SUITE})["gate"] for _ in range(3)]
     assert states == ["failed", "success", "success"]

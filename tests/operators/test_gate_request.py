@@ -213,9 +213,7 @@ def test_the_date_is_as_given_or_the_logical_date(
     assert built.run_key.date == expected
 
 
-def test_without_a_logical_date_the_date_is_that_of_run_after(
-    gate: Gate, context: Context
-) -> None:
+def test_without_a_logical_date_the_date_is_that_of_run_after(gate: Gate, context: Context) -> None:
     context["dag_run"] = context["ti"].dag_run = FakeRun(logical_date=None)
     assert gate().build_request(context).run_key.date == date(2024, 5, 18)
 
@@ -361,9 +359,7 @@ def test_a_slice_is_rendered_to_a_string(gate: Gate, context: Context) -> None:
     assert built.promote_slice == (("day", "2024-05-17"), ("number", "7"), ("store", "silver"))
 
 
-def test_a_dataset_has_keys_and_masked_columns(
-    gate: Gate, context: Context
-) -> None:
+def test_a_dataset_has_keys_and_masked_columns(gate: Gate, context: Context) -> None:
     for given in (
         {"path": "/a", "keys": ["id", "day"], "masked": "tax_id, home.street"},
         DatasetRef("x", "/a", keys=("id", "day"), masked=("tax_id", "home.street")),
@@ -559,9 +555,7 @@ def test_the_date_of_a_run_is_in_utc_like_ds(gate: Gate, context: Context) -> No
 # A selection
 
 
-def test_a_selection_is_rendered_into_the_request(
-    gate: Gate, context: Context
-) -> None:
+def test_a_selection_is_rendered_into_the_request(gate: Gate, context: Context) -> None:
     made = gate(only=["{{ layer }}.*", "orders.id"], tags="a, {{ ds }}", severity="{{ '' }}")
     built = rendered(made, context).build_request(context)
     assert built.selection == Selection(("silver.*", "orders.id"), ("a", "2024-05-17"))
@@ -596,9 +590,7 @@ SECOND = """suite "Second" {
 """
 
 
-def test_each_of_several_suites_gets_its_part_of_a_selection(
-    gate: Gate, context: Context
-) -> None:
+def test_each_of_several_suites_gets_its_part_of_a_selection(gate: Gate, context: Context) -> None:
     def checked(**given: Any) -> GateRequest:
         made = rendered(gate(suite=["orders.dql", SECOND], **given), context)
         request: GateRequest = made.check_source(made.build_request(context))

@@ -124,9 +124,7 @@ def test_a_pod_is_followed_to_its_end(driver: Any, api: ApiServer) -> None:
 
 
 @pytest.mark.parametrize("phase", ["Unknown", None])
-def test_a_pod_without_a_phase_is_unknown(
-    driver: Any, api: ApiServer, phase: str | None
-) -> None:
+def test_a_pod_without_a_phase_is_unknown(driver: Any, api: ApiServer, phase: str | None) -> None:
     from dqx_airflow.operators.drivers import DriverUnknownError
 
     api.phases = [phase]

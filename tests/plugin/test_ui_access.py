@@ -81,9 +81,7 @@ def test_another_spelling_of_a_dag_id_does_not_open_it(tab: Get, scene: Scene, d
     assert "null_share" not in answer.text
 
 
-def test_of_two_dag_ids_the_displayed_one_is_authorized(
-    get: Get, scene: Scene
-) -> None:
+def test_of_two_dag_ids_the_displayed_one_is_authorized(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.dag("pond", team="blue")
     scene.ran(report_of())

@@ -106,7 +106,9 @@ def test_fewer_than_two_numbers_give_no_chart(
         (True, 1, 2),
     ],
 )
-def test_every_number_is_within_the_chart(chart: ModuleType, values: tuple[MetricValue, ...]) -> None:
+def test_every_number_is_within_the_chart(
+    chart: ModuleType, values: tuple[MetricValue, ...]
+) -> None:
     drawn = chart.chart_of("a", past(chart, *values, limit=1.0), 100, 50)
     assert drawn is not None
     for mark in drawn.marks:

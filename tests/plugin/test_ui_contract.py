@@ -70,9 +70,7 @@ def a_history(scene: Scene, *, stored: bool = True) -> None:
     scene.ran(under(1, BROKEN, NOT_EMPTY), stored=stored)
 
 
-def test_versions_are_listed_with_coverage_and_first_and_last_run(
-    get: Get, scene: Scene
-) -> None:
+def test_versions_are_listed_with_coverage_and_first_and_last_run(get: Get, scene: Scene) -> None:
     a_history(scene)
     page = Html(get("contract", id="orders").text)
     assert page.unbalanced == []
@@ -155,7 +153,9 @@ def test_a_clause_is_described_in_plain_words(
     assert clause_line(verdict) == (f"orders.amount: {expected}" if expected else verdict.name)
 
 
-def test_the_page_shows_the_description_and_contacts_of_the_contract(get: Get, scene: Scene) -> None:
+def test_the_page_shows_the_description_and_contacts_of_the_contract(
+    get: Get, scene: Scene
+) -> None:
     contract = replace(
         ORDERS,
         name="Orders of the shop",
@@ -187,9 +187,7 @@ def test_without_the_store_the_page_uses_task_summaries(
     assert "schema.orders.id.required P0 2 of 6 runs 2024-03-20 50%" in page.text
 
 
-def test_only_runs_under_this_contract_are_counted(
-    get: Get, scene: Scene
-) -> None:
+def test_only_runs_under_this_contract_are_counted(get: Get, scene: Scene) -> None:
     a_history(scene)
     other = replace(ORDERS, id="invoices", version="9.0.0")
     tomorrow = under(60, replace(BROKEN, clause="invoices.total"), days_ago=-1, contract=other)

@@ -377,9 +377,7 @@ def test_the_values_behind_a_compound_value_are_shown(tab: Get, scene: Scene) ->
     assert "count(at) 458 count(at), 1 day before 928" in Html(tab().text).text
 
 
-def test_groups_show_the_number_of_failures_and_the_worst_values(
-    tab: Get, scene: Scene
-) -> None:
+def test_groups_show_the_number_of_failures_and_the_worst_values(tab: Get, scene: Scene) -> None:
     key = '["orders","count",["at",{"where":"ok"}],%d,["country"]]'
     measured = {
         "values": {'["orders","num_rows",[],0]': 1779},

@@ -432,7 +432,9 @@ def test_without_a_store_the_page_names_the_setting(
     assert "unlabelled" not in get("board", "eve").text
 
 
-def test_values_of_the_store_are_escaped_in_forms_and_lists(get: Get, tab: Get, scene: Scene) -> None:
+def test_values_of_the_store_are_escaped_in_forms_and_lists(
+    get: Get, tab: Get, scene: Scene
+) -> None:
     scene.dag()
     hostile = replace(BAD_NULLS, name='"><script>alert(1)</script>', check="'\"><b>")
     scene.ran(report_of(verdicts=(hostile,)))

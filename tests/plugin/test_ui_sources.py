@@ -36,9 +36,7 @@ def at(verdict: Verdict, line: int, file: str = "orders.dql", **changes: object)
     return replace(verdict, span=Span(file, line, 16, line, 43), **changes)  # type: ignore[arg-type]
 
 
-def test_the_whole_suite_is_shown_with_its_failures(
-    tab: Get, scene: Scene
-) -> None:
+def test_the_whole_suite_is_shown_with_its_failures(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(), sources=(SUITE,))
     page = Html(tab().text)
@@ -93,9 +91,7 @@ def test_long_stretches_without_a_failure_are_folded(tab: Get, scene: Scene) -> 
     )
 
 
-def test_failures_are_shown_below_their_line_for_every_assertion(
-    tab: Get, scene: Scene
-) -> None:
+def test_failures_are_shown_below_their_line_for_every_assertion(tab: Get, scene: Scene) -> None:
     scene.dag()
     broken = replace(
         NULLS, name="of_macro_0", status=Status.ERROR, scaled_value=None, reason="no column x"

@@ -241,9 +241,7 @@ def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
         (("vacuum", "--keep", "-1d"), "write it like 400d"),
     ],
 )
-def test_upkeep_refuses_an_invalid_age(
-    root: str, arguments: tuple[str, ...], message: str
-) -> None:
+def test_upkeep_refuses_an_invalid_age(root: str, arguments: tuple[str, ...], message: str) -> None:
     result = dql(*arguments, "--root", root)
     assert result.exit_code == 2
     assert message in result.output

@@ -189,9 +189,7 @@ class TestOptimize:
         ResultsStore(root).write(old[0])  # known by its transaction identifier
         assert stored(root, old + new)
 
-    def test_rows_of_an_older_version_get_their_month(
-        self, tmp_path: Path
-    ) -> None:
+    def test_rows_of_an_older_version_get_their_month(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         new, old = report(1), report(2, days_ago=40)
         ResultsStore(root).write(new)
@@ -326,9 +324,7 @@ class TestConcurrentUpkeep:
             self.merge(tmp_path, second)
         assert stored(tmp_path, [*reports, small(20)])
 
-    def test_merging_rows_that_were_pruned(
-        self, tmp_path: Path, reports: list[GateReport]
-    ) -> None:
+    def test_merging_rows_that_were_pruned(self, tmp_path: Path, reports: list[GateReport]) -> None:
         table = DeltaTable(f"{tmp_path}/{RUNS}")
         upkeep.prune(str(tmp_path), timedelta(hours=30), now=NOW)
         with pytest.raises(CommitFailedError):
@@ -361,9 +357,7 @@ class TestConcurrentUpkeep:
             self.merge(tmp_path, table)
         assert stored(tmp_path, reports)
 
-    def test_merging_while_others_append(
-        self, tmp_path: Path, reports: list[GateReport]
-    ) -> None:
+    def test_merging_while_others_append(self, tmp_path: Path, reports: list[GateReport]) -> None:
         table = DeltaTable(f"{tmp_path}/{RUNS}")
         for number in range(20, 25):
             ResultsStore(str(tmp_path)).write(small(number))

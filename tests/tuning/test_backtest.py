@@ -263,9 +263,7 @@ def moving(claim: str) -> nodes.Suite:
         ("num_rows() * Y > X", False),
     ],
 )
-def test_the_failing_days_of_a_value_match_its_verdicts(
-    claim: str, is_quick: bool
-) -> None:
+def test_the_failing_days_of_a_value_match_its_verdicts(claim: str, is_quick: bool) -> None:
     chance = random.Random(3)
     days = [
         PastDay(

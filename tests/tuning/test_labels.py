@@ -128,9 +128,7 @@ def test_a_missed_issue_becomes_an_alert(root: Path) -> None:
          "the label or the verdict is missing"),
     ],
 )  # fmt: skip
-def test_incomplete_labels_are_refused(
-    root: Path, arguments: list[str], message: str
-) -> None:
+def test_incomplete_labels_are_refused(root: Path, arguments: list[str], message: str) -> None:
     assert message in " ".join(label(*arguments, code=2).split())
     assert read_labels(str(root)) == ()
 
@@ -217,7 +215,9 @@ def test_sixteen_killed_writers_neither_lose_nor_duplicate_labels(tmp_path: Path
     for number, writer in enumerate(writers):
         writer.send_signal(signal.SIGKILL)
         out, _ = writer.communicate()
-        acknowledged[str(number)] = len([line for line in out.splitlines(True) if line.endswith("\n")])
+        acknowledged[str(number)] = len(
+            [line for line in out.splitlines(True) if line.endswith("\n")]
+        )
     found = read_labels(root, all_versions=True)
     assert len(found) == len({one.id for one in found}) == len({one.key for one in found})
     for number, count in acknowledged.items():

@@ -168,9 +168,7 @@ def test_a_change_of_an_algorithm_waits_for_review_in_the_history(here: Path) ->
         (Proposal("Orders", "tuner", profile=f"{PROFILE} const X = 5"), "E603"),
     ],
 )
-def test_a_row_in_the_store_grants_no_permission(
-    here: Path, proposal: Proposal, code: str
-) -> None:
+def test_a_row_in_the_store_grants_no_permission(here: Path, proposal: Proposal, code: str) -> None:
     propose("results", proposal)
     assert f"error[{code}]" in dql("review", "--approve", proposal.id, code=2)
     assert Path("suite.dql").read_text() == SUITE

@@ -39,7 +39,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     own, other = Suite.from_string(SUITE), Suite.from_string(LOOSER)
     for number in range(10):
         other_report = other.run(db, day(number)).report
-        shadow = ShadowReport("next.dql", other_report.suite, other_report.outcome, other_report.verdicts)
+        shadow = ShadowReport(
+            "next.dql", other_report.suite, other_report.outcome, other_report.verdicts
+        )
         if number == 9:
             shadow = ShadowReport("next.dql", problem="an error in next.dql:3: mistake")
         report = own.run(db, day(number)).report
