@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from contract_parts import CASES, EXAMPLES, show_part, read_text, whole
+from contract_parts import CASES, EXAMPLES, read_text, show_part, whole
 from contract_text import show_contract
 from markdown_cases import Case, cases
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from contract_text import misaccounted, show_contract
-from dialect_parts import EXAMPLES, HERE, contracts_of, part_cases, show_part, read_text
+from dialect_parts import EXAMPLES, HERE, contracts_of, part_cases, read_text, show_part
 from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.model import Dialect

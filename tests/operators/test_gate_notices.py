@@ -67,7 +67,7 @@ class SummaryTask(FakeTask):
 
 
 @pytest.fixture
-def notice_of(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def notice_for(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Gives the notice of a task with this summary."""
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
 
@@ -79,8 +79,8 @@ def notice_of(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callabl
     return notice
 
 
-def test_a_notice_has_the_failures_and_links(notice_of: Callable[..., Any]) -> None:
-    notice = notice_of(BLOCKED)
+def test_a_notice_has_the_failures_and_links(notice_for: Callable[..., Any]) -> None:
+    notice = notice_for(BLOCKED)
     assert notice.text == BLOCKED["headline"]
     page = (DOCS / "notices.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.M | re.S)
@@ -94,7 +94,7 @@ def test_a_notice_has_the_failures_and_links(notice_of: Callable[..., Any]) -> N
     assert json.loads(json.dumps(notice.payload)) == notice.payload
 
 
-def test_a_notice_has_the_contacts_of_the_contract(notice_of: Callable[..., Any]) -> None:
+def test_a_notice_has_the_contacts_of_the_contract(notice_for: Callable[..., Any]) -> None:
     people = {
         "owner": "sales",
         "channel": "#sales",
@@ -103,17 +103,17 @@ def test_a_notice_has_the_contacts_of_the_contract(notice_of: Callable[..., Any]
         "business hours": "9x5",
     }
     contract = {"id": "orders", "version": "2.3.0", "responsible": people}
-    notice = notice_of({**BLOCKED, "contract": contract})
+    notice = notice_for({**BLOCKED, "contract": contract})
     for name, text in people.items():
         assert any(name in line and text in line for line in notice.markdown.splitlines())
         assert text in notice.html
     assert notice.payload["report"]["contract"]["responsible"] == people
-    passed = notice_of({**BLOCKED, "outcome": "passed", "verdicts": [], "contract": contract})
+    passed = notice_for({**BLOCKED, "outcome": "passed", "verdicts": [], "contract": contract})
     assert "runbook" not in passed.markdown
 
 
-def test_without_a_report_the_notice_has_the_error(notice_of: Callable[..., Any]) -> None:
-    notice = notice_of(None, RuntimeError("no report in /results:\nSpark failed"))
+def test_without_a_report_the_notice_has_the_error(notice_for: Callable[..., Any]) -> None:
+    notice = notice_for(None, RuntimeError("no report in /results:\nSpark failed"))
     assert notice.text == "no report: gate lake.gate: no report in /results: Spark failed"
     assert notice.markdown.startswith("Gate `lake.gate` no report: no report in /results: Spark")
     assert notice.payload["outcome"] == "no report"
@@ -122,31 +122,31 @@ def test_without_a_report_the_notice_has_the_error(notice_of: Callable[..., Any]
 
 
 def test_without_a_base_url_there_is_no_link(
-    notice_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    notice_for: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW__API__BASE_URL")
-    notice = notice_of(BLOCKED)
+    notice = notice_for(BLOCKED)
     assert notice.payload["url"] is None
     assert "/dags/" not in notice.markdown + notice.html
 
 
 def test_an_unreadable_summary_still_gives_a_notice(
-    notice_of: Callable[..., Any],
+    notice_for: Callable[..., Any],
 ) -> None:
-    assert notice_of(OSError("gone")).text == "no report: gate lake.gate: see its log"
+    assert notice_for(OSError("gone")).text == "no report: gate lake.gate: see its log"
 
 
-def test_the_worst_failures_are_listed_and_the_rest_counted(notice_of: Callable[..., Any]) -> None:
+def test_the_worst_failures_are_listed_and_the_rest_counted(notice_for: Callable[..., Any]) -> None:
     many = {**BLOCKED, "verdicts": [{**FAILED, "name": f"a{n}"} for n in range(20)]}
-    notice = notice_of({**many, "more_verdicts": 7})
+    notice = notice_for({**many, "more_verdicts": 7})
     assert "- P0 `a4` `is 3, expected == 0`\n- and 22 more\n" in notice.markdown
     assert "<li>and 22 more</li>" in notice.html
 
 
-def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_of: Callable[..., Any]) -> None:
+def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_for: Callable[..., Any]) -> None:
     broken = {**FAILED, "status": "error", "value": None, "reason": "no column idd"}
     counts = {"passed": 0, "failed": 0, "skipped": 0, "error": 1}
-    notice = notice_of({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
+    notice = notice_for({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
     assert "broken: data of 2024-05-17: 0 of 1 assertions failed, 1 could not" in notice.markdown
     assert "`orders.customer_id.present` `no column idd`" in notice.markdown
 
@@ -155,9 +155,9 @@ def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_of: Callable[
     "text",
     ["<!channel>", "<@U123>", "<https://evil.example|look>", "`@everyone`", "</b><script>", "a\nb"],
 )
-def test_names_and_values_stay_text(notice_of: Callable[..., Any], text: str) -> None:
+def test_names_and_values_stay_text(notice_for: Callable[..., Any], text: str) -> None:
     hostile = {**FAILED, "name": text, "value": text, "expected": text}
-    notice = notice_of({**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]})
+    notice = notice_for({**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]})
     assert not re.search(r"<[!@h/]", notice.markdown)
     outside = re.sub(r"`[^`\n]*`", "", notice.markdown)
     assert "everyone" not in outside
@@ -167,10 +167,13 @@ def test_names_and_values_stay_text(notice_of: Callable[..., Any], text: str) ->
     assert "\n" not in notice.text
 
 
-def test_a_notice_is_bounded(notice_of: Callable[..., Any]) -> None:
+def test_a_notice_is_bounded(notice_for: Callable[..., Any]) -> None:
     long = dict.fromkeys(("name", "value", "expected", "reason"), "x" * 200)
     verdicts = [{**FAILED, **long}] * 20
-    notice = notice_of({**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts})
+    blocked = {**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts}
+    notice = notice_for(blocked)
+        {**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts}
+    )
     assert len(notice.text) <= 300
     assert len(notice.markdown) < 3000
     assert len(notice.html) < 4000
