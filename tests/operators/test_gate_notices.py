@@ -172,8 +172,6 @@ def test_a_notice_is_bounded(notice_for: Callable[..., Any]) -> None:
     verdicts = [{**FAILED, **long}] * 20
     blocked = {**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts}
     notice = notice_for(blocked)
-        {**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts}
-    )
     assert len(notice.text) <= 300
     assert len(notice.markdown) < 3000
     assert len(notice.html) < 4000
