@@ -372,7 +372,9 @@ class Contract:
         """Who accepts that the clauses at the paths, of the assertion with that name, are not
         checked, or None."""
         covering = (
-            item for item in self.acceptances if any(item.covers(path, name) for path in paths)
+            acceptance
+            for acceptance in self.acceptances
+            if any(acceptance.covers(path, name) for path in paths)
         )
         return next(covering, None)
 

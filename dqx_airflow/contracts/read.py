@@ -124,13 +124,13 @@ def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:
     ):
         for group in groups:
             first: dict[str, Model | Field] = {}
-            for one in group:
-                other = first.setdefault(one.name.lower(), one)
-                if other is not one:
-                    related = (Related(other.span, "first here"),)
-                    message = f"duplicate {kind} '{one.name}'"
+            for item in group:
+                first_item = first.setdefault(item.name.lower(), item)
+                if first_item is not item:
+                    related = (Related(first_item.span, "first here"),)
+                    message = f"duplicate {kind} '{item.name}'"
                     help_line = "remove one of them, or give it another name"
-                    yield Diagnostic(message, one.span, "E405", related=related, help=help_line)
+                    yield Diagnostic(message, item.span, "E405", related=related, help=help_line)
 
 
 def _check_version(root: Mapping, reader: DialectReader, diagnostics: list[Diagnostic]) -> None:

@@ -22,7 +22,7 @@ from dqx_airflow.values import Severity
 
 def recognises(document: Any) -> bool:
     return isinstance(document, list) and any(
-        isinstance(one, Mapping) and isinstance(one.get("check"), Mapping) for one in document
+        isinstance(check, Mapping) and isinstance(check.get("check"), Mapping) for check in document
     )
 
 
@@ -54,13 +54,13 @@ def _rule(
 ) -> ForeignRule:
     shown = f"{function}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
     own_filter = arguments.pop("row_filter", None)
-    filters = [f"({one})" for one in (entry.get("filter"), own_filter) if one]
+    filters = [f"({condition})" for condition in (entry.get("filter"), own_filter) if condition]
     try:
         if function not in FUNCTIONS:
             raise UntranslatableError(reason_against(function))
-        reader, known = FUNCTIONS[function]
+        reader, parameters = FUNCTIONS[function]
         for key in arguments:
-            if key not in known:
+            if key not in parameters:
                 raise UntranslatableError(f"'{key}' has no counterpart for {function}")
         groups = tuple(columns_in(arguments.pop("group_by", None) or []))
         meaning: Meaning = reader(arguments)

@@ -62,7 +62,7 @@ def _freshness_of(owner: Mapping[str, Any]) -> dict[str, Any]:
 
 def _mappings(items: object) -> list[Mapping[str, Any]]:
     listed = items if isinstance(items, list) else []
-    return [one for one in listed if isinstance(one, Mapping)]
+    return [item for item in listed if isinstance(item, Mapping)]
 
 
 def _of_node(node: Mapping[str, Any], request: ImportRequest, place: str) -> Iterator[ForeignRule]:
@@ -118,17 +118,17 @@ def _constraint(constraint: Mapping[str, Any], names: list[Any]) -> Translation:
             return Translation(kind, (*required, Unique(columns)), about)
         case "foreign_key" if constraint.get("to") and constraint.get("to_columns"):
             table = Arguments(dict(constraint), about, "data").relation("to")
-            others = tuple(column_text(one) for one in constraint["to_columns"])
-            return Translation(kind, (Refers(columns, table, others),), about)
+            other_columns = tuple(column_text(column) for column in constraint["to_columns"])
+            return Translation(kind, (Refers(columns, table, other_columns),), about)
     raise UntranslatableError(f"a {kind} in the SQL of the database has no counterpart")
 
 
 def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[ForeignRule]:
-    given = node.get("freshness")
-    if not isinstance(given, Mapping):
+    freshness = node.get("freshness")
+    if not isinstance(freshness, Mapping):
         return
     for key, severity in (("error_after", None), ("warn_after", Severity.P3)):
-        age = given.get(key)
+        age = freshness.get(key)
         if not isinstance(age, Mapping):
             continue
         meaning: Meaning = "it needs a count and a period"
@@ -148,7 +148,7 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
             shown,
             meaning,
             severity=severity,
-            where=str(given["filter"]) if given.get("filter") else None,
+            where=str(freshness["filter"]) if freshness.get("filter") else None,
             difference=difference,
         )
 
@@ -169,10 +169,14 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
         given = {**given, **{k: v for k, v in test.items() if k in _REMARKS}}
     config = {**given, **(given.get("config") or {})}
     nested = given.get("arguments")
-    asked = {**given, **nested} if isinstance(nested, Mapping) else given
-    arguments = {key: value for key, value in asked.items() if key not in (*_CONFIG, *_REMARKS)}
-    own = (arguments.pop(key, None) for key in ("row_condition", "where_expression"))
-    filters = [f"({one})" for one in (config.get("where"), *own) if one]
+    written_arguments = {**given, **nested} if isinstance(nested, Mapping) else given
+    arguments = {
+        key: value for key, value in written_arguments.items() if key not in (*_CONFIG, *_REMARKS)
+    }
+    own_conditions = (arguments.pop(key, None) for key in ("row_condition", "where_expression"))
+    filters = [
+        f"({condition})" for condition in (config.get("where"), *own_conditions) if condition
+    ]
     named = str(given["name"]) if isinstance(given.get("name"), str) else None
     for fails_if, severity in _limits(config):
         try:
@@ -201,9 +205,10 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
 
 def _limits(config: Mapping[str, Any]) -> list[tuple[str, Severity | None]]:
     """The number of rows at which a test fails, and the one at which it warns if that differs."""
-    asked = [str(config.get(key) or ANY_ROW).strip() for key in ("error_if", "warn_if")]
+    thresholds = [str(config.get(key) or ANY_ROW).strip() for key in ("error_if", "warn_if")]
     fails, warns = (
-        ANY_ROW if one.replace(" ", "") in (">0", "!=0", ">=1") else one for one in asked
+        ANY_ROW if threshold.replace(" ", "") in (">0", "!=0", ">=1") else threshold
+        for threshold in thresholds
     )
     if str(config.get("severity", "error")).lower() == "warn":
         return [(warns, Severity.P3)]

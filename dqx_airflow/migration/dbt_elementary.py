@@ -95,7 +95,7 @@ def _volume(arguments: Arguments) -> Claims:
 
 def _dimensions(arguments: Arguments) -> Claims:
     arguments.only(*_OF_ANOMALIES, "seasonality", "dimensions")
-    columns = [Arguments({}, one, "data").path for one in arguments.list_of("dimensions")]
+    columns = [Arguments({}, column, "data").path for column in arguments.list_of("dimensions")]
     texts = (f"{text}{groups_text(columns)}" for text in _rows(arguments))
     return Claims("dimension_anomalies", tuple(texts))
 
@@ -106,12 +106,12 @@ def _column(arguments: Arguments) -> Claims:
     if "column_anomalies" not in arguments:
         raise UntranslatableError("name its monitors in column_anomalies: they depend on the type")
     by = arguments.get("dimensions") or []
-    each = groups_text([Arguments({}, one, "data").path for one in by])
+    groups = groups_text([Arguments({}, column, "data").path for column in by])
     texts = []
     for name in arguments.list_of("column_anomalies"):
         if name not in _METRICS:
             raise UntranslatableError(f"the monitor '{name}' has no counterpart")
-        texts.append(_usual(_METRICS[name].format(column), arguments) + each)
+        texts.append(_usual(_METRICS[name].format(column), arguments) + groups)
     return Claims("column_anomalies", tuple(texts), column)
 
 

@@ -62,8 +62,8 @@ def _quoted(given: Mapping[str, Any], *, is_quoted: bool) -> dict[str, Any]:
     if not isinstance(values, list):
         return {}
     if is_quoted:
-        return {"value_set": [str(one) for one in values]}
-    if any(isinstance(one, str) for one in values):
+        return {"value_set": [str(value) for value in values]}
+    if any(isinstance(value, str) for value in values):
         raise UntranslatableError("its values are SQL expressions, since quote_values is false")
     return {}
 
@@ -74,7 +74,7 @@ def _without_case(given: dict[str, Any]) -> dict[str, Any]:
     if isinstance(given.get("regex"), str):
         ignored["regex"] = f"(?i){given['regex']}"
     if isinstance(given.get("regex_list"), list):
-        ignored["regex_list"] = [f"(?i){one}" for one in given["regex_list"]]
+        ignored["regex_list"] = [f"(?i){pattern}" for pattern in given["regex_list"]]
     return ignored
 
 

@@ -69,7 +69,7 @@ def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
     :raises UntranslatableError: it compares groups of two tables.
     """
     named = [arguments.pop(key, None) for key in ("group_by_columns", "group_by")]
-    columns = next((one for one in named if one), ())
+    columns = next((value for value in named if value), ())
     if columns and kind.rsplit(".", maxsplit=1)[-1] in _OF_TWO_TABLES:
         raise UntranslatableError("comparing groups of two tables has no counterpart")
     names = columns if isinstance(columns, list | tuple) else [columns]
@@ -114,8 +114,8 @@ def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
     if (claims := elementary_claims(kind, arguments)) is not None:
         return _untolerant(claims, fails_if)
     if bare in _GENERIC:
-        translate, known = _GENERIC[bare]
-        arguments.only(*known)
+        translate, parameters = _GENERIC[bare]
+        arguments.only(*parameters)
         demands = translate(arguments)
         if isinstance(demands, Claims):
             return _untolerant(demands, fails_if)
@@ -187,9 +187,11 @@ def _within_stdevs(arguments: Arguments) -> Claims:
 def _aggregation(arguments: Arguments) -> Claims:
     expression = spark_sql(arguments.get("expression"))
     other = column_text(arguments.relation("compare_model"))
-    own = f"sql({value_text(expression)}, dataset {arguments.dataset})"
+    expected = f"sql({value_text(expression)}, dataset {arguments.dataset})"
     compared = value_text(str(arguments.get("compare_expression") or expression))
-    return Claims("aggregation", (f"{own} == sql({compared}, dataset {other})",), others=(other,))
+    return Claims(
+        "aggregation", (f"{expected} == sql({compared}, dataset {other})",), others=(other,)
+    )
 
 
 def _about_columns(
@@ -203,10 +205,10 @@ def _beside_other(kind: str, metric: str, op: str = "==") -> Callable[[Arguments
     """A test that compares a metric of two tables; the braces stand for the table."""
 
     def claims(arguments: Arguments) -> Claims:
-        own, other = arguments.dataset, column_text(arguments.relation("compare_model"))
+        dataset, other = arguments.dataset, column_text(arguments.relation("compare_model"))
         factor = number(arguments.get("factor", 1))
         times = f" * {value_text(factor)}" if factor != 1 else ""
-        text = f"{metric.format(own)} {op} {metric.format(other)}{times}"
+        text = f"{metric.format(dataset)} {op} {metric.format(other)}{times}"
         return Claims(kind, (text,), others=(other,))
 
     return claims
@@ -245,11 +247,11 @@ def _refers_to_some(arguments: Arguments, among: str) -> Claims:
     """That the values occur in those rows of the other table that meet a condition."""
     other, field = column_text(arguments.relation("to")), column_text(arguments.get("field"))
     name = sql_name(field)
-    known = " ".join(
+    referenced = " ".join(
         ("SELECT", name, "FROM", sql_name(other), f"WHERE ({among}) AND {name} IS NOT NULL")
     )
-    own = spark_sql(arguments.get("from_condition") or "1=1")
-    lost = f"WHERE ({own}) AND {arguments.sql} NOT IN ({known})"
+    condition = spark_sql(arguments.get("from_condition") or "1=1")
+    lost = f"WHERE ({condition}) AND {arguments.sql} NOT IN ({referenced})"
     query = " ".join(("SELECT count(*) FROM", sql_name(arguments.dataset), lost))
     return Claims(
         "relationships", (f"query({value_text(query)}) == 0",), arguments.path, others=(other,)
@@ -259,25 +261,27 @@ def _refers_to_some(arguments: Arguments, among: str) -> Claims:
 def _repeated_values(columns: tuple[str, ...]) -> str:
     """The query for the number of values that rows share."""
     names = ", ".join(map(sql_name, columns))
-    there = " AND ".join(f"{sql_name(column)} IS NOT NULL" for column in columns)
-    rows = ("SELECT 1 FROM {model} WHERE", there, "GROUP BY", names, "HAVING count(*) > 1")
+    present = " AND ".join(f"{sql_name(column)} IS NOT NULL" for column in columns)
+    rows = ("SELECT 1 FROM {model} WHERE", present, "GROUP BY", names, "HAVING count(*) > 1")
     return " ".join(("SELECT count(*) FROM (", *rows, ") AS repeated"))
 
 
 def _equality(arguments: Arguments) -> Claims:
     other = column_text(arguments.relation("compare_model"))
     if "compare_columns" not in arguments:
-        rows = [" ".join(("SELECT * FROM", sql_name(one))) for one in (arguments.dataset, other)]
+        rows = [
+            " ".join(("SELECT * FROM", sql_name(dataset))) for dataset in (arguments.dataset, other)
+        ]
         return Claims("equality", (_are_equal(*rows),), others=(other,))
     columns = columns_text(arguments.list_of("compare_columns"))
     text = f"rows of {arguments.dataset} match {other} on ({columns})"
     return Claims("equality", (text,), others=(other,))
 
 
-def _are_equal(one: str, other: str) -> str:
+def _are_equal(rows: str, other_rows: str) -> str:
     """The claim that two queries give the same rows, however often."""
-    both = f"(({one} EXCEPT {other}) UNION ALL ({other} EXCEPT {one}))"
-    text = " ".join(("SELECT count(*) FROM", both, "AS differing"))
+    differences = f"(({rows} EXCEPT {other_rows}) UNION ALL ({other_rows} EXCEPT {rows}))"
+    text = " ".join(("SELECT count(*) FROM", differences, "AS differing"))
     return f"query({value_text(text)}) == 0"
 
 

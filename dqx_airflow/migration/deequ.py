@@ -88,9 +88,9 @@ def _of_python(tree: ast.Module, dataset: str, file: str) -> Iterator[ForeignRul
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and id(node) not in inner:
             links, start = _links(node)
-            made = checks.get(start.id) if isinstance(start, ast.Name) else start
-            if links and isinstance(made, ast.Call) and _name(made.func) == "Check":
-                is_warning = any("Warning" in ast.unparse(one) for one in made.args)
+            call = checks.get(start.id) if isinstance(start, ast.Name) else start
+            if links and isinstance(call, ast.Call) and _name(call.func) == "Check":
+                is_warning = any("Warning" in ast.unparse(argument) for argument in call.args)
                 severity = Severity.P3 if is_warning else None
                 yield from _of_links(links, dataset, file, severity)
 
@@ -113,9 +113,9 @@ def _of_scala(text: str, dataset: str, file: str) -> Iterator[ForeignRule]:
             yield from _of_chain(f"check{code}", " ".join(code.split()), dataset, place, severity)
 
 
-def _without_comment(found: re.Match[str]) -> str:
+def _without_comment(match: re.Match[str]) -> str:
     """A string as it is; of a comment the ends of its lines."""
-    return found[0] if found[0].startswith('"') else "\n" * found[0].count("\n") or " "
+    return match[0] if match[0].startswith('"') else "\n" * match[0].count("\n") or " "
 
 
 def _end_of_call(text: str, opening: int) -> int:
@@ -181,7 +181,7 @@ def _of_links(
             continue
         following = links[index + 1] if index + 1 < len(links) else None
         where = None
-        arguments = ", ".join(ast.unparse(one) for one in link.args)
+        arguments = ", ".join(ast.unparse(argument) for argument in link.args)
         shown = f"{name}({arguments})"
         at = place if ":" in place else f"{place}: line {link.lineno}"
         try:
@@ -189,13 +189,14 @@ def _of_links(
                 where = str(_value(following.args[0]))
             if name not in CONSTRAINTS:
                 raise UntranslatableError(f"{name} has no counterpart")
-            given = [_value(one) for one in link.args]
-            ends = {one.arg: one.value for one in link.keywords if one.arg in _ENDS}
+            given = [_value(argument) for argument in link.args]
+            ends = {keyword.arg: keyword.value for keyword in link.keywords if keyword.arg in _ENDS}
             given += [_value(ends[end]) if end in ends else True for end in _ENDS if ends]
             given += [
-                _value(one.value)
-                for one in link.keywords
-                if one.arg not in ("hint", "analyzerOptions", *_ENDS) and one.arg is not None
+                _value(keyword.value)
+                for keyword in link.keywords
+                if keyword.arg not in ("hint", "analyzerOptions", *_ENDS)
+                and keyword.arg is not None
             ]
             meaning: Meaning = CONSTRAINTS[name](given)
         except UntranslatableError as error:
@@ -224,11 +225,11 @@ def _value(node: ast.expr) -> Any:
         case ast.Constant(value=value):
             return value
         case ast.List(elts=items) | ast.Tuple(elts=items):
-            return [_value(one) for one in items]
+            return [_value(item) for item in items]
         case ast.Call(func=ast.Name(id="list_of"), args=items):
-            return [_value(one) for one in items]
-        case ast.Call(func=ast.Name(id="some"), args=[one]):
-            return _value(one)
+            return [_value(item) for item in items]
+        case ast.Call(func=ast.Name(id="some"), args=[option]):
+            return _value(option)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -number(_value(operand))
         case ast.BinOp(op=ast.Div(), left=left, right=right) if number(_value(right)):
@@ -249,8 +250,8 @@ def _value(node: ast.expr) -> Any:
 def _comparisons(body: ast.expr) -> Iterator[tuple[str, float]]:
     match body:
         case ast.BoolOp(op=ast.And(), values=values):
-            for one in values:
-                yield from _comparisons(one)
+            for value in values:
+                yield from _comparisons(value)
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             sides = [left, *comparators]
             for before, op, after in zip(sides, ops, sides[1:], strict=False):

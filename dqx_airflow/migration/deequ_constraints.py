@@ -92,7 +92,7 @@ def _rows(kind: str, predicate: str, *, passes_null: bool = False) -> Callable[.
 
 def _condition_in(given: Sequence[Any]) -> DeequCondition:
     """The assertion among the arguments; without one, all rows satisfy the constraint."""
-    return next((one for one in given if isinstance(one, DeequCondition)), _ALL)
+    return next((argument for argument in given if isinstance(argument, DeequCondition)), _ALL)
 
 
 def _share_of_rows(predicate: str, rest: list[Any], passes_null: str | None) -> tuple[str, ...]:
@@ -121,7 +121,9 @@ def _aggregate(name: str, expression: str, condition: Any, column: str | None = 
 
 
 def _unique(given: list[Any]) -> Meaning:
-    return _ratio("uniqueness")([[one for one in given if isinstance(one, str)], _ALL])
+    return _ratio("uniqueness")(
+        [[argument for argument in given if isinstance(argument, str)], _ALL]
+    )
 
 
 def _ratio(metric: str) -> Callable[[list[Any]], Meaning]:
@@ -142,8 +144,8 @@ def _contained(given: list[Any]) -> Meaning:
     if isinstance(given[1], list):
         predicate = f"{column} in {list_text(given[1])}"
         return Claims("values", _share_of_rows(predicate, given[2:], column), column)
-    low, high = (value_text(number(one)) for one in given[1:3])
-    ends = [one for one in given[3:] if isinstance(one, bool)]
+    low, high = (value_text(number(bound)) for bound in given[1:3])
+    ends = [argument for argument in given[3:] if isinstance(argument, bool)]
     predicate = f"{column} between {low} and {high}"
     if False in ends:
         above, below = (">=" if is_in else ">" for is_in in ends), ("<=", "<")
@@ -153,9 +155,9 @@ def _contained(given: list[Any]) -> Meaning:
 
 def _pair(op: str) -> Callable[[list[Any]], Meaning]:
     def meaning(given: list[Any]) -> Meaning:
-        one, other = column_text(given[0]), column_text(given[1])
-        predicate = f"{one} is not null and {other} is not null and {one} {op} {other}"
-        return Claims("pair", _share_of_rows(predicate, given[2:], None), one)
+        column, other = column_text(given[0]), column_text(given[1])
+        predicate = f"{column} is not null and {other} is not null and {column} {op} {other}"
+        return Claims("pair", _share_of_rows(predicate, given[2:], None), column)
 
     return meaning
 
@@ -182,11 +184,11 @@ def _complete_columns(link: str) -> Callable[[list[Any]], Meaning]:
     """A constraint on the rows in which all columns, or any, have a value."""
 
     def meaning(given: list[Any]) -> Meaning:
-        there = f" {link} ".join(f"{column_text(one)} is not null" for one in given[0])
+        complete = f" {link} ".join(f"{column_text(column)} is not null" for column in given[0])
         condition = _condition_in(given[1:])
         if condition == _ALL:
-            return Claims("complete", (rows_text(there),))
-        subject = f"num_rows(where {there}) / num_rows()"
+            return Claims("complete", (rows_text(complete),))
+        subject = f"num_rows(where {complete}) / num_rows()"
         return Claims("complete", _compared(subject, condition, is_share=True))
 
     return meaning
@@ -225,7 +227,9 @@ def _data_type(given: list[Any]) -> Meaning:
         return Claims("data_type", _compared(subject, condition, is_share=True), column)
     name = sql_name(column)
     patterns = _TYPES.get(kind) or (*_TYPES["Numeric"], _BOOLEAN)
-    fits = " OR ".join(f"CAST({name} AS STRING) RLIKE {quote_literal(one)}" for one in patterns)
+    fits = " OR ".join(
+        f"CAST({name} AS STRING) RLIKE {quote_literal(pattern)}" for pattern in patterns
+    )
     counted = fits if kind in _TYPES else f"NOT ({fits})"
     share = f"coalesce(try_divide(count_if({counted}), count({name})), 0)"
     return _aggregate("data_type", share, condition, column)

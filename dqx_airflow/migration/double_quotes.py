@@ -24,20 +24,20 @@ _KEYS = re.compile(
 _PARTS = re.compile(r"""(?P<string>'(?:[^'\\]|''|\\.)*'|`[^`]*`)|"(?P<held>[^"]*)\"""")
 
 
-def rewritten(document: Any, held: DoubleQuotes) -> Any:
+def rewritten(document: Any, meaning: DoubleQuotes) -> Any:
     """A document whose SQL has backticks or single quotes, like Spark, and no double quotes."""
     match document:
         case Mapping():
-            return {key: _value(str(key), item, held) for key, item in document.items()}
+            return {key: _value(str(key), item, meaning) for key, item in document.items()}
         case list():
-            return [rewritten(item, held) for item in document]
+            return [rewritten(item, meaning) for item in document]
     return document
 
 
-def _value(key: str, item: Any, held: DoubleQuotes) -> Any:
+def _value(key: str, item: Any, meaning: DoubleQuotes) -> Any:
     if not isinstance(item, str) or _KEYS.fullmatch(key) is None:
-        return rewritten(item, held)
-    sign = "`" if held is DoubleQuotes.COLUMNS else "'"
+        return rewritten(item, meaning)
+    sign = "`" if meaning is DoubleQuotes.COLUMNS else "'"
     return _PARTS.sub(lambda part: part["string"] or f"{sign}{part['held']}{sign}", item)
 
 

@@ -141,7 +141,7 @@ def _composite(entry: Tree[Token], dataset: str) -> Claims:
     :raises UntranslatableError: one of them has no counterpart, or a filter.
     """
     parts: list[str] = []
-    others: list[str] = []
+    other_datasets: list[str] = []
     for child in entry.children:
         assert isinstance(child, Tree)
         inner = _ungrouped(child)
@@ -154,9 +154,9 @@ def _composite(entry: Tree[Token], dataset: str) -> Claims:
             claims = _composite(inner, dataset)
         text = claims.texts[0] if len(claims.texts) == 1 else _block("all", claims.texts)
         parts.append(text)
-        others += claims.others
+        other_datasets += claims.others
     word = "all" if entry.data == "both" else "any"
-    return Claims(f"{word} of {len(parts)}", (_block(word, parts),), others=tuple(others))
+    return Claims(f"{word} of {len(parts)}", (_block(word, parts),), others=tuple(other_datasets))
 
 
 def _block(word: str, texts: Sequence[str]) -> str:

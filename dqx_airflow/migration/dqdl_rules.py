@@ -122,7 +122,7 @@ _AGGREGATE = re.compile(r"\s*(?P<metric>sum|avg)\s*\((?P<column>[^()]+)\)\s*", r
 
 def _aggregates_match(rule: DqdlRule) -> Claims:
     """The ratio of an aggregate to that of another dataset."""
-    matches = [_AGGREGATE.fullmatch(one) for one in rule.parameters]
+    matches = [_AGGREGATE.fullmatch(parameter) for parameter in rule.parameters]
     if len(matches) != 2 or matches[0] is None or matches[1] is None:
         raise UntranslatableError('it takes two aggregates: "sum(a)" "sum(reference.a)"')
     dataset, _, name = matches[1]["column"].rpartition(".")
@@ -130,9 +130,9 @@ def _aggregates_match(rule: DqdlRule) -> Claims:
         raise UntranslatableError("its second aggregate does not name a dataset")
     other = column_text(dataset)
     metrics = {"sum": "sum", "avg": "average"}
-    own = f"{metrics[matches[0]['metric'].lower()]}({column_text(matches[0]['column'])}"
+    aggregate = f"{metrics[matches[0]['metric'].lower()]}({column_text(matches[0]['column'])}"
     theirs = f"{metrics[matches[1]['metric'].lower()]}({column_text(name)}"
-    subject = f"{own}, dataset {rule.dataset}) / {theirs}, dataset {other})"
+    subject = f"{aggregate}, dataset {rule.dataset}) / {theirs}, dataset {other})"
     return Claims("aggregate_match", _compared(subject, rule.condition), others=(other,))
 
 
@@ -157,13 +157,13 @@ def _unique(rule: DqdlRule) -> Claims:
     if len(rule.parameters) == 1:
         return Claims("is_unique", (f"repeated_count({rule.column}) == 0",), rule.column)
     columns = columns_text(rule.parameters)
-    there = " or ".join(f"{column_text(one)} is not null" for one in rule.parameters)
-    return Claims("is_unique", (f"duplicate_count([{columns}], where {there}) == 0",))
+    present = " or ".join(f"{column_text(column)} is not null" for column in rule.parameters)
+    return Claims("is_unique", (f"duplicate_count([{columns}], where {present}) == 0",))
 
 
 def _primary_key(rule: DqdlRule) -> Claims:
     unique = _unique(rule)
-    complete = tuple(f"null_count({column_text(one)}) == 0" for one in rule.parameters)
+    complete = tuple(f"null_count({column_text(column)}) == 0" for column in rule.parameters)
     return Claims("is_primary_key", (*unique.texts, *complete), unique.column)
 
 
@@ -188,10 +188,10 @@ def _type(rule: DqdlRule) -> Claims:
 def _references(rule: DqdlRule) -> Claims:
     if len(rule.parameters) != 2 or "." not in rule.parameters[1] or "," in rule.parameters[0]:
         raise UntranslatableError('it takes a column, and a column of a dataset: "ref.id"')
-    own = column_text(rule.parameters[0])
+    column = column_text(rule.parameters[0])
     dataset, _, name = rule.parameters[1].partition(".")
     other = column_text(dataset)
-    predicate = f"{own} in values({column_text(name.strip('{}'))}, dataset {other})"
+    predicate = f"{column} in values({column_text(name.strip('{}'))}, dataset {other})"
     match rule.condition:
         case None | DqdlCondition("==", (1 | 1.0,), False):
             share: float = 1
@@ -199,19 +199,19 @@ def _references(rule: DqdlRule) -> Claims:
             pass
         case _:
             raise UntranslatableError("its condition is a share of the rows, such as >= 0.9")
-    return Claims("references", (rows_text(predicate, share),), own)
+    return Claims("references", (rows_text(predicate, share),), column)
 
 
 def _of_values(rule: DqdlRule, kind: str, subject: str) -> Claims:
     column, condition = rule.column, rule.condition
     if condition is None:
         raise UntranslatableError("it has no condition")
-    if any(isinstance(one, Timestamp) for one in condition.operands):
+    if any(isinstance(operand, Timestamp) for operand in condition.operands):
         return _in_time(rule, kind)
     if condition.op in _LIMITING:
-        for one in condition.operands:
-            if isinstance(one, str) and _DAY.match(one) is None:
-                raise UntranslatableError(f'"{one}" is neither a number nor a date')
+        for operand in condition.operands:
+            if isinstance(operand, str) and _DAY.match(operand) is None:
+                raise UntranslatableError(f'"{operand}" is neither a number nor a date')
     predicate = _predicate(column, subject.format(column), condition)
     match rule.threshold:
         case None | DqdlCondition(">=", (1 | 1.0,), False) | DqdlCondition("==", (1 | 1.0,), False):
@@ -227,17 +227,17 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def _in_time(rule: DqdlRule, kind: str) -> Claims:
-    """That each value compares so with the time of the run."""
+    """The claims that each value compares in this way with the time of the run."""
     condition, column = rule.condition, rule.column
     if rule.threshold is not None or condition is None or condition.is_negated:
         raise UntranslatableError("a threshold for times has no counterpart")
     limits = []
-    for one in condition.operands:
-        match one:
+    for operand in condition.operands:
+        match operand:
             case Timestamp(sql):
                 limits.append(sql)
-            case str() if _DAY.fullmatch(one):
-                limits.append(f"DATE '{one}'")
+            case str() if _DAY.fullmatch(operand):
+                limits.append(f"DATE '{operand}'")
             case _:
                 raise UntranslatableError("it does not compare times")
     name = f"`{column.strip('`')}`"
@@ -254,11 +254,11 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
 
 def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
     """A predicate that is never NULL: DQDL defines the result for NULL for each condition."""
-    words = [one.text for one in condition.operands if isinstance(one, DqdlKeyword)]
-    plain = [one for one in condition.operands if not isinstance(one, DqdlKeyword)]
-    if any(isinstance(one, Duration) for one in plain):
+    words = [operand.text for operand in condition.operands if isinstance(operand, DqdlKeyword)]
+    plain = [operand for operand in condition.operands if not isinstance(operand, DqdlKeyword)]
+    if any(isinstance(operand, Duration) for operand in plain):
         raise UntranslatableError("a duration has no counterpart here")
-    there, missing = f"{column} is not null", f"{column} is null"
+    present, missing = f"{column} is not null", f"{column} is null"
     op, is_not = condition.op, condition.is_negated
     if op in ("==", "!="):
         op, is_not = "in", is_not != (op == "!=")
@@ -266,38 +266,38 @@ def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
         return _listed(column, value, plain, words, is_not=is_not)
     if words:
         raise UntranslatableError(f"{words[0]} is not a limit")
-    texts = [value_text(one) for one in plain]
+    texts = [value_text(operand) for operand in plain]
     match op:
         case "between" if is_not:
             low, high = texts
-            return f"{there} and ({value} <= {low} or {value} >= {high})"
+            return f"{present} and ({value} <= {low} or {value} >= {high})"
         case "between":
             low, high = texts
-            return f"{there} and {value} > {low} and {value} < {high}"
+            return f"{present} and {value} > {low} and {value} < {high}"
         case "matches" if is_not:
             raise UntranslatableError("`not matches` has no counterpart: write it in DQL")
         case "matches":
             pattern = value_text(f"^({plain[0]})$")
-            return f"{there} and {value} matches {pattern}"
+            return f"{present} and {value} matches {pattern}"
         case _ if not is_not:
-            return f"{there} and {value} {op} {texts[0]}"
+            return f"{present} and {value} {op} {texts[0]}"
     return f"{missing} or not ({value} {op} {texts[0]})"
 
 
 def _listed(
     column: str, value: str, plain: Sequence[Any], words: Sequence[str], *, is_not: bool
 ) -> str:
-    there, missing = f"{column} is not null", f"{column} is null"
+    present, missing = f"{column} is not null", f"{column} is null"
     blank = {"EMPTY": f'{column} == ""', "WHITESPACES_ONLY": f'{column} matches "^\\\\s+$"'}
     items = ", ".join(map(value_text, plain))
     if is_not:
         parts = [f"({missing} or {value} not in [{items}])"] if plain else []
-        parts += [there] if "NULL" in words else []
+        parts += [present] if "NULL" in words else []
         parts += [f"({missing} or not ({blank[word]}))" for word in words if word in blank]
         return " and ".join(parts)
-    parts = [f"({there} and {value} in [{items}])"] if plain else []
+    parts = [f"({present} and {value} in [{items}])"] if plain else []
     parts += [missing] if "NULL" in words else []
-    parts += [f"({there} and {blank[word]})" for word in words if word in blank]
+    parts += [f"({present} and {blank[word]})" for word in words if word in blank]
     return " or ".join(parts)
 
 

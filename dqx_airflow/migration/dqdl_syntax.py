@@ -110,7 +110,7 @@ def _condition(tree: Any) -> DqdlCondition:
     if tree.data == "matching":
         return DqdlCondition("matches", (_string(rest[0]),), is_negated)
     op = {"between": "between", "listed": "in"}[tree.data]
-    return DqdlCondition(op, tuple(_operand(one) for one in rest), is_negated)
+    return DqdlCondition(op, tuple(_operand(operand) for operand in rest), is_negated)
 
 
 def _operand(tree: Any) -> Any:

@@ -90,11 +90,11 @@ def _in_list(predicate: str) -> Callable[[Arguments], Claims]:
     def claims(arguments: Arguments) -> Claims:
         column = _column(arguments)
         values = literals_in(arguments)
-        texts = (value_text(one) if is_word(one) else _limit(one) for one in values)
+        texts = (value_text(value) if is_word(value) else _limit(value) for value in values)
         items = f"[{', '.join(texts)}]"
         value = column
         if arguments.get("case_sensitive", True) is False:
-            if not all(isinstance(one, str) for one in values):
+            if not all(isinstance(value, str) for value in values):
                 raise UntranslatableError("case_sensitive: false needs a list of strings")
             value, items = f"lower({column})", items.lower()
         return Claims("values", (rows_text(predicate.format(value, items, column)),), column)
@@ -156,11 +156,11 @@ def _compared(kind: str, predicate: str, *keys: str) -> Callable[[Arguments], Me
     def meaning(arguments: Arguments) -> Meaning:
         expression = _expression_for(arguments)
         given = [_decimal(arguments.get(key)) for key in keys]
-        if any(one is None for one in given):
+        if any(limit is None for limit in given):
             raise UntranslatableError(f"it has no {' and no '.join(keys)}")
         column = None if expression else _column(arguments)
         try:
-            limits = [_limit(one) for one in given]
+            limits = [_limit(limit) for limit in given]
         except _ExpressionError:
             limits = []
         if column is None or not limits:
@@ -220,11 +220,11 @@ def _fresh(arguments: Arguments) -> Meaning:
 
 
 def _older_than_other(arguments: Arguments) -> Meaning:
-    one, other = (_column(arguments, key) for key in ("column1", "column2"))
+    column, other_column = (_column(arguments, key) for key in ("column1", "column2"))
     days, is_negated = number(arguments.get("days", 0)), arguments.get("negate")
-    compared = f"to_date({sql_name(one)}) < date_sub(to_date({sql_name(other)}), {days})"
+    compared = f"to_date({sql_name(column)}) < date_sub(to_date({sql_name(other_column)}), {days})"
     sql = f"NOT ({compared})" if is_negated else compared
-    return Translation("older", (RowsSatisfy(sql),), one)
+    return Translation("older", (RowsSatisfy(sql),), column)
 
 
 def _case(arguments: Arguments) -> Meaning:
@@ -267,7 +267,7 @@ def _expression(arguments: Arguments) -> Translation:
 def _unique(arguments: Arguments) -> Claims:
     columns = columns_in(arguments.get("columns") or [arguments.get("column")])
     if arguments.get("nulls_distinct", True) is False:
-        names = ", ".join(f"`{str(one).strip('`')}`" for one in columns)
+        names = ", ".join(f"`{str(column).strip('`')}`" for column in columns)
         text = value_text(f"count(*) - count(DISTINCT struct({names}))")
         return Claims("unique", (f"sql({text}) == 0",))
     return Claims("unique", (f"repeated_count({_key(columns)}) == 0",), _single(columns))
@@ -282,15 +282,15 @@ def _single(columns: list[str]) -> str | None:
 
 
 def _foreign_key(arguments: Arguments) -> Translation:
-    columns, others = arguments.get("columns") or [], arguments.get("ref_columns") or []
+    columns, other_columns = arguments.get("columns") or [], arguments.get("ref_columns") or []
     table = arguments.get("ref_table") or arguments.get("ref_df_name")
-    if not columns or len(columns) != len(others) or not table or arguments.get("negate"):
+    if not columns or len(columns) != len(other_columns) or not table or arguments.get("negate"):
         raise UntranslatableError(
             "a foreign key needs columns, the same number of ref_columns, and a ref_table"
         )
-    own, other = tuple(columns_in(columns)), tuple(columns_in(others))
-    reference = Refers(own, str(table).split(".")[-1], other)
-    return Translation("reference", (reference,), own[0] if len(own) == 1 else None)
+    paths, other_paths = tuple(columns_in(columns)), tuple(columns_in(other_columns))
+    reference = Refers(paths, str(table).split(".")[-1], other_paths)
+    return Translation("reference", (reference,), paths[0] if len(paths) == 1 else None)
 
 
 def _query(arguments: Arguments) -> Translation:
@@ -311,12 +311,16 @@ def _query(arguments: Arguments) -> Translation:
 def _aggregate(op: str) -> Callable[[Arguments], Claims]:
     def claims(arguments: Arguments) -> Claims:
         kind = str(arguments.get("aggr_type") or "count")
-        column, given = arguments.get("column"), arguments.get("aggr_params")
+        column, parameters = arguments.get("column"), arguments.get("aggr_params")
         is_rows = kind == "count" and column in ("*", None)
-        if kind == "percentile" and isinstance(given, Mapping) and [*given] == ["percentile"]:
-            share = percent_text(given["percentile"])
+        if (
+            kind == "percentile"
+            and isinstance(parameters, Mapping)
+            and [*parameters] == ["percentile"]
+        ):
+            share = percent_text(parameters["percentile"])
             subject = f"percentile({column_text(column)}, {share})"
-        elif kind not in _AGGREGATES or given:
+        elif kind not in _AGGREGATES or parameters:
             raise UntranslatableError(f"aggr_type '{kind}' has no counterpart")
         else:
             subject = "num_rows()" if is_rows else _AGGREGATES[kind].format(column_text(column))

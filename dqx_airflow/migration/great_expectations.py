@@ -169,8 +169,8 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
                 return Claims("column_position", (text,))
             case "expect_table_row_count_to_equal_other_table":
                 other = column_text(arguments.get("other_table_name"))
-                own = column_text(dataset)
-                claim = f"num_rows(dataset {own}) == num_rows(dataset {other})"
+                counted = column_text(dataset)
+                claim = f"num_rows(dataset {counted}) == num_rows(dataset {other})"
                 return Claims("row_count", (claim,), others=(other,))
     except UntranslatableError as error:
         return str(error)

@@ -122,12 +122,12 @@ def _of_column(
     if described.get("unique") or described.get("allow_duplicates") is False:
         yield rule("unique", Translation("unique", (Unique((path,)),), path))
     # Newer versions write the checks of a column as separate keys.
-    own = {
+    separate_checks = {
         key: given
         for key, given in described.items()
         if key not in _OF_COLUMNS and given is not None
     }
-    for kind, given in (*_checks(described.get("checks")), *_checks(own)):
+    for kind, given in (*_checks(described.get("checks")), *_checks(separate_checks)):
         try:
             if kind not in _CHECKS:
                 raise UntranslatableError(f"the check '{kind}' has no counterpart")
@@ -150,13 +150,13 @@ def _checks(checks: object) -> Iterator[tuple[str, Any]]:
             else:
                 yield str(kind), given
         return
-    for one in checks if isinstance(checks, list) else []:
-        options = one.get("options") if isinstance(one, Mapping) else None
+    for check in checks if isinstance(checks, list) else []:
+        options = check.get("options") if isinstance(check, Mapping) else None
         if isinstance(options, Mapping) and "check_name" in options:
-            rest = {key: item for key, item in one.items() if key != "options"}
+            rest = {key: item for key, item in check.items() if key != "options"}
             yield str(options["check_name"]), rest.get("value", rest)
         else:
-            yield "check", one
+            yield "check", check
 
 
 _Demands = tuple[Demand, ...]

@@ -65,7 +65,9 @@ def _columns_rule(columns: object, check: object, dataset: str, place: str) -> F
     settings = check.get("schema") if isinstance(check, Mapping) else None
     settings = settings if isinstance(settings, Mapping) else {}
     named = (
-        [one for one in columns if isinstance(one, Mapping)] if isinstance(columns, list) else []
+        [column for column in columns if isinstance(column, Mapping)]
+        if isinstance(columns, list)
+        else []
     )
     claims, names = [], []
     try:
@@ -110,13 +112,13 @@ def _contract_rule(
     settings = dict(given) if isinstance(given, Mapping) else {}
     inherited = {k: v for k, v in described.items() if k.startswith(("valid_", "invalid_"))}
     inherited |= {k: v for k, v in described.items() if k.startswith("missing_")}
-    own = settings.pop("filter", None)
+    own_filter = settings.pop("filter", None)
     name = settings.pop("name", None)
     settings.pop("qualifier", None)
     settings.pop("attributes", None)
     threshold = settings.pop("threshold", None)
     threshold = dict(threshold) if isinstance(threshold, Mapping) else {}
-    filters = [f"({one})" for one in (where, own) if one]
+    filters = [f"({condition})" for condition in (where, own_filter) if condition]
     try:
         for sql in (
             *filters,

@@ -67,7 +67,7 @@ def _sections(key: str, section: object) -> list[tuple[str, list[Any]]]:
     checks, named = section.get("checks"), section.get("datasets") or section.get("dataset")
     if not isinstance(checks, list) or not isinstance(named, list):
         return []
-    names = [str(one).removeprefix("include ").strip() for one in named]
+    names = [str(pattern).removeprefix("include ").strip() for pattern in named]
     return [(name, checks) for name in names if not name.startswith("exclude ")]
 
 
@@ -97,10 +97,10 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
     given = next(iter(check.values())) if isinstance(check, Mapping) and check else None
     text = next(iter(check)) if isinstance(check, Mapping) and check else check
     settings = dict(given) if isinstance(given, Mapping) else {}
-    name, own = settings.get("name"), settings.pop("filter", None)
+    name, own_filter = settings.get("name"), settings.pop("filter", None)
     for key in _NO_CLAIMS:
         settings.pop(key, None)
-    filters = [f"({one})" for one in (at.where, own) if one]
+    filters = [f"({condition})" for condition in (at.where, own_filter) if condition]
     shown = check if isinstance(check, str) else one_line(check)
     of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
 
@@ -196,8 +196,8 @@ def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]
     if name == dataset and source is not None:
         name = _plain_name(f"{source.split()[-1]}_{name}")
         difference = f"the dataset of the other source is named {name} here"
-    own, other = column_text(dataset), column_text(name)
-    text = f"num_rows(dataset {own}) == num_rows(dataset {other})"
+    counted, other = column_text(dataset), column_text(name)
+    text = f"num_rows(dataset {counted}) == num_rows(dataset {other})"
     return Claims("row_count", (text,), others=(other,)), difference
 
 
@@ -218,7 +218,7 @@ def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation | 
     compared = soda.comparisons(sodacl.threshold(comparison or "= 0") or {})
     if isinstance(compared, str) or not compared:
         return f"failed rows: '{comparison}' does not compare with a number"
-    return Translation("failed_rows", tuple(QueryGives(counted, one) for one in compared))
+    return Translation("failed_rows", tuple(QueryGives(counted, limit) for limit in compared))
 
 
 def count_of(query: str) -> str:

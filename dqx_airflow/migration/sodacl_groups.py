@@ -25,12 +25,12 @@ def rules_of_groups(
     except UntranslatableError as error:
         yield ForeignRule(dataset, place, shown, f"group by: {error}")
         return
-    filters = [f"({one})" for one in (own_filter, where) if one]
+    filters = [f"({condition})" for condition in (own_filter, where) if condition]
     for check in checks if isinstance(checks, list) else []:
         given = next(iter(check.values())) if isinstance(check, Mapping) else None
         text = str(next(iter(check)) if isinstance(check, Mapping) else check)
-        own = dict(given) if isinstance(given, Mapping) else {}
-        for severity, compared in levels_of(text, own):
+        settings_of_check = dict(given) if isinstance(given, Mapping) else {}
+        for severity, compared in levels_of(text, settings_of_check):
             alias, _, comparison = (compared or "").strip().partition(" ")
             try:
                 if alias.lower() not in metrics:
@@ -44,7 +44,7 @@ def rules_of_groups(
                 place,
                 f"group by {', '.join(groups)}: {one_line(check)}",
                 claimed,
-                name=str(own["name"]) if own.get("name") else None,
+                name=str(settings_of_check["name"]) if settings_of_check.get("name") else None,
                 severity=severity,
                 where=" AND ".join(filters) or None,
                 groups=groups,
@@ -80,7 +80,7 @@ def _groups_of(
     if not isinstance(fields, list) or not fields:
         raise UntranslatableError("it has no fields")
     where = query.args.get("where")
-    groups = tuple(column_text(str(one)) for one in fields)
+    groups = tuple(column_text(str(field)) for field in fields)
     return metrics, groups, where.this.sql("spark") if where else None
 
 
@@ -94,10 +94,10 @@ def _metric(node: Any) -> str:
     match node:
         case exp.Count(this=exp.Star()):
             return "num_rows()"
-        case exp.Count(this=exp.Distinct(expressions=[exp.Column() as one])):
-            return f"unique_count({column_text(one.name)})"
-        case exp.Count(this=exp.Column() as one):
-            return f"count({column_text(one.name)})"
+        case exp.Count(this=exp.Distinct(expressions=[exp.Column() as column])):
+            return f"unique_count({column_text(column.name)})"
+        case exp.Count(this=exp.Column() as column):
+            return f"count({column_text(column.name)})"
         case exp.Avg() | exp.Sum() | exp.Min() | exp.Max() if isinstance(node.this, exp.Column):
             metric = _AGGREGATES[node.key.upper()]
             return f"{metric}({column_text(node.this.name)})"

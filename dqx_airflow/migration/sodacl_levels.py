@@ -57,7 +57,7 @@ def comparison_text(comparison: str, unit: str) -> str:
     """
     bare = comparison.strip()
     if (match := _BETWEEN.fullmatch(bare)) is not None:
-        low, high = (one.removeprefix("+") for one in match.groups())
+        low, high = (bound.removeprefix("+") for bound in match.groups())
         return f"between {low}{unit} and {high}{unit}"
     if (match := _SIGNED.fullmatch(bare)) is not None:
         return f"{_SIGNS.get(match[1], match[1])} {match[2].removeprefix('+')}{unit}"

@@ -37,7 +37,7 @@ def _claims_of(key: str, value: Any) -> list[str]:
                 f"column {column_text(name)} fits {type_text(kind)}" for name, kind in value.items()
             ]
         case "forbidden column present" if isinstance(value, list):
-            names = list_text(str(one).replace("%", "*") for one in value)
+            names = list_text(str(pattern).replace("%", "*") for pattern in value)
             return [f"forbidden_column_count({names}) == 0"]
         case "wrong column index" if isinstance(value, Mapping):
             # A column that is not there has no wrong place.

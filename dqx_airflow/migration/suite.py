@@ -102,14 +102,14 @@ def _drafted(rule: ForeignRule) -> _RuleDraft:
                 claims = tuple(CompiledClaim(text, meaning.others) for text in texts)
                 kind, column = meaning.kind, meaning.column
             case Translation():
-                demands = (_among(rule, meaning, one) for one in meaning.demands)
-                claims = tuple(_compiled(rule.dataset, meaning, one) for one in demands)
+                demands = (_among(rule, meaning, demand) for demand in meaning.demands)
+                claims = tuple(_compiled(rule.dataset, meaning, demand) for demand in demands)
                 kind, column = meaning.name or meaning.kind, meaning.column
     except UnenforceableError as error:
         return _RuleDraft(rule, (), str(error))
     if rule.groups:
-        each = groups_text(rule.groups)
-        claims = tuple(CompiledClaim(f"{one.text}{each}", one.others) for one in claims)
+        groups = groups_text(rule.groups)
+        claims = tuple(CompiledClaim(f"{claim.text}{groups}", claim.others) for claim in claims)
     return _RuleDraft(rule, claims, rule.difference or "", rule.name or kind, column)
 
 
@@ -203,8 +203,8 @@ def _named(drafts: Sequence[_RuleDraft]) -> list[ImportedRule]:
             assertions.append((name, claim.text))
         outcome = ImportOutcome.DIFFERENT if draft.rule.difference else ImportOutcome.TRANSLATED
         outcome = outcome if draft.claims else ImportOutcome.NOT_TRANSLATED
-        others = (other for claim in draft.claims for other in claim.others)
-        datasets = tuple(dict.fromkeys((draft.rule.dataset, *others)))
+        other_datasets = (other for claim in draft.claims for other in claim.others)
+        datasets = tuple(dict.fromkeys((draft.rule.dataset, *other_datasets)))
         named.append(ImportedRule(draft.rule, outcome, tuple(assertions), datasets, draft.reason))
     return named
 
@@ -234,7 +234,7 @@ class _Lines:
 
 def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str, dict[int, int]]:
     out = _Lines()
-    counts = {outcome: sum(one.outcome is outcome for one in rules) for outcome in ImportOutcome}
+    counts = {outcome: sum(rule.outcome is outcome for rule in rules) for outcome in ImportOutcome}
     summary = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
     out.add(f"# {_one_line(origin)}: {summary or 'no rules'}.")
     out.add(f"suite {show_text(name)} {{")
@@ -245,35 +245,37 @@ def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str
             _write_rule(out, rules[number], number)
         out.add("}")
     out.add("}")
-    left = [one for one in rules if one.outcome is ImportOutcome.NOT_TRANSLATED]
-    if left:
+    untranslated = [
+        imported for imported in rules if imported.outcome is ImportOutcome.NOT_TRANSLATED
+    ]
+    if untranslated:
         out.add("")
         out.add("# Not translated:")
-        for one in left:
-            out.add(f"#   {_one_line(f'{one.rule.place}: {one.rule.shown}')}")
-            out.add(f"#     {_one_line(one.reason)}")
+        for imported in untranslated:
+            out.add(f"#   {_one_line(f'{imported.rule.place}: {imported.rule.shown}')}")
+            out.add(f"#     {_one_line(imported.reason)}")
     return "\n".join(out.lines) + "\n", out.places
 
 
 def _checks(rules: Sequence[ImportedRule]) -> Mapping[tuple[str, ...], list[int]]:
     """The numbers of the translated rules by the datasets that they read."""
     grouped: dict[tuple[str, ...], list[int]] = {}
-    for number, one in enumerate(rules):
-        if one.assertions:
-            grouped.setdefault(one.datasets, []).append(number)
+    for number, rule in enumerate(rules):
+        if rule.assertions:
+            grouped.setdefault(rule.datasets, []).append(number)
     return grouped
 
 
-def _write_rule(out: _Lines, one: ImportedRule, number: int) -> None:
+def _write_rule(out: _Lines, imported: ImportedRule, number: int) -> None:
     out.add("")
-    out.add(f"# {_one_line(one.rule.shown)}")
-    if one.reason:
-        out.add(f"# Differs: {_one_line(one.reason)}")
-    for name, claim in one.assertions:
+    out.add(f"# {_one_line(imported.rule.shown)}")
+    if imported.reason:
+        out.add(f"# Differs: {_one_line(imported.reason)}")
+    for name, claim in imported.assertions:
         out.add(f"assert {claim}", number)
         out.add(f"name {show_text(name)}", number)
-        if one.rule.severity is not None:
-            out.add(f"severity {one.rule.severity.value}", number)
+        if imported.rule.severity is not None:
+            out.add(f"severity {imported.rule.severity.value}", number)
 
 
 def _errors(text: str, places: Mapping[int, int]) -> dict[int, str]:
@@ -295,6 +297,6 @@ def _one_line(text: str) -> str:
 def counted(rules: Sequence[ImportedRule]) -> Iterator[tuple[ImportOutcome, int]]:
     """The number of rules with each outcome, without zeros."""
     for outcome in ImportOutcome:
-        count = sum(one.outcome is outcome for one in rules)
+        count = sum(rule.outcome is outcome for rule in rules)
         if count:
             yield outcome, count

@@ -70,26 +70,26 @@ def read_rules(
     request = ImportRequest(
         Path(source.name).name, source.text, dataset, _beside(Path(source.name))
     )
-    asked = {tool: TOOLS[tool]} if tool else TOOLS
-    for name, known in asked.items():
+    candidates = {tool: TOOLS[tool]} if tool else TOOLS
+    for name, candidate in candidates.items():
         if (
-            known.of_text
-            and (tool is None or not known.of_document)
-            and (known.of_text[0](source.text) or (tool and not known.of_document))
+            candidate.of_text
+            and (tool is None or not candidate.of_document)
+            and (candidate.of_text[0](source.text) or (tool and not candidate.of_document))
         ):
-            return name, tuple(known.of_text[1](source.text, request))
+            return name, tuple(candidate.of_text[1](source.text, request))
     try:
         document = document_of(source)
     except UntranslatableError as error:
         if tool is None:
             raise UntranslatableError(f"{error}; no other known format either") from None
         raise
-    for name, known in asked.items():
-        if known.of_document and known.of_document[0](document):
+    for name, candidate in candidates.items():
+        if candidate.of_document and candidate.of_document[0](document):
             if double_quotes is not None:
                 document = rewritten(document, double_quotes)
-            return name, tuple(known.of_document[1](document, request))
-    titles = ", ".join(one.title for one in asked.values())
+            return name, tuple(candidate.of_document[1](document, request))
+    titles = ", ".join(candidate.title for candidate in candidates.values())
     raise UntranslatableError(f"not recognised as a file of {titles}")
 
 

@@ -93,11 +93,11 @@ def required(context: RuleContext, _: Required) -> CompiledClaim:
     if not is_sayable(context.way):
         return no_rows(sql(nested(context.way).count_of_rows_with_null()))
     way = _steps(context)
-    *outer, own = innermost(way)
+    *outer, field = innermost(way)
     optional = [step.operand for step in outer if step.field.is_nullable]
     if context.is_reachable and not optional:
-        return CompiledClaim(f"null_count({show(own.operand)}) == 0")
-    present = terms.negated(terms.is_null(own.operand))
+        return CompiledClaim(f"null_count({show(field.operand)}) == 0")
+    present = terms.negated(terms.is_null(field.operand))
     if optional:
         # A missing field cannot have missing values.
         present = terms.either(terms.is_null(optional[-1]), present)
@@ -107,15 +107,15 @@ def required(context: RuleContext, _: Required) -> CompiledClaim:
 def value(context: RuleContext, demand: Demand) -> CompiledClaim:
     """A demand on single values: on those of a column, or on those nested in it."""
     share = context.rule.share
-    tell, kind = PREDICATES[type(demand)], kind_of(context.item)
+    predicate_of, kind = PREDICATES[type(demand)], kind_of(context.item)
     if isinstance(demand, Pattern | OfFormat) and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
         return _matches_as_text(context, demand, kind)
     if not is_sayable(context.way):
         values = nested(context.way)
-        predicate = tell(values.operand, demand, context.item)
+        predicate = predicate_of(values.operand, demand, context.item)
         return no_rows(sql(values.count_of_rows_without(predicate)), share)
     way = _steps(context)
-    return each_row(of_every(way, tell(way[-1].operand, demand, context.item)), share)
+    return each_row(of_every(way, predicate_of(way[-1].operand, demand, context.item)), share)
 
 
 def unique_items(context: RuleContext, _: UniqueItems) -> CompiledClaim:

@@ -51,7 +51,9 @@ def refers(context: RuleContext, demand: Refers) -> CompiledClaim:
         return each_row(nodes.Member(column, values, terms.NOWHERE))
     pairs = list(zip(demand.columns, demand.other_columns, strict=True))
     present = " AND ".join(f"own.{_quoted(column)} IS NOT NULL" for column, _ in pairs)
-    equal = " AND ".join(f"other.{_quoted(there)} = own.{_quoted(here)}" for here, there in pairs)
+    equal = " AND ".join(
+        f"other.{_quoted(other_column)} = own.{_quoted(column)}" for column, other_column in pairs
+    )
     return _unfound(context, f"{quote_name(context.model.name)} AS own", other, present, equal)
 
 
@@ -68,8 +70,8 @@ def rows_satisfy(context: RuleContext, demand: RowsSatisfy) -> CompiledClaim:
                 raise UnenforceableError(
                     "a share of rows cannot be combined with other datasets or window functions"
                 )
-            others = tuple(name for name in datasets if name != context.model.name)
-            return CompiledClaim(f"{query(text)} == 0", others)
+            other_datasets = tuple(name for name in datasets if name != context.model.name)
+            return CompiledClaim(f"{query(text)} == 0", other_datasets)
         case _:
             return each_row(rule, share)
 
@@ -103,13 +105,13 @@ def _clock(context: RuleContext, *, of_what: str = "age", tells_hours: bool = Fa
     dated = context.ref.date_column if context.ref is not None else None
     if dated is not None and (not tells_hours or dated in timestamps):
         return dated
-    what = (
+    objection = (
         "the dataset has several timestamp columns"
         if timestamps
         else "the dataset has no timestamp column"
     )
     raise UnenforceableError(
-        f"{what}, so the column of the {of_what} is unknown: name one, or set a date_column"
+        f"{objection}, so the column of the {of_what} is unknown: name one, or set a date_column"
     )
 
 
@@ -171,18 +173,18 @@ def hourly_volume(context: RuleContext, demand: HourlyVolume) -> CompiledClaim:
     zone = context.ref.time_zone if context.ref else None
     timestamp, now = _local(_quoted(column), zone), _local("current_timestamp()", zone)
     model = quote_name(context.model.name)
-    moments = f"SELECT {timestamp} AS moment FROM {model}"  # noqa: S608
+    timestamps = f"SELECT {timestamp} AS moment FROM {model}"  # noqa: S608
     hours = (
-        f"SELECT date_trunc('HOUR', moment) AS hour, count(*) AS found FROM ({moments}) "  # noqa: S608
+        f"SELECT date_trunc('HOUR', moment) AS hour, count(*) AS found FROM ({timestamps}) "  # noqa: S608
         "WHERE moment IS NOT NULL GROUP BY 1"
     )
     if demand.low is not None:
-        hours = _with_empty_hours(context, moments, hours, now)
+        hours = _with_empty_hours(context, timestamps, hours, now)
     text = f"SELECT count(*) FROM ({hours}) WHERE {' OR '.join(bounds)}"  # noqa: S608
     return CompiledClaim(f"{query(text)} == 0")
 
 
-def _with_empty_hours(context: RuleContext, moments: str, hours: str, now: str) -> str:
+def _with_empty_hours(context: RuleContext, timestamps: str, hours: str, now: str) -> str:
     """The hours, including those without rows: all past hours of the days with rows; for a dataset
     without dates from the first hour with rows to the last."""
     first, last = "date_trunc('HOUR', min(moment))", "date_trunc('HOUR', max(moment))"
@@ -191,7 +193,9 @@ def _with_empty_hours(context: RuleContext, moments: str, hours: str, now: str) 
         over = f"date_trunc('HOUR', {now}) - INTERVAL '1' HOUR"
         end = "date_trunc('DAY', max(moment)) + INTERVAL '1' DAY - INTERVAL '1' HOUR"
         last = f"greatest({last}, least({end}, {over}))"
-    every = f"SELECT explode(sequence({first}, {last}, INTERVAL '1' HOUR)) AS hour FROM ({moments})"  # noqa: S608
+    every = (
+        f"SELECT explode(sequence({first}, {last}, INTERVAL '1' HOUR)) AS hour FROM ({timestamps})"  # noqa: S608
+    )
     return (
         f"SELECT hour, coalesce(found, 0) AS found FROM ({every}) "  # noqa: S608
         f"LEFT JOIN ({hours}) USING (hour)"
@@ -242,10 +246,12 @@ def _refers_from_within(context: RuleContext, other: str, column: str) -> Compil
     return _unfound(context, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)
 
 
-def _unfound(context: RuleContext, own: str, other: str, present: str, equal: str) -> CompiledClaim:
+def _unfound(
+    context: RuleContext, source: str, other: str, present: str, equal: str
+) -> CompiledClaim:
     """No values are missing in another dataset."""
-    there = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
-    text = f"SELECT count(*) FROM {own} WHERE {present} AND NOT EXISTS ({there})"  # noqa: S608
+    partner = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
+    text = f"SELECT count(*) FROM {source} WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
     return CompiledClaim(f"{query(text)} == 0", () if other == context.model.name else (other,))
 
 

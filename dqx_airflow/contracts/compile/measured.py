@@ -100,8 +100,8 @@ def query_gives(context: RuleContext, demand: QueryGives) -> CompiledClaim:
         )
     if isinstance(rule, SqlAggregate):
         return CompiledClaim(compared(sql(rule.sql), demand.condition))
-    others = tuple(name for name in rule.datasets if name != context.model.name)
-    return CompiledClaim(compared(query(rule.sql), demand.condition), others)
+    other_datasets = tuple(name for name in rule.datasets if name != context.model.name)
+    return CompiledClaim(compared(query(rule.sql), demand.condition), other_datasets)
 
 
 def repeated(columns: tuple[str, ...]) -> str:
@@ -146,7 +146,7 @@ def _invalid(context: RuleContext, demand: MetricRule) -> nodes.Expression:
 
 
 def _missing(context: RuleContext, demand: MetricRule) -> nodes.Expression:
-    """There is no value, or one that stands for none."""
+    """The value is NULL, or one of those that mean a missing value."""
     column, item = _subject(context, demand)
     try:
         listed = _listed(column, demand, item)

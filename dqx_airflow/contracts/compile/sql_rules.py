@@ -193,12 +193,12 @@ def _without_qualifiers(tree: Expr, model: str, dataset_of: DatasetNamer) -> Exp
 def _breaking_rows(tree: Expr, model: str, dataset_of: DatasetNamer) -> Query:
     """The query for the number of rows that violate a predicate, which contains windows or
     queries."""
-    own = exp.Table(this=exp.to_identifier(model, quoted=True))
+    table = exp.Table(this=exp.to_identifier(model, quoted=True))
     if tree.find(exp.Window):
-        holds = exp.select(exp.alias_(tree.copy(), "holds")).from_(own)
+        holds = exp.select(exp.alias_(tree.copy(), "holds")).from_(table)
         broken = exp.select("count(*)").from_(holds.subquery("checked")).where("NOT holds")
     else:
-        broken = exp.select("count(*)").from_(own).where(exp.not_(exp.paren(tree.copy())))
+        broken = exp.select("count(*)").from_(table).where(exp.not_(exp.paren(tree.copy())))
     return Query(*_over_datasets(broken, dataset_of))
 
 

@@ -188,7 +188,9 @@ class _Drafting:
             if refused.is_part or not rule.clauses:
                 continue
             severity = Severity(rule.severity or DEFAULT_SEVERITY)
-            accepted = contract.acceptance_of(refused.name, *(one.path for one in rule.clauses))
+            accepted = contract.acceptance_of(
+                refused.name, *(clause.path for clause in rule.clauses)
+            )
             yield Unenforced(
                 refused.name,
                 refused.dataset,
@@ -287,7 +289,11 @@ class _Drafting:
         """What no assertion enforces, as comments."""
         notes = [note for note in self.contract.notes if note.treatment is Treatment.UNSUPPORTED]
         lines = [(note.clause.path, note.reason) for note in notes]
-        lines += [(c.path, one.reason) for one in self.refused for c in one.rule.clauses[:1]]
+        lines += [
+            (clause.path, refused.reason)
+            for refused in self.refused
+            for clause in refused.rule.clauses[:1]
+        ]
         if not lines:
             return []
         shown = [line for path, reason in lines for line in _comment(f"  {path}: {reason}", "")]

@@ -63,16 +63,16 @@ def among(
     kind = kind_of(item)
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
         raise UnenforceableError(f"a list cannot contain values of type {kind.value}")
-    given = [value for value in values if value is not None]
-    if kind is ValueKind.UNKNOWN and len({_sort_of(value) for value in given}) > 1:
+    present = [value for value in values if value is not None]
+    if kind is ValueKind.UNKNOWN and len({_sort_of(value) for value in present}) > 1:
         kind = ValueKind.TEXT
     choices: dict[nodes.Expression, None] = {}
-    for value in given:
+    for value in present:
         try:
             choices[terms.literal(value, kind)] = None
         except UnenforceableError:
             continue
-    if not choices and given:
+    if not choices and present:
         raise UnenforceableError(f"none of the values is of type {kind.value}")
     return terms.member(operand, *choices) if choices else terms.is_null(operand)
 
@@ -141,10 +141,10 @@ def _sort_of(value: Literal) -> type:
     return float
 
 
-def _demand_number(item: Field | None, what: str) -> None:
+def _demand_number(item: Field | None, limit: str) -> None:
     kind = kind_of(item)
     if kind not in (ValueKind.NUMBER, ValueKind.UNKNOWN):
-        raise UnenforceableError(f"only a number has {what}, and this is a {kind.value}")
+        raise UnenforceableError(f"only a number has {limit}, and this is a {kind.value}")
 
 
 def _over(operand: nodes.Expression, divisor: int) -> nodes.Expression:

@@ -100,15 +100,15 @@ def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
         return
     versions = manifest.versions_of(contract_id)
     if not versions:
-        known = sorted({promise.id for promise in manifest.promises})
+        ids = sorted({promise.id for promise in manifest.promises})
         message = f"no contract {contract_id} in {manifest.source.name}"
-        yield Diagnostic(message, place, "E502", help=did_you_mean(contract_id, known))
+        yield Diagnostic(message, place, "E502", help=did_you_mean(contract_id, ids))
         return
     promise = promise_of(block, manifest)
     if promise is None:
-        there = ", ".join(str(item.version) for item in versions)
+        existing = ", ".join(str(version.version) for version in versions)
         message = f"{contract_id} has no version {pin}"
-        related = (Related(versions[0].span, f"its versions: {there}"),)
+        related = (Related(versions[0].span, f"its versions: {existing}"),)
         help_line = f"write {contract_id}@{versions[0].version}"
         yield Diagnostic(message, place, "E504", related=related, help=help_line)
         return
@@ -131,9 +131,9 @@ def _nearest_id(written: str, manifest: Manifest | None) -> str | None:
     contract_id, _, pin = written.partition("@")
     for promise in manifest.promises:
         if promise.id.lower() == contract_id.lower() and promise.id != contract_id:
-            versions = [str(one.version) for one in manifest.versions_of(promise.id)]
-            due = pin if pin in versions else versions[0]
-            return f"did you mean '{promise.id}{f'@{due}' if pin else ''}'?"
+            versions = [str(version.version) for version in manifest.versions_of(promise.id)]
+            version_or_latest = pin if pin in versions else versions[0]
+            return f"did you mean '{promise.id}{f'@{version_or_latest}' if pin else ''}'?"
     return None
 
 
@@ -163,17 +163,17 @@ def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Ite
             message = f"the block has no query, but its contract promises {', '.join(wanted)}"
             yield Diagnostic(message, place, "E507", help='write query = """ SELECT ... """')
         return
-    given = outputs_of(query, manifest.dialect, manifest.tables)
-    if given.problem is not None:
+    outputs = outputs_of(query, manifest.dialect, manifest.tables)
+    if outputs.problem is not None:
         help_line = "write one SELECT"
-        yield Diagnostic(f"{given.problem}", place, "E507", help=help_line)
+        yield Diagnostic(f"{outputs.problem}", place, "E507", help=help_line)
         return
     for output in promise.outputs:
-        if not given.has(output.name):
-            yield _missing(output.name, given, promise, place)
-    if given.unknown is None:
+        if not outputs.has(output.name):
+            yield _missing(output.name, outputs, promise, place)
+    if outputs.unknown is None:
         declared = {item.name.lower() for item in (*promise.outputs, *promise.inputs)}
-        extra = [name for name in given.names if name and name.lower() not in declared]
+        extra = [name for name in outputs.names if name and name.lower() not in declared]
         if extra and wanted:
             message = f"the query returns columns that are not in the contract: {', '.join(extra)}"
             yield Diagnostic(
@@ -181,14 +181,14 @@ def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Ite
             )
 
 
-def _missing(name: str, given: Outputs, promise: ManifestContract, place: Span) -> Diagnostic:
+def _missing(name: str, outputs: Outputs, promise: ManifestContract, place: Span) -> Diagnostic:
     declared = next(output for output in promise.outputs if output.name == name)
     related = (Related(declared.span, "promised here"),)
-    if given.unknown is not None:
-        message = f"cannot prove that the query returns '{name}': {given.unknown}"
+    if outputs.unknown is not None:
+        message = f"cannot prove that the query returns '{name}': {outputs.unknown}"
         help_line = "list the columns instead of using a star or a template"
         return Diagnostic(message, place, "E507", related=related, help=help_line)
-    names = [item for item in given.names if item is not None]
+    names = [column for column in outputs.names if column is not None]
     message = f"the query does not return '{name}', which {promise.id} promises"
     hint = did_you_mean(name, names)
     return Diagnostic(message, place, "E506", related=related, help=hint)

@@ -50,13 +50,13 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
     after = promise_of(block, new)
     versions = new.versions_of(contract_id)
     if after is None:
-        there = ", ".join(str(item.version) for item in versions)
-        gone = (
-            f"version {before.version} no longer exists; available: {there}"
-            if there
+        available = ", ".join(str(version.version) for version in versions)
+        reason = (
+            f"version {before.version} no longer exists; available: {available}"
+            if available
             else "it no longer exists"
         )
-        return Impact(block.name, name, (gone,), None, span, is_certified)
+        return Impact(block.name, name, (reason,), None, span, is_certified)
     reasons = tuple(breaking_changes(before, after))
     if reasons and after.version == before.version:
         reasons = (*reasons, "and its version is unchanged")
@@ -82,14 +82,16 @@ def breaking_changes(old: ManifestContract, new: ManifestContract) -> Iterator[s
 def _changes(
     side: str, old: tuple[ContractPort, ...], new: tuple[ContractPort, ...]
 ) -> Iterator[str]:
-    there = _named(new)
+    new_ports = _named(new)
     for name, before in _named(old).items():
-        after = there.get(name)
+        after = new_ports.get(name)
         if after is None:
             yield f"the {side} '{name}' no longer exists"
         elif after.type != before.type:
             yield f"the {side} '{name}' changed from {before.type} to {after.type}"
-        elif added := [item for item in after.constraints if item not in before.constraints]:
+        elif added := [
+            constraint for constraint in after.constraints if constraint not in before.constraints
+        ]:
             yield f"the {side} '{name}' must now be {', '.join(added)}"
 
 

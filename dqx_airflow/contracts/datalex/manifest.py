@@ -86,7 +86,7 @@ def read_manifest(source: SourceFile) -> Manifest:
     Versions in the latter are unconfirmed: the manifest is the output of the DataLex compiler.
     """
     document = read_document(source)
-    diagnostics = [_as_datalex(item) for item in document.diagnostics]
+    diagnostics = [_as_datalex(diagnostic) for diagnostic in document.diagnostics]
     root = document.root
     if not isinstance(root, Mapping):
         if not diagnostics:
@@ -96,7 +96,7 @@ def read_manifest(source: SourceFile) -> Manifest:
     if isinstance(root.get("model"), Mapping) and "manifestSpecVersion" not in root.entries:
         return _from_yaml(source, root, diagnostics)
     errors = schema_errors(root, load_schema("datalex/datalex-manifest"))
-    diagnostics += [_as_datalex(item) for item in errors]
+    diagnostics += [_as_datalex(error) for error in errors]
     promises: list[ManifestContract] = []
     tables: dict[str, tuple[str, ...]] = {}
     for domain in _mappings(root.get("domains")):
@@ -118,12 +118,12 @@ def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
     for domain in _mappings(root.get("domains")):
         for entity in _mappings(domain.get("entities")):
             for contract in _mappings(entity.get("contracts")):
-                names = [_text(it.get("name")) for it in (domain, entity, contract)]
+                names = [_text(part.get("name")) for part in (domain, entity, contract)]
                 contract_id = _text(contract.get("id"))
-                due = ".".join(name or "" for name in names)
-                if contract_id is not None and all(names) and contract_id != due:
-                    message = f"the id {contract_id} stands where {due} belongs"
-                    help_line = f"write {due}, or move the contract to another entity"
+                expected = ".".join(name or "" for name in names)
+                if contract_id is not None and all(names) and contract_id != expected:
+                    message = f"the id {contract_id} stands where {expected} belongs"
+                    help_line = f"write {expected}, or move the contract to another entity"
                     place = contract.span_of("id")
                     yield Diagnostic(message, place, "E501", help=help_line, is_mild=True)
 
@@ -174,7 +174,9 @@ def _parameters(node: Node | None) -> Iterator[ContractPort]:
         if name is not None:
             listed = item.get("constraints")
             texts = listed.items if isinstance(listed, Sequence) else ()
-            constraints = tuple(text for each in texts if (text := _text(each)) is not None)
+            constraints = tuple(
+                text for constraint in texts if (text := _text(constraint)) is not None
+            )
             written = _text(item.get("type")) or ""
             yield ContractPort(name, written, constraints, item.path, item.span_of("name"))
 

@@ -26,9 +26,11 @@ class DemandBase:
     @property
     def named_columns(self) -> tuple[str, ...]:
         """The columns of the model that it names."""
-        held = (getattr(self, name) for name in self.column_fields)
+        columns = (getattr(self, name) for name in self.column_fields)
         return tuple(
-            name for one in held for name in ((one,) if isinstance(one, str) else one or ())
+            name
+            for value in columns
+            for name in ((value,) if isinstance(value, str) else value or ())
         )
 
     @property

@@ -37,12 +37,12 @@ def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Ac
     """
     acceptances = list(_within(reading, reading.root))
     known = [show_path(leaf.path) for leaf in leaves(reading.root)] if acceptances else []
-    for item in acceptances:
-        is_name = any(item.clause.startswith(f"{name}.") for name in models)
-        if not is_name and not any(map(item.covers, known)):
-            message = f"cannot accept unknown clause '{item.clause}'"
+    for acceptance in acceptances:
+        is_name = any(acceptance.clause.startswith(f"{name}.") for name in models)
+        if not is_name and not any(map(acceptance.covers, known)):
+            message = f"cannot accept unknown clause '{acceptance.clause}'"
             help_line = "remove it, or use a clause path that `dql contract coverage` lists"
-            reading.report(Diagnostic(message, item.span, "W022", help=help_line))
+            reading.report(Diagnostic(message, acceptance.span, "W022", help=help_line))
     return tuple(acceptances)
 
 
@@ -66,13 +66,13 @@ def _within(reading: ClauseReader, node: Node) -> Iterator[Acceptance]:
 def _read(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acceptance]:
     reading.documented(node, "records who accepts that a clause is not checked")
     for item in node.items if isinstance(node, Sequence) else (node,):
-        given = item if isinstance(item, Mapping) else None
-        clause = reading.text(given, "clause") or show_path(owner)
-        who, why = (_text_at(given, key) for key in ("owner", "reason"))
-        if who and why and clause:
-            yield Acceptance(clause, why, who, item.span)
+        mapping = item if isinstance(item, Mapping) else None
+        clause = reading.text(mapping, "clause") or show_path(owner)
+        accepted_by, reason = (_text_at(mapping, key) for key in ("owner", "reason"))
+        if accepted_by and reason and clause:
+            yield Acceptance(clause, reason, accepted_by, item.span)
             continue
-        missing = "owner" if not who else "reason" if not why else "clause"
+        missing = "owner" if not accepted_by else "reason" if not reason else "clause"
         message = f"the acceptance has no {missing}"
         reading.report(Diagnostic(message, item.span, "E411", help=_EXAMPLE))
 

@@ -30,8 +30,8 @@ def check_address(reading: ClauseReader, owner: Mapping | None, key: str, kind: 
         return
     address = written.strip().removeprefix("mailto:") if kind == "email" else written.strip()
     if re.fullmatch(TEXT_FORMATS[kind].pattern, address) is None:
-        what = "e-mail address" if kind == "email" else "URL"
-        reason = f"'{written}' is not a valid {what}"
+        form = "e-mail address" if kind == "email" else "URL"
+        reason = f"'{written}' is not a valid {form}"
         reading.mistaken(owner.get(key), "E426", reason, _FORMS[kind])
 
 

@@ -231,12 +231,12 @@ class ClauseReader:
         """
         slips = {(key.span.file, key.path): key for key in unknown}
         unseen = {place: slip for place, slip in slips.items() if promises_check(slip)}
-        everywhere = {
+        unread = {
             (leaf.span.file, leaf.path): Note(clause_of(leaf), Treatment.DOCUMENTED, _EXTENSION)
             for leaf in leaves(self.root)
         }
         notes = []
-        for position, marked in (everywhere | self._marked).items():
+        for position, marked in (unread | self._marked).items():
             note, slip = marked, _slip_above(position, slips) if slips else None
             if slip is not None:
                 # Also in a definition, which is a remark as a whole.

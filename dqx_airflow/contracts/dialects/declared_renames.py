@@ -30,9 +30,9 @@ def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Ren
     reading.documented(node, "renames since the previous version")
     known = {model.name: model for model in models}
     for item in node.items if isinstance(node, Sequence) else (node,) if node else ():
-        given = item if isinstance(item, Mapping) else None
-        model, path = reading.text(given, "model"), reading.text(given, "field")
-        old = reading.text(given, "from")
+        mapping = item if isinstance(item, Mapping) else None
+        model, path = reading.text(mapping, "model"), reading.text(mapping, "field")
+        old = reading.text(mapping, "from")
         if model is None or old is None:
             missing = "model" if model is None else "from"
             message = f"the rename has no '{missing}'"
@@ -46,7 +46,7 @@ def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Ren
         else:
             column, before = dotted_path(path), dotted_path(old)
             if known[model].field_at(column) is None:
-                hint = did_you_mean(path, [it.path for it in known[model].walk()])
+                hint = did_you_mean(path, [field.path for field in known[model].walk()])
                 message = f"'{model}' has no field '{path}'"
                 reading.report(Diagnostic(message, item.span, "E420", help=hint))
             else:

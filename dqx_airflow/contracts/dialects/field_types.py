@@ -90,13 +90,13 @@ def bound_rule(
     return reading.rule(name, Bound(op, bound), node)
 
 
-def _report_bound(reading: ClauseReader, node: Scalar, what: str, help_line: str | None) -> None:
-    message = f"the bound {node.text} is {what}"
+def _report_bound(reading: ClauseReader, node: Scalar, problem: str, help_line: str | None) -> None:
+    message = f"the bound {node.text} is {problem}"
     reading.report(Diagnostic(message, node.span, "E405", help=help_line))
 
 
 def most_digits(spark_type: str | None) -> int:
-    """The maximum number of digits of a decimal; that of the longest one for every other type."""
+    """The maximum number of digits of a decimal; of the longest decimal for every other type."""
     if spark_type is not None and spark_type.startswith("decimal"):
         return int(parts_of(spark_type)[0])
     return LONGEST_DECIMAL

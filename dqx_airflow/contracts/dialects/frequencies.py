@@ -72,8 +72,8 @@ def cron_interval_s(text: str) -> float | None:
     def runs_on(day: date) -> bool:
         on_day, on_weekday = day.day in days, day.isoweekday() % 7 in from_sunday
         # As in cron: if both are restricted, one of them is enough.
-        both = on_day and on_weekday if any_day or any_weekday else on_day or on_weekday
-        return day.month in months and both
+        is_day = on_day and on_weekday if any_day or any_weekday else on_day or on_weekday
+        return day.month in months and is_day
 
     run_days = [n for n in range(_DAYS) if runs_on(_FIRST_DAY + timedelta(days=n))]
     if len(run_days) < 2:

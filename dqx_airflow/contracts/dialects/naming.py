@@ -15,21 +15,21 @@ _LONGEST = 60
 def slug(text: str) -> str:
     """A text as the name of a rule: `null_values` for `Null values!` and for `nullValues`."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)
-    return re.sub(r"[^a-z0-9]+", "_", apart.lower())[:_LONGEST].strip("_")
+    separated = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)
+    return re.sub(r"[^a-z0-9]+", "_", separated.lower())[:_LONGEST].strip("_")
 
 
 def with_unique_names(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """The rules with unique names: the second `sql` becomes `sql_2`. Equal rules become one."""
-    said: dict[Rule, list[Rule]] = {}
+    equal_rules: dict[Rule, list[Rule]] = {}
     for rule in rules:
-        said.setdefault(rule, []).append(rule)
+        equal_rules.setdefault(rule, []).append(rule)
     taken: set[str] = set()
-    apart = []
-    for rule, same in said.items():
-        clauses = tuple(clause for one in same for clause in one.clauses)
-        apart.append(replace(rule, name=unique_name(rule.name, taken), clauses=clauses))
-    return tuple(apart)
+    renamed = []
+    for rule, same in equal_rules.items():
+        clauses = tuple(clause for duplicate in same for clause in duplicate.clauses)
+        renamed.append(replace(rule, name=unique_name(rule.name, taken), clauses=clauses))
+    return tuple(renamed)
 
 
 def unique_name(wanted: str, taken: set[str]) -> str:

@@ -106,8 +106,8 @@ def _read(reading: ClauseReader) -> Contract:
 
 def _incident(reading: ClauseReader) -> IncidentResponse:
     support = reading.mapping(reading.mapping(reading.root, "sla"), "support")
-    said = (("tier", "tier"), ("response_time", "response within"))
-    stated = ((word, reading.text(support, key)) for key, word in said)
+    labels = (("tier", "tier"), ("response_time", "response within"))
+    stated = ((word, reading.text(support, key)) for key, word in labels)
     response = ", ".join(f"{word} {text}" for word, text in stated if text)
     return IncidentResponse(
         channel=reading.text(support, "escalation") or reading.text(support, "channel"),
@@ -238,21 +238,21 @@ def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[
 
 
 def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
-    get = column.get
+    node_of = column.get
     if (pattern := reading.text(column, "pattern")) is not None:
         is_anchored = pattern.startswith("^") and "|" not in pattern
         expression = pattern if is_anchored else f"^(?:{pattern})"
-        yield reading.rule("pattern", Pattern(expression), get("pattern"))
+        yield reading.rule("pattern", Pattern(expression), node_of("pattern"))
     if accepted := reading.values(column, "valid_values"):
-        yield reading.rule("enum", OneOf(accepted), get("valid_values"))
+        yield reading.rule("enum", OneOf(accepted), node_of("valid_values"))
     for key, name, op in (("min_length", "min_length", ">="), ("max_length", "max_length", "<=")):
         if (count := reading.number(column, key)) is not None:
-            yield reading.rule(name, Length(op, int(count)), get(key))
+            yield reading.rule(name, Length(op, int(count)), node_of(key))
     for key, name, op in (("min_value", "minimum", ">="), ("max_value", "maximum", "<=")):
         if (rule := bound_rule(reading, column, key, name, op, item.type)) is not None:
             yield rule
     for key in ("pattern", "valid_values", "min_value", "max_value", "foreign_key"):
-        if isinstance(node := get(key), Scalar) and node.value is None:
+        if isinstance(node := node_of(key), Scalar) and node.value is None:
             reading.documented(node)
 
 

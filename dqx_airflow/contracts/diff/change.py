@@ -106,7 +106,7 @@ class Diff:
 
     @property
     def breaking(self) -> tuple[Change, ...]:
-        return tuple(item for item in self.changes if item.bump is Bump.MAJOR)
+        return tuple(change for change in self.changes if change.bump is Bump.MAJOR)
 
     @property
     def shortfall(self) -> str | None:
@@ -153,16 +153,16 @@ class Diff:
             {model.name for model in contract.models if model.title is not None}
             for contract in (self.old, self.new)
         )
-        there = before & after
-        gone = sorted(before - after)
+        kept = before & after
+        removed = sorted(before - after)
         broken = dict.fromkeys(
             change.model or change.path.partition(".signature")[0]
             for change in self.breaking
-            if change.model in there or change.kind.name == "input_changed"
+            if change.model in kept or change.kind.name == "input_changed"
         )
-        if gone:
+        if removed:
             return (
-                f"{', '.join(gone)}: removed while consumers may still pin it: "
+                f"{', '.join(removed)}: removed while consumers may still pin it: "
                 "keep it until no consumer does"
             )
         if not broken:
@@ -186,8 +186,8 @@ class Diff:
             return f"the version stays {after}, and a {self.due.word} bump is required"
         if self.due is not Bump.MAJOR:
             return None
-        which = before if is_old else after
-        return f"a major bump is required, and '{which}' does not show how the version changed"
+        version = before if is_old else after
+        return f"a major bump is required, and '{version}' does not show how the version changed"
 
 
 def _plain_span(span: Span | None) -> Mapping[str, Any] | None:

@@ -37,16 +37,16 @@ def compare_clauses(
     known = _Reported.of(changes, old, new)
     parts_of_rules = _parts_of_rules(before, after) | _parts_of_rules(after, before)
     for path in dict.fromkeys((*before, *after)):
-        one, other = before.get(path), after.get(path)
-        texts = _text_of(one), _text_of(other)
+        old_leaf, new_leaf = before.get(path), after.get(path)
+        texts = _text_of(old_leaf), _text_of(new_leaf)
         if texts[0] == texts[1]:
             continue
         names = frozenset(part.strip("[]") for part in path[:-1])
-        names = names.union(*(leaf.columns for leaf in (one, other) if leaf))
-        if come_and_gone & names or known.has(names, *texts) or known.has_rule(one, other):
+        names = names.union(*(leaf.columns for leaf in (old_leaf, new_leaf) if leaf))
+        if come_and_gone & names or known.has(names, *texts) or known.has_rule(old_leaf, new_leaf):
             continue
         if parts_of_rules.isdisjoint(path[:end] for end in range(1, len(path))):
-            yield _change(path, one, other, special=_special_kind(new.dialect, path))
+            yield _change(path, old_leaf, new_leaf, special=_special_kind(new.dialect, path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class _Leaf:
 
 
 def _parts_of_rules(
-    here: dict[tuple[str, ...], _Leaf], there: dict[tuple[str, ...], _Leaf]
+    leaves: dict[tuple[str, ...], _Leaf], other_leaves: dict[tuple[str, ...], _Leaf]
 ) -> set[tuple[str, ...]]:
     """The mappings and list items that are in only one version, and contain a rule: they are added
     and removed as one change, that of the rule."""
-    known = {path[:end] for path in there for end in range(len(path))}
-    with_rules = (path for path, leaf in here.items() if leaf.note is None)
+    known = {path[:end] for path in other_leaves for end in range(len(path))}
+    with_rules = (path for path, leaf in leaves.items() if leaf.note is None)
     return {
         path[:end]
         for path in with_rules
@@ -99,17 +99,17 @@ def _named_leaves(
 
     An item with another name in the place of a removed one keeps the name of that one.
     """
-    names, others = _item_names(old), _item_names(new)
-    known = {(item[:-1], name) for item, name in others.items()}
-    known_before = {(item[:-1], name) for item, name in names.items()}
-    for item, name in names.items():
-        other = others.get(item)
+    old_names, new_names = _item_names(old), _item_names(new)
+    known = {(item[:-1], name) for item, name in new_names.items()}
+    known_before = {(item[:-1], name) for item, name in old_names.items()}
+    for item, name in old_names.items():
+        other = new_names.get(item)
         if other is None or (item[:-1], name) in known or (item[:-1], other) in known_before:
             continue
-        others[item] = name
+        new_names[item] = name
     return (
-        {_named(path, names): leaf for path, leaf in old.items()},
-        {_named(path, others): leaf for path, leaf in new.items()},
+        {_named(path, old_names): leaf for path, leaf in old.items()},
+        {_named(path, new_names): leaf for path, leaf in new.items()},
     )
 
 
@@ -193,15 +193,15 @@ class _Reported:
 
     @classmethod
     def of(cls, changes: Collection[Change], old: Contract, new: Contract) -> _Reported:
-        nowhere: frozenset[str] = frozenset()
-        texts = {(nowhere, _on_one_line(old.version), _on_one_line(new.version))}
+        no_names: frozenset[str] = frozenset()
+        texts = {(no_names, _on_one_line(old.version), _on_one_line(new.version))}
         for change in changes:
             names = frozenset(_NAME.findall(change.column or ""))
             before, after = _listed(change.old), _listed(change.new)
             pairs = {(_on_one_line(change.old), _on_one_line(change.new))}
             pairs |= {(item, None) for item in before - after}
             pairs |= {(None, item) for item in after - before}
-            pairs |= {(one, other) for one in before for other in after}
+            pairs |= {(old_text, new_text) for old_text in before for new_text in after}
             texts |= {(names, *pair) for pair in pairs}
         return cls(
             frozenset(texts),
@@ -221,8 +221,8 @@ class _Reported:
     def has(self, names: frozenset[str], old: str | None, new: str | None) -> bool:
         wanted = _on_one_line(old), _on_one_line(new)
         return any(
-            (one, other) == wanted and (not about or about & names)
-            for about, one, other in self.texts
+            (old_text, new_text) == wanted and (not about or about & names)
+            for about, old_text, new_text in self.texts
         )
 
 

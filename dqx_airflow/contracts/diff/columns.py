@@ -40,7 +40,11 @@ class Habits:
 
     def renamed_columns(self, model: str | None) -> dict[str, str]:
         """The old path by the new one, for the columns of a model."""
-        return {it.field: it.old for it in self.renames if it.model == model and it.field}
+        return {
+            rename.field: rename.old
+            for rename in self.renames
+            if rename.model == model and rename.field
+        }
 
 
 def column_changes(
@@ -79,25 +83,25 @@ def compare_columns(
     after = {item.name: item for item in new}
     for item in old:
         if item.path in columns.dropped:
-            here = _located(location, item.path, item, None)
-            yield here.change("column_removed", f"column {item.path} is dropped", old=item.name)
+            place = _located(location, item.path, item, None)
+            yield place.change("column_removed", f"column {item.path} is dropped", old=item.name)
             continue
         other = after[columns.names.get(item.name, item.name)]
-        here = _located(location, other.path, item, other)
+        place = _located(location, other.path, item, other)
         if item.name in columns.names:
             message = f"column {item.path} is renamed to {other.path}"
-            yield here.change("column_renamed", message, item.name, other.name)
-        yield from _compared(item, other, here, habits)
+            yield place.change("column_renamed", message, item.name, other.name)
+        yield from _compared(item, other, place, habits)
     for item in new:
         if item.path in columns.added:
-            here = _located(location, item.path, None, item)
+            place = _located(location, item.path, None, item)
             needed = not item.has_default and _must_be_there(item)
             kind = "column_added"
             message = f"column {item.path} is added"
             if needed or habits.needs_every_column:
                 kind = "required_column_added"
                 message += ", must not be NULL, and has no default" if needed else ""
-            yield here.change(kind, message, new=item.name)
+            yield place.change(kind, message, new=item.name)
     yield from _order(old, new, columns, location)
 
 
@@ -152,10 +156,14 @@ def _compared(
     yield from _remarks(old, new, location)
     inner = column_changes(old.fields, new.fields, habits.renamed_columns(location.model))
     yield from compare_columns(old.fields, new.fields, inner, location, habits)
-    for one, other in ((old.items, new.items), (old.keys, new.keys), (old.values, new.values)):
-        if one is not None and other is not None:
-            here = _located(location, other.path, one, other)
-            yield from _compared(one, other, here, habits)
+    for old_inner, new_inner in (
+        (old.items, new.items),
+        (old.keys, new.keys),
+        (old.values, new.values),
+    ):
+        if old_inner is not None and new_inner is not None:
+            place = _located(location, new_inner.path, old_inner, new_inner)
+            yield from _compared(old_inner, new_inner, place, habits)
 
 
 def _types(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
@@ -179,7 +187,7 @@ def _is_leaf(item: Field) -> bool:
 def _meaning(
     old: Field, new: Field, location: ContractLocation, habits: Habits
 ) -> Iterator[Change]:
-    what = (
+    subject = (
         f"the meaning of {new.path}" if habits.has_semantics else f"the description of {new.path}"
     )
     if old.semantic is not None and new.semantic is not None:
@@ -191,12 +199,12 @@ def _meaning(
         }.get(wording)
         if kind is not None:
             verb = "is corrected" if kind == "wording_corrected" else "changes"
-            yield location.change(kind, f"{what} {verb}", old.semantic, new.semantic)
+            yield location.change(kind, f"{subject} {verb}", old.semantic, new.semantic)
     elif old.semantic is not None:
         kind = "semantic_removed" if habits.has_semantics else "description_changed"
-        yield location.change(kind, f"{what} is removed", old=old.semantic)
+        yield location.change(kind, f"{subject} is removed", old=old.semantic)
     elif new.semantic is not None:
-        yield location.change("description_changed", f"{what} is added", new=new.semantic)
+        yield location.change("description_changed", f"{subject} is added", new=new.semantic)
     if old.unit != new.unit:
         if old.unit is None:
             message = f"the unit of {new.path} is added: {new.unit}"
@@ -239,13 +247,13 @@ def _remarks(old: Field, new: Field, location: ContractLocation) -> Iterator[Cha
     if old.title != new.title:
         message = f"the title of {new.path} changes"
         yield location.change("description_changed", message, old.title, new.title)
-    for kind, what, before, after in (
+    for kind, noun, before, after in (
         ("example_changed", "examples", old.examples, new.examples),
         ("tags_changed", "tags", old.tags, new.tags),
     ):
         if before != after:
             listed = (", ".join(map(literal_text, values)) for values in (before, after))
-            yield location.change(kind, f"the {what} of {new.path} change", *listed)
+            yield location.change(kind, f"the {noun} of {new.path} change", *listed)
     if old.inputs != new.inputs:
         message = f"the source fields of {new.path} change"
         texts = tuple(

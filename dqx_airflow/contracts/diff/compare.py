@@ -32,7 +32,7 @@ def diff(old: Contract, new: Contract, *, semantic: Bump = Bump.MAJOR) -> Diff:
         changed.
     """
     habits = Habits(
-        has_semantics=any(reader_of(one.dialect).weighs_meaning for one in (old, new)),
+        has_semantics=any(reader_of(contract.dialect).weighs_meaning for contract in (old, new)),
         needs_every_column=reader_of(new.dialect).versions_models,
         renames=new.renames,
     )

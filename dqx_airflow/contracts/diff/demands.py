@@ -229,7 +229,7 @@ def _volumes(old: Volume, new: Volume) -> Order:
 
 
 def _band(volume: Volume) -> tuple[float | None, float | None]:
-    """The bounds in rows if there is a baseline, else as multiples."""
+    """The bounds as numbers of rows if there is a baseline, else as multiples of it."""
     factor = 1.0 if volume.baseline is None else volume.baseline
     low, high = volume.low, volume.high
     return (None if low is None else low * factor, None if high is None else high * factor)

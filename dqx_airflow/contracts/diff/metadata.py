@@ -18,54 +18,54 @@ def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
     """The id, the dialect, and the descriptions of the contract."""
     location = ContractLocation("", old.span, new.span)
     if old.id != new.id:
-        here = location.below("id", old.span, new.span)
-        yield here.change("id_changed", f"the id changes: {old.id} → {new.id}", old.id, new.id)
+        place = location.below("id", old.span, new.span)
+        yield place.change("id_changed", f"the id changes: {old.id} → {new.id}", old.id, new.id)
     for name in ("dialect", "dialect_version"):
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
             message = f"the {_words(name)} changes: {before or 'none'} → {after or 'none'}"
-            here = location.below(name, old.span, new.span)
-            yield here.change("dialect_changed", message, before and str(before), str(after or ""))
+            place = location.below(name, old.span, new.span)
+            yield place.change("dialect_changed", message, before and str(before), str(after or ""))
     for name in ("name", "description", "owner", "contacts", "domain", "tags"):
-        before, after = (_text(getattr(item, name)) for item in (old, new))
+        before, after = (_text(getattr(contract, name)) for contract in (old, new))
         if before == after:
             continue
         corrected = before and after and compare_wording(before, after) is Wording.CORRECTED
         kind = "wording_corrected" if corrected else "about_changed"
-        here = location.below(name, old.span, new.span)
+        place = location.below(name, old.span, new.span)
         verb = "change" if name in ("contacts", "tags") else "changes"
-        yield here.change(kind, f"the {name} of the contract {verb}", before, after)
+        yield place.change(kind, f"the {name} of the contract {verb}", before, after)
 
 
 def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
     """The servers, and the consumers."""
-    servers = {item.name: item for item in old.servers}
+    servers = {server.name: server for server in old.servers}
     for server in new.servers:
         before = servers.pop(server.name, None)
         if before is None:
-            here = ContractLocation(f"servers.{server.name}", None, server.span)
+            place = ContractLocation(f"servers.{server.name}", None, server.span)
             message = f"server {server.name} is added"
-            yield here.change("server_added", message, new=server.name)
+            yield place.change("server_added", message, new=server.name)
         else:
             yield from _server(before, server)
-    for name, gone in servers.items():
-        here = ContractLocation(f"servers.{name}", gone.span, None)
-        yield here.change("server_changed", f"server {name} is removed", old=name)
-    consumers = {item.team: item for item in old.consumers}
+    for name, removed in servers.items():
+        place = ContractLocation(f"servers.{name}", removed.span, None)
+        yield place.change("server_changed", f"server {name} is removed", old=name)
+    consumers = {consumer.team: consumer for consumer in old.consumers}
     for consumer in new.consumers:
-        known = consumers.pop(consumer.team, None)
-        if known != consumer:
-            here = ContractLocation(f"consumers.{consumer.team}", old.span, new.span)
-            verb = "is listed" if known is None else "has a changed description"
-            if known is not None and known.pin != consumer.pin:
+        previous = consumers.pop(consumer.team, None)
+        if previous != consumer:
+            place = ContractLocation(f"consumers.{consumer.team}", old.span, new.span)
+            verb = "is listed" if previous is None else "has a changed description"
+            if previous is not None and previous.pin != consumer.pin:
                 verb = f"pins version {consumer.pin}" if consumer.pin else "does not pin a version"
             message = f"consumer {consumer.team} {verb}"
-            yield here.change(
-                "consumers_changed", message, known.team if known else None, consumer.team
+            yield place.change(
+                "consumers_changed", message, previous.team if previous else None, consumer.team
             )
     for team in consumers:
-        here = ContractLocation(f"consumers.{team}", old.span, new.span)
-        yield here.change("consumers_changed", f"consumer {team} is no longer listed", old=team)
+        place = ContractLocation(f"consumers.{team}", old.span, new.span)
+        yield place.change("consumers_changed", f"consumer {team} is no longer listed", old=team)
 
 
 def _server(old: Server, new: Server) -> Iterator[Change]:
@@ -86,19 +86,24 @@ def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
     location = ContractLocation("lifecycle", old.span, new.span)
     yield from _status(before, after, location.below("status", old.span, new.span))
     for name in _DATES:
-        one, other = getattr(before, name), getattr(after, name)
-        if one == other:
+        old_date, new_date = getattr(before, name), getattr(after, name)
+        if old_date == new_date:
             continue
-        is_earlier = name == "sunset_date" and one is not None and other is not None and other < one
+        is_earlier = (
+            name == "sunset_date"
+            and old_date is not None
+            and new_date is not None
+            and new_date < old_date
+        )
         kind = "sunset_advanced" if is_earlier else "dates_changed"
-        message = f"the {_words(name)} changes: {one or 'none'} → {other or 'none'}"
-        yield location.below(name, old.span, new.span).change(kind, message, one, other)
+        message = f"the {_words(name)} changes: {old_date or 'none'} → {new_date or 'none'}"
+        yield location.below(name, old.span, new.span).change(kind, message, old_date, new_date)
     for name in _POLICY:
-        first, second = (_text(getattr(item, name)) for item in (before, after))
+        first, second = (_text(getattr(lifecycle, name)) for lifecycle in (before, after))
         if first != second:
             message = f"{_words(name)} changes: {first or 'none'} → {second or 'none'}"
-            here = location.below(name, old.span, new.span)
-            yield here.change("policy_changed", message, first, second)
+            place = location.below(name, old.span, new.span)
+            yield place.change("policy_changed", message, first, second)
 
 
 def _status(old: Lifecycle, new: Lifecycle, location: ContractLocation) -> Iterator[Change]:

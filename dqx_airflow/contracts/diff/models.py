@@ -18,25 +18,25 @@ _KEY = "primary_key"
 
 def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -> Iterator[Change]:
     """The changes of the models and of everything in them."""
-    declared = {it.model: it.old for it in habits.renames if it.field is None}
+    declared = {rename.model: rename.old for rename in habits.renames if rename.field is None}
     names = renamed_models(old, new, declared)
     after = {model.name: model for model in new}
     for model in old:
         other = after.get(names.get(model.name, model.name))
         if other is None:
-            here = ContractLocation(model.name, model.span, None, model.name)
-            yield here.change("model_removed", f"model {model.name} is dropped", old=model.name)
+            place = ContractLocation(model.name, model.span, None, model.name)
+            yield place.change("model_removed", f"model {model.name} is dropped", old=model.name)
             continue
-        here = ContractLocation(other.name, model.span, other.span, other.name)
+        place = ContractLocation(other.name, model.span, other.span, other.name)
         if model.name in names:
             message = f"model {model.name} is renamed to {other.name}"
-            yield here.change("model_renamed", message, model.name, other.name)
-        yield from _compared(model, other, here, habits)
-    known = {model.name for model in old} | set(names.values())
+            yield place.change("model_renamed", message, model.name, other.name)
+        yield from _compared(model, other, place, habits)
+    old_names = {model.name for model in old} | set(names.values())
     for model in new:
-        if model.name not in known:
-            here = ContractLocation(model.name, None, model.span, model.name)
-            yield here.change("model_added", f"model {model.name} is added", new=model.name)
+        if model.name not in old_names:
+            place = ContractLocation(model.name, None, model.span, model.name)
+            yield place.change("model_added", f"model {model.name} is added", new=model.name)
 
 
 def _compared(
@@ -75,12 +75,12 @@ def _key(
     if set(old) == set(new):
         return
     before, after = ", ".join(old), ", ".join(new)
-    here = location.below(_KEY, location.old_span, location.new_span)
+    place = location.below(_KEY, location.old_span, location.new_span)
     if not old:
-        yield here.change("key_added", f"{after} becomes the key of {location.path}", new=after)
+        yield place.change("key_added", f"{after} becomes the key of {location.path}", new=after)
     else:
         message = f"the key of {location.path} changes: {before} → {after or 'none'}"
-        yield here.change("key_changed", message, before, after or None)
+        yield place.change("key_changed", message, before, after or None)
 
 
 def _storage(

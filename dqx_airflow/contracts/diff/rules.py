@@ -43,11 +43,12 @@ _HARMLESS_FOR_NEW_COLUMNS = (Unique, Refers, Distinct)
 
 @dataclass(frozen=True, slots=True)
 class ColumnChanges:
-    """The changes of the columns of a level, by their paths: the new paths by the old ones if they
-    differ, the removed ones, and the added ones. `names` are the changed names."""
+    """The changes of the columns of a model or a struct, by their paths."""
 
     renamed: dict[str, str] = field(default_factory=dict)
+    """The new paths by the old ones, where they differ."""
     names: dict[str, str] = field(default_factory=dict)
+    """The new names by the old ones, where they differ."""
     dropped: frozenset[str] = frozenset()
     added: frozenset[str] = frozenset()
 
@@ -68,13 +69,13 @@ def compare_rules(
     """
     before = [_renamed(rule, columns) for rule in old if not isinstance(rule.demand, OfType)]
     after = [rule for rule in new if not isinstance(rule.demand, OfType)]
-    for one, other in _pairs(before, after):
-        if one is not None and other is not None:
-            yield from _compared(one, other, location, is_whole=is_whole)
-        elif one is not None and not set(one.demand.named_columns) & columns.dropped:
-            yield _removed(one, location)
-        elif other is not None and not _comes_with_its_columns(other.demand, columns):
-            yield _added(other, location)
+    for old_rule, new_rule in _pairs(before, after):
+        if old_rule is not None and new_rule is not None:
+            yield from _compared(old_rule, new_rule, location, is_whole=is_whole)
+        elif old_rule is not None and not set(old_rule.demand.named_columns) & columns.dropped:
+            yield _removed(old_rule, location)
+        elif new_rule is not None and not _comes_with_its_columns(new_rule.demand, columns):
+            yield _added(new_rule, location)
 
 
 def _renamed(rule: Rule, columns: ColumnChanges) -> Rule:
@@ -91,24 +92,24 @@ def _comes_with_its_columns(demand: Demand, columns: ColumnChanges) -> bool:
 def _compared(
     old: Rule, new: Rule, location: ContractLocation, *, is_whole: bool
 ) -> Iterator[Change]:
-    here = location.below(new.name, _span(old, location.old_span), _span(new, location.new_span))
+    place = location.below(new.name, _span(old, location.old_span), _span(new, location.new_span))
     demands = compare_demands(old.demand, new.demand, is_whole=is_whole)
     order = all_of(demands, rising(old.share, new.share))
     if order is not Order.SAME:
         kind, verb = _KINDS[order]
         before, after = old.text, new.text
         detail = _of_enums(old.demand, new.demand) or f"{before} → {after}"
-        yield here.change(kind, f"`{new.name}` {verb}: {detail}", before, after)
+        yield place.change(kind, f"`{new.name}` {verb}: {detail}", before, after)
     if _given_name(old) != _given_name(new):
         message = f"`{old.name}` is renamed to `{new.name}`"
-        yield here.change("rule_described", message, old.name, new.name)
+        yield place.change("rule_described", message, old.name, new.name)
     if old.severity is not new.severity:
         severities = tuple(str(rule.severity or "none") for rule in (old, new))
         message = f"the severity of `{new.name}` changes: {severities[0]} → {severities[1]}"
-        yield here.change("severity_changed", message, *severities)
+        yield place.change("severity_changed", message, *severities)
     if (old.description, old.dimension, old.tags) != (new.description, new.dimension, new.tags):
         message = f"`{new.name}` has a changed description"
-        yield here.change("rule_described", message, old.description, new.description)
+        yield place.change("rule_described", message, old.description, new.description)
 
 
 def _given_name(rule: Rule) -> str | None:
@@ -120,26 +121,26 @@ def _of_enums(old: Demand, new: Demand) -> str | None:
     """The added and removed values, if both demands are lists of values."""
     if not (isinstance(old, OneOf) and isinstance(new, OneOf)):
         return None
-    come = [literal_text(value) for value in new.values if value not in old.values]
-    gone = [literal_text(value) for value in old.values if value not in new.values]
-    parts = [f"{', '.join(come)} added"] if come else []
-    parts += [f"{', '.join(gone)} removed"] if gone else []
+    added = [literal_text(value) for value in new.values if value not in old.values]
+    removed = [literal_text(value) for value in old.values if value not in new.values]
+    parts = [f"{', '.join(added)} added"] if added else []
+    parts += [f"{', '.join(removed)} removed"] if removed else []
     return "; ".join(parts) or None
 
 
 def _removed(rule: Rule, location: ContractLocation) -> Change:
-    here = location.below(rule.name, _span(rule, location.old_span), location.new_span)
+    place = location.below(rule.name, _span(rule, location.old_span), location.new_span)
     message = f"`{rule.name}` is removed: {rule.text}"
     if isinstance(rule.demand, Required):
         message = "NULL is allowed"
-    return here.change("rule_removed", message, old=rule.text)
+    return place.change("rule_removed", message, old=rule.text)
 
 
 def _added(rule: Rule, location: ContractLocation) -> Change:
-    here = location.below(rule.name, location.old_span, _span(rule, location.new_span))
+    place = location.below(rule.name, location.old_span, _span(rule, location.new_span))
     if isinstance(rule.demand, Required):
-        return here.change("rule_tightened", "NULL is no longer allowed", new=rule.text)
-    return here.change("rule_added", f"`{rule.name}` is added: {rule.text}", new=rule.text)
+        return place.change("rule_tightened", "NULL is no longer allowed", new=rule.text)
+    return place.change("rule_added", f"`{rule.name}` is added: {rule.text}", new=rule.text)
 
 
 def _span(rule: Rule, otherwise: Span | None) -> Span | None:
@@ -149,18 +150,18 @@ def _span(rule: Rule, otherwise: Span | None) -> Span | None:
 # Matching rules of both versions ------------------------------------------------------------------
 
 
-def _is_about_the_same(one: Rule, other: Rule) -> bool:
-    return subject_of(one.demand) == subject_of(other.demand)
+def _is_about_the_same(old: Rule, new: Rule) -> bool:
+    return subject_of(old.demand) == subject_of(new.demand)
 
 
 _Likeness: TypeAlias = Callable[[Rule, Rule], bool]
 
 _LIKENESSES: tuple[_Likeness, ...] = (
-    lambda one, other: one.name == other.name and one.demand == other.demand,
-    lambda one, other: one.demand == other.demand,
-    lambda one, other: one.name == other.name and _is_about_the_same(one, other),
+    lambda old, new: old.name == new.name and old.demand == new.demand,
+    lambda old, new: old.demand == new.demand,
+    lambda old, new: old.name == new.name and _is_about_the_same(old, new),
     _is_about_the_same,
-    lambda one, other: one.name == other.name and type(one.demand) is type(other.demand),
+    lambda old, new: old.name == new.name and type(old.demand) is type(new.demand),
 )
 
 
@@ -169,12 +170,12 @@ def _pairs(old: Sequence[Rule], new: Sequence[Rule]) -> Iterator[tuple[Rule | No
     left, right = list(old), list(new)
     pairs: list[tuple[Rule | None, Rule | None]] = []
     for is_alike in _LIKENESSES:
-        for one in tuple(left):
-            other = next((rule for rule in right if is_alike(one, rule)), None)
-            if other is not None:
-                left.remove(one)
-                right.remove(other)
-                pairs.append((one, other))
+        for old_rule in tuple(left):
+            new_rule = next((rule for rule in right if is_alike(old_rule, rule)), None)
+            if new_rule is not None:
+                left.remove(old_rule)
+                right.remove(new_rule)
+                pairs.append((old_rule, new_rule))
     yield from pairs
-    yield from ((one, None) for one in left)
-    yield from ((None, other) for other in right)
+    yield from ((old_rule, None) for old_rule in left)
+    yield from ((None, new_rule) for new_rule in right)

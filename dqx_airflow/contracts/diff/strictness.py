@@ -45,7 +45,7 @@ def all_of(*orders: Order) -> Order:
     return reduce(_together, orders, Order.SAME)
 
 
-def _together(one: Order, other: Order) -> Order:
-    if one is other or other is Order.SAME:
-        return one
-    return other if one is Order.SAME else Order.OTHER
+def _together(first: Order, second: Order) -> Order:
+    if first is second or second is Order.SAME:
+        return first
+    return second if first is Order.SAME else Order.OTHER

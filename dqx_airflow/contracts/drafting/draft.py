@@ -40,7 +40,7 @@ def draft(table: ObservedTable, dialect: Dialect) -> Contract:
             Model(
                 table.name,
                 _NOWHERE,
-                tuple(_field(item, table) for item in table.columns),
+                tuple(_field(column, table) for column in table.columns),
                 (_rule("primary_key", Unique(key)),) if key else (),
                 location=table.place.rpartition(".")[2] if table.format is None else None,
             ),

@@ -57,7 +57,7 @@ class ObservedTable:
     @property
     def clock(self) -> str | None:
         """The column that probably has the creation time of a row."""
-        times = [item.name for item in self.columns if family_of(item.type) is Family.TIME]
+        times = [column.name for column in self.columns if family_of(column.type) is Family.TIME]
         for word in _CLOCK_NAMES:
             for name in times:
                 if word in name.lower():
@@ -101,13 +101,13 @@ def common_pattern(texts: list[str]) -> str | None:
     """
     runs: list[_CharacterRun] | None = None
     for text in texts:
-        own = _runs(text)
-        if own is None or (runs is not None and len(runs) != len(own)):
+        runs_of_text = _runs(text)
+        if runs_of_text is None or (runs is not None and len(runs) != len(runs_of_text)):
             return None
         if runs is None:
-            runs = own
+            runs = runs_of_text
             continue
-        for run, other in zip(runs, own, strict=True):
+        for run, other in zip(runs, runs_of_text, strict=True):
             if run.kind != other.kind:
                 return None
             run.shortest = min(run.shortest, other.shortest)

@@ -35,11 +35,12 @@ def _comments(table: ObservedTable) -> Iterator[str]:
         yield f"Freshness: {table.clock} may show when a row was created."
     if not table.key and table.rows:
         yield "Key: no column or pair of columns identifies a row."
-    for item in table.columns:
-        if item.is_personal:
-            yield f"Personal: {item.name} looks like data about people, so its values are omitted."
-        elif table.rows and item.nulls == table.rows:
-            yield f"Empty: {item.name} is always NULL."
+    for column in table.columns:
+        if column.is_personal:
+            name = column.name
+            yield f"Personal: {name} looks like data about people, so its values are omitted."
+        elif table.rows and column.nulls == table.rows:
+            yield f"Empty: {column.name} is always NULL."
 
 
 # Fabric ------------------------------------------------------------------------------------------

@@ -69,8 +69,8 @@ def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
     for rule in rules:
         match rule.demand:
             case Digits(precision=precision, scale=scale) if scale > precision:
-                what = f"the scale {scale} is larger than the precision {precision}"
-                yield Contradiction((rule,), what)
+                message = f"the scale {scale} is larger than the precision {precision}"
+                yield Contradiction((rule,), message)
             case Volume(low=float() | int() as low, high=float() | int() as high) if low > high:
                 yield Contradiction((rule,), f"the band starts at {low}, above its end at {high}")
             case HourlyVolume(low=float() | int() as low, high=float() | int() as high) if (
@@ -85,12 +85,12 @@ def _crossed(limits: Sequence[_Limit], least: str, most: str) -> Iterator[Contra
             if low.op in _LOWER and high.op in _UPPER:
                 is_strict = "=" not in low.op or "=" not in high.op
                 if _is_above(low.value, high.value, or_equal=is_strict):
-                    what = f"the {least} {low.value} is above the {most} {high.value}"
+                    message = f"the {least} {low.value} is above the {most} {high.value}"
                     if low.value == high.value:
-                        what = (
+                        message = (
                             f"no value is between {low.value} and {high.value}, which are excluded"
                         )
-                    yield Contradiction((low.rule, high.rule), what)
+                    yield Contradiction((low.rule, high.rule), message)
 
 
 def _is_above(low: Literal, high: Literal, *, or_equal: bool) -> bool:
@@ -153,10 +153,10 @@ def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
             if interval[0] > interval[1]:
                 yield Contradiction((rule,), "no number is between these bounds")
                 continue
-            for other, one in group[:position]:
-                if one[0] <= one[1] and _is_apart(one, interval):
-                    yield Contradiction((other, rule), "no number satisfies both thresholds")
+            for other_rule, other in group[:position]:
+                if other[0] <= other[1] and _is_apart(other, interval):
+                    yield Contradiction((other_rule, rule), "no number satisfies both thresholds")
 
 
-def _is_apart(one: Interval, other: Interval) -> bool:
-    return max(one[0], other[0]) >= min(one[1], other[1])
+def _is_apart(first: Interval, second: Interval) -> bool:
+    return max(first[0], second[0]) >= min(first[1], second[1])

@@ -30,21 +30,22 @@ def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ..
     """All clauses in the order of the document, each once, followed by those of other files."""
     coverages: dict[tuple[str, str], ClauseCoverage] = {}
     accepted = {
-        _key(clause): left.acceptance
-        for left in compiled.unenforced
-        for clause in left.clauses
-        if left.acceptance is not None
+        _key(clause): refused.acceptance
+        for refused in compiled.unenforced
+        for clause in refused.clauses
+        if refused.acceptance is not None
     }
     for note in (*contract.notes, *compiled.notes):
         clause, treatment, reason = note.clause, note.treatment, note.reason
-        who = accepted.get(_key(clause)) or contract.acceptance_of("", clause.path)
-        if treatment is Treatment.UNSUPPORTED and who is not None:
+        acceptance = accepted.get(_key(clause)) or contract.acceptance_of("", clause.path)
+        if treatment is Treatment.UNSUPPORTED and acceptance is not None:
             treatment = Treatment.ACCEPTED
-            reason = f"{reason}; accepted by {who.owner}: {who.reason}"
+            reason = f"{reason}; accepted by {acceptance.owner}: {acceptance.reason}"
         coverages[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
-    left = {_key(clause) for item in compiled.unenforced for clause in item.clauses}
+    unenforced = {_key(clause) for refused in compiled.unenforced for clause in refused.clauses}
     for key, (clause, assertions) in _enforced(compiled).items():
-        if key in left and key in coverages:  # a definition that not all of its fields enforce
+        # A definition that not all of its fields enforce.
+        if key in unenforced and key in coverages:
             coverages[key] = replace(coverages[key], assertions=assertions)
         else:
             coverages[key] = ClauseCoverage(

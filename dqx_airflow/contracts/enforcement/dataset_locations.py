@@ -66,15 +66,15 @@ def dataset_settings(
             _where_to_say_it(contract, chosen, missing[0]),
         )
     for model in contract.models:
-        said = _as_settings(settings[model.name])
-        if said is not None:
-            known = known_of(model, file_format=said.get("format"))
-            settings[model.name] = known | said
-            if masked := (*known.get("masked", ()), *_columns(said.get("masked", ()))):
+        stated = _as_settings(settings[model.name])
+        if stated is not None:
+            known = known_of(model, file_format=stated.get("format"))
+            settings[model.name] = known | stated
+            if masked := (*known.get("masked", ()), *_columns(stated.get("masked", ()))):
                 # A gate may mask more than its contract, never less.
                 settings[model.name]["masked"] = list(dict.fromkeys(masked))
             if "options" in known:
-                options = dict(known["options"]) | dict(said.get("options", ()))
+                options = dict(known["options"]) | dict(stated.get("options", ()))
                 settings[model.name]["options"] = options
     return settings
 
@@ -131,10 +131,14 @@ def _as_settings(given: Any) -> dict[str, Any] | None:
         given = {"path" if "/" in text or isinstance(given, os.PathLike) else "table": text}
     if not isinstance(given, Mapping):
         return None
-    said = {key: value for key, value in given.items() if value not in (None, "", ())}
-    if "path" in said and "format" not in said and (format_name := format_of(str(said["path"]))):
-        said["format"] = format_name
-    return said
+    settings = {key: value for key, value in given.items() if value not in (None, "", ())}
+    if (
+        "path" in settings
+        and "format" not in settings
+        and (format_name := format_of(str(settings["path"])))
+    ):
+        settings["format"] = format_name
+    return settings
 
 
 def _columns(given: Any) -> list[str]:
@@ -224,6 +228,6 @@ def _where_to_say_it(contract: Contract, server: Server | None, name: str) -> st
             f"give the dataset {name}"
         )
     if contract.servers:
-        names = ", ".join(item.name for item in contract.servers)
+        names = ", ".join(candidate.name for candidate in contract.servers)
         return f"choose one of the servers {names}, or give the dataset {name}"
     return f"the contract has no server: give the dataset {name}"

@@ -132,7 +132,7 @@ class Enforcement:
         return replace(self, contract=_restricted(self.contract, (), is_strict=True))
 
     def narrowed(self, model: str, is_kept: Callable[[Demand], bool]) -> Enforcement:
-        """The same for one model, and those of its rules whose demand is kept."""
+        """The same for one model, with only the rules whose demand is kept."""
         assert self.contract is not None
         models = (_with_rules(item, is_kept) for item in self.contract.models if item.name == model)
         notes = tuple(replace(note, promise=None) for note in self.contract.notes)
@@ -141,12 +141,13 @@ class Enforcement:
 
 def _not_understood(clauses: Iterable[ClauseCoverage], compiled: Compiled) -> tuple[str, ...]:
     """A line for each clause that is not checked and states no check."""
-    unenforced = (clause for one in compiled.unenforced for clause in one.clauses)
+    unenforced = (clause for refused in compiled.unenforced for clause in refused.clauses)
     reported = {(clause.span.file, clause.path) for clause in unenforced}
     lines = [
-        f"not checked: {item.path}: {item.reason}"
-        for item in clauses
-        if item.treatment is Treatment.UNSUPPORTED and (item.span.file, item.path) not in reported
+        f"not checked: {clause.path}: {clause.reason}"
+        for clause in clauses
+        if clause.treatment is Treatment.UNSUPPORTED
+        and (clause.span.file, clause.path) not in reported
     ]
     more = len(lines) - _MOST_NOT_UNDERSTOOD
     rest = (f"not checked: {more} more; see `dql contract coverage`",) if more > 0 else ()
@@ -178,19 +179,19 @@ class _Document:
         self, compiled: Compiled, unsupported: Unsupported
     ) -> Iterator[UnenforcedClause]:
         """The first clause of each check that no assertion makes."""
-        for left in compiled.unenforced:
-            for clause in left.clauses[:1]:
+        for refused in compiled.unenforced:
+            for clause in refused.clauses[:1]:
                 yield UnenforcedClause(
-                    left.name,
+                    refused.name,
                     clause.path,
                     clause.span,
                     self._line(clause.span),
-                    left.dataset,
-                    left.severity,
-                    left.reason,
-                    _let_by(left, unsupported),
-                    left.acceptance is not None,
-                    **self._about(left.source),
+                    refused.dataset,
+                    refused.severity,
+                    refused.reason,
+                    _let_by(refused, unsupported),
+                    refused.acceptance is not None,
+                    **self._about(refused.source),
                 )
 
     def _line(self, span: Span) -> str:
@@ -208,9 +209,9 @@ class _Document:
         }
 
 
-def _let_by(left: Unenforced, unsupported: Unsupported) -> str | None:
+def _let_by(unenforced: Unenforced, unsupported: Unsupported) -> str | None:
     """Who accepted a clause that is not enforced."""
-    if (accepted := left.acceptance) is not None:
+    if (accepted := unenforced.acceptance) is not None:
         return f"{accepted.owner}: {accepted.reason}"
     return None if unsupported == "error" else f"unsupported={unsupported}"
 
@@ -262,13 +263,13 @@ def _objections(
     """The requirements of a contract that the datasets of a gate do not meet."""
     checked = check_source(suite, needs_suite=True)
     if checked.suite is None or checked.errors:
-        return tuple(f"{item.message} ({item.span.file})" for item in checked.errors)
-    clauses = {item.assertion: item.path for item in contract.clauses}
+        return tuple(f"{error.message} ({error.span.file})" for error in checked.errors)
+    clauses = {clause.assertion: clause.path for clause in contract.clauses}
     named = [
-        (item.span.line, clauses.get(item.name.value, ""))
+        (assertion.span.line, clauses.get(assertion.name.value, ""))
         for check in checked.suite.checks
-        for item in check.assertions
-        if item.name is not None
+        for assertion in check.assertions
+        if assertion.name is not None
     ]
     objections = []
     for diagnostic in check_datasets(checked.suite, datasets):
@@ -290,10 +291,10 @@ def _with_rules(model: Model, is_kept: Callable[[Demand], bool]) -> Model:
 def _restricted(contract: Contract, models: Sequence[str], *, is_strict: bool) -> Contract:
     """The contract with only these models, all of them closed if it is strict."""
     kept = [model for model in contract.models if not models or model.name in models]
-    others = {model.name for model in contract.models} - {model.name for model in kept}
+    excluded = {model.name for model in contract.models} - {model.name for model in kept}
     if is_strict:
         kept = [model if _is_closed(model) else _closed(model) for model in kept]
-    return replace(contract, models=tuple(kept), notes=tuple(_without(contract.notes, others)))
+    return replace(contract, models=tuple(kept), notes=tuple(_without(contract.notes, excluded)))
 
 
 def _without(notes: Iterable[Note], models: Collection[str]) -> Iterator[Note]:

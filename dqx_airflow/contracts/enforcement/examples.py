@@ -60,16 +60,16 @@ def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenE
         return
     path = f"{model.name}.{item.path}"
     spans = (*item.example_spans, *[item.span] * len(item.examples))
-    given = [("example", *pair) for pair in zip(item.examples, spans, strict=False)]
+    examples = [("example", *pair) for pair in zip(item.examples, spans, strict=False)]
     if item.has_default and item.default is not None:
-        given.append(("default", item.default, item.span))
-    for kind, example, span in given:
+        examples.append(("default", item.default, item.span))
+    for kind, example, span in examples:
         shown = _shown(literal_text(example))
         try:
             value = held(example, _type_of(item))
         except NoValueError as error:
-            what = f"the {kind} {_shown(error.text)} of {path} is not of type {_type_of(item)}"
-            yield BrokenExample(what, span, None, kind)
+            message = f"the {kind} {_shown(error.text)} of {path} is not of type {_type_of(item)}"
+            yield BrokenExample(message, span, None, kind)
             continue
         if value is not None:
             column = replace(item, name=_COLUMN, path=_COLUMN)
@@ -107,11 +107,11 @@ class _Rows:
                 try:
                     rows[number][position] = held(cell, _type_of(item))
                 except NoValueError as error:
-                    what = f"{_shown(error.text)} in {item.path} is not of type {_type_of(item)}"
-                    yield self._in_row(number, what)
+                    message = f"{_shown(error.text)} in {item.path} is not of type {_type_of(item)}"
+                    yield self._in_row(number, message)
         named = {item.path for item in fields}
-        own = tuple(rule for rule in self.model.rules if _columns_of(rule.demand) <= named)
-        kept = replace(self.model, fields=tuple(fields), rules=own)
+        rules = tuple(rule for rule in self.model.rules if _columns_of(rule.demand) <= named)
+        kept = replace(self.model, fields=tuple(fields), rules=rules)
         for rule in _broken_rules(self.contract, kept, fields, rows, _OF_ROWS):
             yield from self._rows_of(rule, fields, rows)
 
@@ -122,33 +122,37 @@ class _Rows:
             is_there = column.lower() in [name.lower() for name in names]
             if not is_there and (meant is not None or self.model.is_closed):
                 hint = f": did you mean '{meant}'?" if meant else ""
-                what = f"the examples of {self.model.name} have a column '{column}', but the model"
-                yield BrokenExample(f"{what} has none{hint}", self.example.span)
+                message = (
+                    f"the examples of {self.model.name} have a column '{column}', but the model"
+                )
+                yield BrokenExample(f"{message} has none{hint}", self.example.span)
 
     def _rows_of(
         self, rule: Rule, fields: Sequence[Field], rows: Sequence[Sequence[Any]]
     ) -> Iterator[BrokenExample]:
         """The rows that violate a rule; all of them together, if it is about several."""
-        owner = next((item for item in fields for own in item.walk() if rule in own.rules), None)
+        owner = next(
+            (item for item in fields for nested in item.walk() if rule in nested.rules), None
+        )
         if isinstance(rule.demand, Unique):
             yield from self._repeated(rule, fields, rows)
             return
-        one = replace(self.model, fields=tuple(fields), rules=() if owner else (rule,))
+        model = replace(self.model, fields=tuple(fields), rules=() if owner else (rule,))
         if owner is not None:
-            one = replace(one, fields=(owner,))
+            model = replace(model, fields=(owner,))
         broken: list[tuple[int, str]] = []
         for number, row in enumerate(rows[:_MOST_ROWS]):
             cells = [row[fields.index(owner)]] if owner is not None else row
-            if rule in _broken_rules(self.contract, one, one.fields, [cells], _OF_ROWS):
-                what = "it is rejected"
+            if rule in _broken_rules(self.contract, model, model.fields, [cells], _OF_ROWS):
+                message = "it is rejected"
                 if owner is not None:
                     is_plain = owner.type not in _NESTED
-                    what = f"{owner.path} is {_cell(cells[0]) if is_plain else 'rejected'}"
-                broken.append((number, what))
+                    message = f"{owner.path} is {_cell(cells[0]) if is_plain else 'rejected'}"
+                broken.append((number, message))
         if broken:
             more = f", and {len(broken) - 1} more of this kind" if len(broken) > 1 else ""
-            number, what = broken[0]
-            yield self._in_row(number, what + more, rule)
+            number, message = broken[0]
+            yield self._in_row(number, message + more, rule)
 
     def _repeated(
         self, rule: Rule, fields: Sequence[Field], rows: Sequence[Sequence[Any]]
@@ -163,14 +167,14 @@ class _Rows:
             if first != number and None not in key:
                 shown = ", ".join(map(_cell, key))
                 columns = ", ".join(rule.demand.columns)
-                what = f"{columns} is {shown}, the same as in row {first + 1}"
-                yield self._in_row(number, what, rule)
+                message = f"{columns} is {shown}, the same as in row {first + 1}"
+                yield self._in_row(number, message, rule)
 
-    def _in_row(self, number: int, what: str, rule: Rule | None = None) -> BrokenExample:
+    def _in_row(self, number: int, message: str, rule: Rule | None = None) -> BrokenExample:
         spans = self.example.row_spans
         place = spans[number] if number < len(spans) else self.example.span
         where = f"row {number + 1} of the examples of {self.model.name}"
-        return BrokenExample(f"{where}: {what}", place, rule)
+        return BrokenExample(f"{where}: {message}", place, rule)
 
 
 def _cell(value: object) -> str:
@@ -199,8 +203,10 @@ def _broken_rules(
             values=item.values and narrowed(item.values),
         )
 
-    asked = replace(model, fields=tuple(map(narrowed, model.fields)), rules=kept(model.rules))
-    compiled = compile_contract(replace(contract, models=(asked,), notes=()))
+    narrowed_model = replace(
+        model, fields=tuple(map(narrowed, model.fields)), rules=kept(model.rules)
+    )
+    compiled = compile_contract(replace(contract, models=(narrowed_model,), notes=()))
     rules = dict(compiled.enforced)
     source = SourceFile("examples.dql", compiled.text)
     suite = check_source(source).suite

@@ -38,10 +38,10 @@ def contradicting_dates(contract: Contract) -> Iterator[Diagnostic]:
         return
     between = (sunset - deprecated).days
     periods = ((life.notice_days, "notice"), (life.dual_write_days, "dual writes"))
-    for promised, what in periods:
+    for promised, period in periods:
         if promised is not None and promised > between:
             message = f"there are {between} days from deprecation to sunset, and {promised} days "
-            message += f"of {what} are promised"
+            message += f"of {period} are promised"
             span = _span_of(contract, sunset.isoformat())
             yield Diagnostic(message, span, "E427", help="move the sunset, or deprecate earlier")
 

@@ -140,17 +140,17 @@ def _is_below(clause: Clause, key: UnknownKey) -> bool:
 def _enforceable(contract: Contract) -> Iterator[Diagnostic]:
     """The clauses that state a check and are not enforced, except for those with another
     finding."""
-    others = {note.clause for note in contract.notes if note.code is not None}
-    others |= {clause for rule, _ in _broken_patterns(contract) for clause in rule.clauses}
+    reported = {note.clause for note in contract.notes if note.code is not None}
+    reported |= {clause for rule, _ in _broken_patterns(contract) for clause in rule.clauses}
     compiled = compile_contract(contract)
-    for left in compiled.unenforced:
-        if left.acceptance is not None:
-            others.update(left.clauses)
+    for unenforced in compiled.unenforced:
+        if unenforced.acceptance is not None:
+            reported.update(unenforced.clauses)
     notes = (
         note
         for note in (*contract.notes, *compiled.notes)
         if note.treatment is Treatment.UNSUPPORTED
-        and note.clause not in others
+        and note.clause not in reported
         and not any(_is_below(note.clause, key) for key in contract.unknown_keys)
     )
     for note in _causes(notes):
@@ -191,7 +191,7 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
         for column in named:
             for diagnostic in _no_field(model, column, span):
                 # SQL may read columns of the table that are not in the contract.
-                paths = [one.path for one in model.walk()]
+                paths = [field.path for field in model.walk()]
                 is_sql = isinstance(demand, QueryGives | RowsSatisfy)
                 is_sure = not is_sql or model.is_closed or slip_of(column, paths) is not None
                 yield diagnostic if is_sure else replace(diagnostic, is_mild=True)
@@ -251,7 +251,7 @@ def _keys(contract: Contract) -> Iterator[Diagnostic]:
     for model in contract.models:
         demands = [rule.demand for item in model.walk() for rule in item.rules]
         demands += [rule.demand for rule in model.rules]
-        if model.fields and not any(isinstance(item, Unique | Distinct) for item in demands):
+        if model.fields and not any(isinstance(demand, Unique | Distinct) for demand in demands):
             message = f"'{model.name}' has no primary key and no unique column"
             help_line = "add a primary key, or mark a column as unique"
             yield Diagnostic(message, model.span, "W033", help=help_line)
@@ -259,7 +259,7 @@ def _keys(contract: Contract) -> Iterator[Diagnostic]:
 
 def _quality(contract: Contract) -> Iterator[Diagnostic]:
     demands = [rule.demand for _, _, rule in contract.rules()]
-    if contract.models and not any(isinstance(item, _QUALITY) for item in demands):
+    if contract.models and not any(isinstance(demand, _QUALITY) for demand in demands):
         message = f"the contract {contract.id} promises only a schema"
         help_line = (
             "add freshness, completeness or volume: a stale table still has the right schema"
@@ -278,10 +278,10 @@ def _sensitive(contract: Contract) -> Iterator[Diagnostic]:
 
 def _bounds(contract: Contract) -> Iterator[Diagnostic]:
     for contradiction in contradictions(contract):
-        first, *others = [clause for rule in contradiction.rules for clause in rule.clauses[:1]]
-        related = tuple(Related(clause.span, "and this") for clause in others)
+        first, *rest = [clause for rule in contradiction.rules for clause in rule.clauses[:1]]
+        related = tuple(Related(clause.span, "and this") for clause in rest)
         message = f"no value can satisfy this: {contradiction.what}"
-        help_line = "correct one of them" if others else "correct it"
+        help_line = "correct one of them" if rest else "correct it"
         yield Diagnostic(message, first.span, "E423", related=related, help=help_line)
 
 

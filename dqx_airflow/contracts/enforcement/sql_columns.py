@@ -35,15 +35,15 @@ def missing_columns(context: RuleContext) -> Iterator[str]:
     named = (*tree.find_all(exp.Alias), *tree.find_all(exp.CTE), *tree.find_all(exp.Subquery))
     tables = {context.model.name.lower()}
     tables |= {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
-    tables |= {one.alias.lower() for one in named}
-    known = {item.name.lower() for model in models for item in model.fields}
-    known |= {one.alias.lower() for one in named}
+    tables |= {expression.alias.lower() for expression in named}
+    columns = {item.name.lower() for model in models for item in model.fields}
+    columns |= {expression.alias.lower() for expression in named}
     for column in tree.find_all(exp.Column):
         parts = [part.name for part in column.parts]
         if parts[0].lower() in tables and len(parts) > 1:
             parts = parts[1:]
         is_given = column.find_ancestor(exp.Lambda) is not None or isinstance(column.this, exp.Star)
-        if not is_given and parts[0].lower() not in known:
+        if not is_given and parts[0].lower() not in columns:
             yield ".".join(parts)
 
 
@@ -51,9 +51,9 @@ def _models_read(context: RuleContext, tree: Expr) -> list[Model] | None:
     """The models behind the tables; None if one is unknown, or defines columns itself."""
     if tree.find(exp.Lateral, exp.Unnest, exp.Values, exp.Pivot, exp.UDTF):
         return None
-    made = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    tables = [table for table in tree.find_all(exp.Table) if table.name.lower() not in made]
+    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    tables = [table for table in tree.find_all(exp.Table) if table.name.lower() not in defined]
     names = {context.dataset(written_name(table)) for table in tables}
     models = [context.contract.model(name) for name in (names | {context.model.name})]
-    known = [model for model in models if model is not None and model.fields]
-    return known if len(known) == len(models) else None
+    with_fields = [model for model in models if model is not None and model.fields]
+    return with_fields if len(with_fields) == len(models) else None

@@ -37,13 +37,13 @@ def objection_to_version(
     suffix such as `2.3.0-rc1`, accepts only itself. If each model has a version of its own, those
     of the `models` are compared: all of them by default.
     """
-    own = [
+    contracts = [
         replace(contract, id=model.title or model.name, version=model.version, models=())
         for model in contract.models
         if model.version is not None and (not models or model.name in models)
     ]
-    if contract.version is None and own:
-        objections = (objection_to_version(one, expected) for one in own)
+    if contract.version is None and contracts:
+        objections = (objection_to_version(item, expected) for item in contracts)
         return next((objection for objection in objections if objection is not None), None)
     pin = _VERSION.fullmatch(expected.strip())
     if pin is None:
@@ -56,11 +56,11 @@ def objection_to_version(
     match = _VERSION.fullmatch(written.strip())
     if match is None:
         return f"{contract.id} has version '{written}', which cannot be pinned"
-    wanted, there = pin[1].split("."), match[1].split(".")
-    there += ["0"] * (len(wanted) - len(there))
-    is_itself = len(there) == len(wanted) and match[2] == pin[2]
+    wanted, actual = pin[1].split("."), match[1].split(".")
+    actual += ["0"] * (len(wanted) - len(actual))
+    is_itself = len(actual) == len(wanted) and match[2] == pin[2]
     is_series = len(wanted) < _WHOLE and pin[2] is None
-    same = [int(part) for part in there[: len(wanted)]] == [int(part) for part in wanted]
+    same = [int(part) for part in actual[: len(wanted)]] == [int(part) for part in wanted]
     if same and (is_series or is_itself):
         return None
     return (

@@ -61,7 +61,7 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
     after = f"{table}_v{major}"
     # Names are quoted.
     view = f"CREATE OR REPLACE VIEW {quoted_table(table)} AS SELECT * FROM {quoted_table(after)}"  # noqa: S608
-    both = (
+    both_written = (
         EvolutionStep(
             Phase.ADD, f"version {major} gets a separate table", (_create(model, after),)
         ),
@@ -75,7 +75,7 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
         ),
     )
     releases = (
-        EvolutionRelease(_release_names(diff)[2], "both tables are written", both),
+        EvolutionRelease(_release_names(diff)[2], "both tables are written", both_written),
         EvolutionRelease(f"after {_release_names(diff)[2]}", _waiting(diff), alone),
     )
     title = f"{diff.new.id} {diff.old.version} → {diff.new.version}, tables of {table}"
@@ -96,8 +96,8 @@ def _unknown_partitions(model: Model) -> Iterator[EvolutionStep]:
     known = {item.path for item in model.fields}
     for path in model.partition_by:
         if path not in known:
-            what = f"it is to be partitioned by {path}, which the contract does not have: add it"
-            yield EvolutionStep(Phase.ADD, what)
+            message = f"it is to be partitioned by {path}, which the contract does not have: add it"
+            yield EvolutionStep(Phase.ADD, message)
 
 
 def _releases(diff: Diff, steps: list[EvolutionStep]) -> Iterator[EvolutionRelease]:

@@ -22,8 +22,7 @@ SIGNS_OF_NO_FILE = frozenset(" ,;{}()\n\t=")
 
 
 def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]:
-    """The steps for the changes of one model; a column gets one successor for all of its
-    changes."""
+    """The steps for the changes of one model. All changes of a column share one successor."""
     succeeded: set[str | None] = set()
     done: set[tuple[Phase, str]] = set()
     # A column is dropped after the partitions: those of the old table may need it.
@@ -35,8 +34,14 @@ def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]
             succeeded.add(change.column)
         for step in make(change, scene):
             # A property stays set.
-            statements = tuple(one for one in step.statements if (step.phase, one) not in done)
-            done.update((step.phase, one) for one in statements if "SET TBLPROPERTIES" in one)
+            statements = tuple(
+                statement for statement in step.statements if (step.phase, statement) not in done
+            )
+            done.update(
+                (step.phase, statement)
+                for statement in statements
+                if "SET TBLPROPERTIES" in statement
+            )
             yield replace(step, statements=statements)
 
 
@@ -73,8 +78,8 @@ class Scene:
             major,
         )
 
-    def alter(self, what: str) -> str:
-        return f"ALTER TABLE {self.table} {what}"
+    def alter(self, change: str) -> str:
+        return f"ALTER TABLE {self.table} {change}"
 
     def set_property(self, key: str, value: str) -> str:
         return self.alter(f"SET TBLPROPERTIES ({quote_literal(key)} = {quote_literal(value)})")
@@ -164,9 +169,9 @@ def _renamed(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     yield _filling(parts, quote_name(*old_parts), f"fill {item.path} from the old column", scene)
     yield _deprecation(before, old_parts, f"use {item.path}", scene)
     if before.path in scene.old_partitions and item.path in scene.partitions:
-        said = f"rewrite the table without {before.path}, in a maintenance window"
+        message = f"rewrite the table without {before.path}, in a maintenance window"
         columns = f"* EXCEPT ({quote_name(*old_parts)})"
-        yield EvolutionStep(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
+        yield EvolutionStep(Phase.DROP, message, scene.written_anew(columns, scene.partitions))
         return
     yield EvolutionStep(Phase.DROP, f"drop {before.path}", scene.drop(old_parts))
 
@@ -205,16 +210,16 @@ def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     )
     if change.kind.name not in _OTHER_MEANING and _can_be_cast(table_type(before), spark):
         source = f"try_cast({quote_name(*parts)} AS {spark})"
-        said = f"fill {shown}; values that do not fit become NULL: count them first"
-        yield _filling(successor, source, said, scene)
+        message = f"fill {shown}; values that do not fit become NULL: count them first"
+        yield _filling(successor, source, message, scene)
     else:
         yield EvolutionStep(Phase.FILL, f"the producer fills {shown} with the new meaning")
     yield _deprecation(before, parts, f"use {shown}", scene)
     if item.path in scene.partitions:
         was, name = quote_name(*parts), quote_name(*successor)
         columns = f"* EXCEPT ({was}, {name}), {name} AS {was}"
-        said = f"rewrite the table with {shown} under the name, in a maintenance window"
-        yield EvolutionStep(Phase.DROP, said, scene.written_anew(columns, scene.partitions))
+        message = f"rewrite the table with {shown} under the name, in a maintenance window"
+        yield EvolutionStep(Phase.DROP, message, scene.written_anew(columns, scene.partitions))
         return
     rename = scene.alter(f"RENAME COLUMN {quote_name(*successor)} TO {quote_name(parts[-1])}")
     yield EvolutionStep(Phase.DROP, f"{shown} gets the name", (*scene.drop(parts), rename))
@@ -229,19 +234,19 @@ def _can_be_cast(old: str, new: str) -> bool:
     return Family.OTHER not in families and (len(families) == 1 or Family.TEXT in families)
 
 
-def _filling(parts: tuple[str, ...], source: str, what: str, scene: Scene) -> EvolutionStep:
+def _filling(parts: tuple[str, ...], source: str, message: str, scene: Scene) -> EvolutionStep:
     if {"element", "key", "value"} & set(parts[:-1]):
-        return EvolutionStep(Phase.FILL, f"{what}: the producer rewrites the rows")
+        return EvolutionStep(Phase.FILL, f"{message}: the producer rewrites the rows")
     name = quote_name(*parts)
     statement = f"UPDATE {scene.table} SET {name} = {source} WHERE {name} IS NULL"  # noqa: S608
-    return EvolutionStep(Phase.FILL, f"{what}, also by the producer in all writes", (statement,))
+    return EvolutionStep(Phase.FILL, f"{message}, also by the producer in all writes", (statement,))
 
 
 def _deprecation(item: Field, parts: tuple[str, ...], advice: str, scene: Scene) -> EvolutionStep:
-    said = f"DEPRECATED until version {scene.major}: {advice}."
-    comment = " ".join(filter(None, (said, column_comment(item))))
-    what = f"{item.path} is deprecated; check who still reads it"
-    return EvolutionStep(Phase.FILL, what, (scene.comment(parts, comment),))
+    notice = f"DEPRECATED until version {scene.major}: {advice}."
+    comment = " ".join(filter(None, (notice, column_comment(item))))
+    message = f"{item.path} is deprecated; check who still reads it"
+    return EvolutionStep(Phase.FILL, message, (scene.comment(parts, comment),))
 
 
 def _rule(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
@@ -311,8 +316,8 @@ def _default_value(item: Field) -> str:
 
 def _nothing_to_alter(change: Change, _scene: Scene) -> Iterator[EvolutionStep]:
     if change.bump is Bump.MAJOR:
-        said = f"{change.path}: {change.message}; no statement: the data has to change first"
-        yield EvolutionStep(Phase.DROP, said)
+        message = f"{change.path}: {change.message}; no statement: the data has to change first"
+        yield EvolutionStep(Phase.DROP, message)
 
 
 _STEPS: dict[str, Callable[[Change, Scene], Iterator[EvolutionStep]]] = {

@@ -301,13 +301,15 @@ def _refers(place: ExportedRule, demand: Refers) -> ExpectationOrReason:
 
 def missing_rows(table: str, demand: Refers) -> str:
     """A query for the rows of a table whose values are missing in the other one."""
-    here, there = (tuple(map(sql_name, names)) for names in (demand.columns, demand.other_columns))
-    known = " AND ".join(f"here.{name} IS NOT NULL" for name in here)
-    pairs = zip(here, there, strict=True)
+    columns, other_columns = (
+        tuple(map(sql_name, names)) for names in (demand.columns, demand.other_columns)
+    )
+    present = " AND ".join(f"here.{name} IS NOT NULL" for name in columns)
+    pairs = zip(columns, other_columns, strict=True)
     same = " AND ".join(f"there.{other} = here.{name}" for name, other in pairs)
     other = sql_name(demand.dataset)
     partner = f"SELECT 1 FROM {other} AS there WHERE {same}"  # noqa: S608
-    return f"SELECT * FROM {table} AS here WHERE {known} AND NOT EXISTS ({partner})"  # noqa: S608
+    return f"SELECT * FROM {table} AS here WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
 
 
 def _fresh(_: ExportedRule, demand: Fresh) -> ExpectationOrReason:
@@ -332,8 +334,8 @@ def _aged(timestamp: str, age_s: float) -> ExpectationOrReason:
 def _prompt(_: ExportedRule, demand: Prompt) -> ExpectationOrReason:
     if demand.share < 1:
         return "Great Expectations permits no share of rows that a query finds"
-    due = f"{sql_name(demand.source)} + INTERVAL {demand.delay_s:.10g} SECONDS"
-    late = f"{sql_name(demand.processed)} > {due}"
+    deadline = f"{sql_name(demand.source)} + INTERVAL {demand.delay_s:.10g} SECONDS"
+    late = f"{sql_name(demand.processed)} > {deadline}"
     return _rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
 
 

@@ -165,8 +165,10 @@ def _coverage(clauses: Sequence[ClauseCoverage]) -> Iterator[str]:
     counted = counts(clauses)
     badges = " ".join(_badge(f"{number} {kind}", kind) for kind, number in counted.items())
     yield f"<section><h2>Coverage</h2><p>{badges}</p>"
-    left = [item for item in clauses if item.treatment is Treatment.UNSUPPORTED]
-    yield from _rows("Not checked", ("line", "clause", "why"), _clauses(left, reason_alone=True))
+    unchecked = [clause for clause in clauses if clause.treatment is Treatment.UNSUPPORTED]
+    yield from _rows(
+        "Not checked", ("line", "clause", "why"), _clauses(unchecked, reason_alone=True)
+    )
     yield "<details><summary>All clauses</summary>"
     head = ("line", "clause", "treatment", "assertion or reason")
     yield from _rows(None, head, _clauses(clauses, reason_alone=False))
@@ -175,22 +177,25 @@ def _coverage(clauses: Sequence[ClauseCoverage]) -> Iterator[str]:
 
 def _clauses(clauses: Iterable[ClauseCoverage], *, reason_alone: bool) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
-    for item in clauses:
-        why = item.reason or ", ".join(item.assertions)
-        treatment = () if reason_alone else (item.treatment,)
-        rows.append((item.span.line, item.path, *treatment, why))
+    for clause in clauses:
+        reason = clause.reason or ", ".join(clause.assertions)
+        treatment = () if reason_alone else (clause.treatment,)
+        rows.append((clause.span.line, clause.path, *treatment, reason))
     return rows
 
 
 def _servers(contract: Contract) -> list[tuple[object, ...]]:
     return [
-        (item.name, item.type, item.environment or "", item.location or "")
-        for item in contract.servers
+        (server.name, server.type, server.environment or "", server.location or "")
+        for server in contract.servers
     ]
 
 
 def _consumers(contract: Contract) -> list[tuple[object, ...]]:
-    return [(item.team, item.use_case or "", item.pin or "") for item in contract.consumers]
+    return [
+        (consumer.team, consumer.use_case or "", consumer.pin or "")
+        for consumer in contract.consumers
+    ]
 
 
 def _lifecycle(contract: Contract) -> list[tuple[object, ...]]:

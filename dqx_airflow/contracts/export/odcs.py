@@ -78,9 +78,9 @@ def _server(server: Server, losses: list[Loss]) -> dict[str, Any]:
     if place is None:
         reason = f"a custom server: not all is known that one of type {server.type} needs"
         losses.append(Loss(f"servers.{server.name}", reason))
-        known = [{"property": "serverType", "value": server.type}]
+        properties = [{"property": "serverType", "value": server.type}]
         place = {"type": "custom", "location": server.location, "format": server.format}
-        place["customProperties"] = known
+        place["customProperties"] = properties
     if server.options:
         losses.append(Loss(f"servers.{server.name}", "its options are left out"))
     return {key: value for key, value in (about | place).items() if value is not None}
@@ -102,10 +102,10 @@ def _custom(contract: Contract, losses: list[Loss]) -> Iterator[dict[str, Any]]:
     """What the standard has no place for."""
     life = contract.lifecycle
     consumers = [
-        {"team": one.team}
-        | ({"useCase": one.use_case} if one.use_case else {})
-        | ({"pin": one.pin} if one.pin else {})
-        for one in contract.consumers
+        {"team": consumer.team}
+        | ({"useCase": consumer.use_case} if consumer.use_case else {})
+        | ({"pin": consumer.pin} if consumer.pin else {})
+        for consumer in contract.consumers
     ]
     for name, value in (
         ("consumers", consumers),
@@ -126,10 +126,10 @@ def _left_out(contract: Contract, written: Any) -> Iterator[Loss]:
     known = {" ".join(text.split()) for text in _scalars(written)}
     for note in contract.notes:
         remark = " ".join(note.clause.text.split())
-        is_said = (
+        is_exported = (
             remark in known or remark.lower() in _NOTHING or _is_said_otherwise(note.clause.path)
         )
-        if note.treatment is Treatment.DOCUMENTED and not is_said:
+        if note.treatment is Treatment.DOCUMENTED and not is_exported:
             yield Loss(note.clause.path, "the export has no place for it")
 
 

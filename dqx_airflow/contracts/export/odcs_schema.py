@@ -131,12 +131,12 @@ class SchemaWriter:
                 quality += self._quality(model, item, rule)
                 continue
             at, values = keys
-            into = options if at == "logicalTypeOptions" else plain
-            if any(key in into for key in values):
+            target = options if at == "logicalTypeOptions" else plain
+            if any(key in target for key in values):
                 quality += self._quality(model, item, rule)
             else:
                 self._check_is_plain(model, item, rule)
-                into |= values
+                target |= values
         plain |= {"logicalTypeOptions": options, "quality": quality}
         if not is_whole:
             plain |= self._parts(model, item)

@@ -25,13 +25,13 @@ def columns(contract: Contract) -> Exported:
         for item in model.walk()
         if item.type in _WORDS and table_type(item) == spark_type(item)
     ]
-    left = [
+    left_out = [
         rule
         for _, item, rule in contract.rules()
         if not _is_said(rule, is_column=item in model.fields)
     ]
-    if left:
-        reason = f"a schema says types and NULL alone: {len(left)} rules are not in it"
+    if left_out:
+        reason = f"a schema says types and NULL alone: {len(left_out)} rules are not in it"
         losses.append(Loss(model.name, reason))
     return Exported(text, (*losses, *unsupported_clauses(contract)))
 

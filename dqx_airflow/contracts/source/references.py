@@ -76,12 +76,12 @@ class References:
         """The mapping with the contents that it includes; its own keys win."""
         entries = dict(node.entries)
         chain: list[Scalar] = []
-        here = node
-        while isinstance(reference := here.get("$ref"), Scalar):
-            spans = [item.span for item in chain]
+        mapping = node
+        while isinstance(reference := mapping.get("$ref"), Scalar):
+            spans = [link.span for link in chain]
             if reference.span in spans or len(chain) >= _LONGEST_CHAIN:
                 first = spans.index(reference.span) if reference.span in spans else 0
-                circle = " → ".join(str(item.value) for item in (*chain[first:], reference))
+                circle = " → ".join(str(link.value) for link in (*chain[first:], reference))
                 related = tuple(Related(span, "through this") for span in spans[first + 1 :])
                 self._error("E407", f"circular $ref: {circle}", reference, None, related)
                 break
@@ -96,7 +96,7 @@ class References:
             self.used.add(id(target))
             for key, entry in target.entries.items():
                 entries.setdefault(key, entry)
-            here = target
+            mapping = target
         return Mapping(entries, node.path, node.span)
 
     def _leads_back(self, target: Mapping, reference: Scalar) -> bool:
@@ -106,12 +106,12 @@ class References:
         """
         chain: set[int] = set()
         waiting: list[Node] = []
-        here: Mapping | None = target
-        while here is not None and id(here) not in chain:
-            chain.add(id(here))
-            waiting += [entry.node for entry in here.entries.values()]
-            further = here.get("$ref")
-            here = self.target(further) if isinstance(further, Scalar) else None
+        mapping: Mapping | None = target
+        while mapping is not None and id(mapping) not in chain:
+            chain.add(id(mapping))
+            waiting += [entry.node for entry in mapping.entries.values()]
+            further = mapping.get("$ref")
+            mapping = self.target(further) if isinstance(further, Scalar) else None
         seen: set[int] = set()
         while waiting:
             node = waiting.pop()

@@ -50,7 +50,7 @@ def _causes(error: Any) -> Iterator[Any]:
     meant = [
         errors
         for errors in branches.values()
-        if not any(item.validator == "type" and not item.relative_path for item in errors)
+        if not any(cause.validator == "type" and not cause.relative_path for cause in errors)
     ]
     if not meant:
         yield error
@@ -125,8 +125,8 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
             return Diagnostic(f"{where} is too {side}: the limit is {wanted}", span, "E405")
         case _:
             first = str(error.message).splitlines()[0]
-            said = first if len(first) <= 2 * _LONGEST else f"{_shown(actual)} is not valid"
-            return Diagnostic(f"{where}: {said}", span, "E405")
+            summary = first if len(first) <= 2 * _LONGEST else f"{_shown(actual)} is not valid"
+            return Diagnostic(f"{where}: {summary}", span, "E405")
 
 
 def _is_nested(value: object) -> bool:

@@ -106,7 +106,7 @@ class _Walk:
         for part in parts:
             for key, inner in part.get("properties", {}).items():
                 known.setdefault(key, []).append(inner)
-        others = tuple(
+        additional = tuple(
             part["additionalProperties"]
             for part in parts
             if isinstance(part.get("additionalProperties"), dict)
@@ -127,15 +127,15 @@ class _Walk:
             if key in known or fitting:
                 yield from self.below(entry.node, (*known.get(key, ()), *fitting))
             elif not is_described:
-                yield from self.below(entry.node, others)
+                yield from self.below(entry.node, additional)
             elif not key.lower().startswith("x-"):
                 meant = meant_key(key, [name for name in known if name not in node.entries])
-                is_check = folded_word(key).removeprefix("is") in _CHECKS and not others
-                if meant is not None or is_check or not (self.is_open or others):
+                is_check = folded_word(key).removeprefix("is") in _CHECKS and not additional
+                if meant is not None or is_check or not (self.is_open or additional):
                     path = show_path(entry.node.path)
                     yield UnknownKey(key, path, entry.span, meant, is_check)
                 else:
-                    yield from self.below(entry.node, others)
+                    yield from self.below(entry.node, additional)
 
     def _alternatives(self, parts: tuple[Any, ...]) -> Iterator[Any]:
         """The parts of the schema that may apply, including nested ones."""

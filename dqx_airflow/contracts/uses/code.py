@@ -102,5 +102,5 @@ def _in_blocks(source: SourceFile, contract_id: str) -> Iterator[ConsumerUse]:
         reference = reference_of(block)
         if reference is not None and reference[0] == contract_id:
             pin = str(reference[1]) if reference[1] is not None else None
-            how = f"block, {block.text('status') or 'draft'}"
-            yield ConsumerUse(block.name, how, pin, span=block.span_of("datalex_contract"))
+            use = f"block, {block.text('status') or 'draft'}"
+            yield ConsumerUse(block.name, use, pin, span=block.span_of("datalex_contract"))

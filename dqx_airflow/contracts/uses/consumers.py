@@ -55,7 +55,8 @@ def reliances(
         return ()
     ordered = sorted(published, key=lambda item: item.version)
     listed = (
-        ConsumerUse(one.team, one.use_case, one.pin) for one in ordered[-1].contract.consumers
+        ConsumerUse(consumer.team, consumer.use_case, consumer.pin)
+        for consumer in ordered[-1].contract.consumers
     )
     return tuple(_reliance(use, ordered, on) for use in (*listed, *uses))
 
@@ -65,9 +66,9 @@ def _reliance(use: ConsumerUse, ordered: Sequence[PublishedVersion], on: date) -
     if wanted and not is_version(wanted):
         return Reliance(use, None, f"'{wanted}' has no known version before it runs")
     meant = [
-        item
-        for item in ordered
-        if not wanted or objection_to_version(item.contract, wanted) is None
+        version
+        for version in ordered
+        if not wanted or objection_to_version(version.contract, wanted) is None
     ]
     if not meant:
         return Reliance(use, None, f"no version {wanted} is published")

@@ -96,18 +96,18 @@ class _CodeReader:
         """The contracts that are loaded and then asserted: both calls are one use."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call) and _function(node.func, self.names) == "assert_contract":
-                given = _argument(node, _FUNCTIONS["assert_contract"], self._keywords(node))
-                if given is not None:
-                    yield self.constants.behind(given)
+                contract = _argument(node, _FUNCTIONS["assert_contract"], self._keywords(node))
+                if contract is not None:
+                    yield self.constants.behind(contract)
 
     def _call(self, function: str, call: ast.Call, task: str | None) -> ContractCall:
         signature, keywords = _FUNCTIONS[function], self._keywords(call)
-        given, pin = _argument(call, signature, keywords), keywords.get(signature.pin)
-        loaded = self.constants.behind(given) if given is not None else None
+        argument, pin = _argument(call, signature, keywords), keywords.get(signature.pin)
+        loaded = self.constants.behind(argument) if argument is not None else None
         if isinstance(loaded, ast.Call) and _function(loaded.func, self.names) == "Contract.load":
             inner = self._keywords(loaded)
-            given, pin = _argument(loaded, _LOAD, inner), pin or inner.get(_LOAD.pin)
-        contract = self.constants.text(given)
+            argument, pin = _argument(loaded, _LOAD, inner), pin or inner.get(_LOAD.pin)
+        contract = self.constants.text(argument)
         is_template = contract is not None and "{{" in contract
         return ContractCall(
             function,

@@ -69,7 +69,7 @@ def objections(
     mistyped = tuple(_mistyped(contract))
     if not published:
         return mistyped
-    same = next((item for item in published if item.version == version), None)
+    same = next((earlier for earlier in published if earlier.version == version), None)
     if same is not None:
         if same.digest == digest:
             return ()
@@ -77,11 +77,11 @@ def objections(
         return (Objection(problem, f"raise it to {next_version(version, Bump.PATCH)} or higher"),)
     if mistyped:
         return mistyped
-    newest = max(published, key=lambda item: item.version)
+    newest = max(published, key=lambda earlier: earlier.version)
     if version < newest.version:
         problem = f"version {contract.version} is lower than {newest.contract.version}"
         return (Objection(problem, f"{newest.contract.version} is published: go on from there"),)
-    last = max(item.on for item in published)
+    last = max(earlier.on for earlier in published)
     if on < last:
         problem = f"{on} is before {last}, when the last version was published"
         return (Objection(problem, f"publish it on {last} or later"),)
@@ -111,11 +111,11 @@ def _mistyped(contract: Contract) -> Iterator[Objection]:
 def _base(published: Sequence[PublishedVersion]) -> PublishedVersion | None:
     """The newest version that is relied on; drafts and release candidates promise nothing."""
     promised = [
-        item
-        for item in published
-        if item.version.is_release and item.contract.lifecycle.status != "draft"
+        earlier
+        for earlier in published
+        if earlier.version.is_release and earlier.contract.lifecycle.status != "draft"
     ]
-    return max(promised, key=lambda item: item.version, default=None)
+    return max(promised, key=lambda earlier: earlier.version, default=None)
 
 
 def _breaks(changes: Diff, old: Version, new: Version) -> bool:
@@ -124,8 +124,8 @@ def _breaks(changes: Diff, old: Version, new: Version) -> bool:
 
 def _summary(changes: Diff) -> str:
     shown = [change.message for change in changes.changes if change.bump is changes.due]
-    left = len(shown) - _SHOWN_CHANGES
-    more = f"; and {left} more" if left > 0 else ""
+    hidden = len(shown) - _SHOWN_CHANGES
+    more = f"; and {hidden} more" if hidden > 0 else ""
     return "; ".join(shown[:_SHOWN_CHANGES]) + more
 
 
@@ -154,7 +154,7 @@ def _too_often(
     if current is None:
         return []
     begin, period = current
-    ordered = sorted(published, key=lambda item: item.version)
+    ordered = sorted(published, key=lambda earlier: earlier.version)
     for before, after in pairwise(ordered):
         is_major = bump_between(before.version, after.version) is Bump.MAJOR
         if is_major and before.version.major > 0 and begin <= after.on <= on:
@@ -197,8 +197,8 @@ def _too_soon(
 
 def _announced(base: PublishedVersion, published: Sequence[PublishedVersion]) -> date | None:
     """The date on which the end of a major version was announced."""
-    line = [item for item in published if item.version.major == base.version.major]
-    dates = [item.on for item in line if _is_ending(item.contract)]
+    line = [earlier for earlier in published if earlier.version.major == base.version.major]
+    dates = [earlier.on for earlier in line if _is_ending(earlier.contract)]
     return min(dates, default=None) if _is_ending(base.contract) else None
 
 

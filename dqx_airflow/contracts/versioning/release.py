@@ -48,7 +48,7 @@ class ReleasedContracts:
         """True if something breaks consumers of a contract without the required bump."""
         return (
             any(item.falls_short for item in self.diffs)
-            or any(not item.is_due for item in self.deleted)
+            or any(not deletion.is_due for deletion in self.deleted)
             or bool(self.stranded)
         )
 
@@ -64,16 +64,16 @@ def release_of(
     :param on: the date on which a deleted contract must be past its end.
     :param semantic: the bump for a change of meaning in words.
     """
-    both = list(pairs)
+    versions = list(pairs)
     deleted = [
-        Deletion(old, _is_over(old, on)) for old, new in both if old is not None and new is None
+        Deletion(old, _is_over(old, on)) for old, new in versions if old is not None and new is None
     ]
-    after = [new for _, new in both if new is not None]
+    after = [new for _, new in versions if new is not None]
     return ReleasedContracts(
-        tuple(diff(old, new, semantic=semantic) for old, new in both if old and new),
-        tuple(new for old, new in both if old is None and new is not None),
+        tuple(diff(old, new, semantic=semantic) for old, new in versions if old and new),
+        tuple(new for old, new in versions if old is None and new is not None),
         tuple(deleted),
-        tuple(pin for old, new in both if old and new for pin in _stranded(old, new, after)),
+        tuple(pin for old, new in versions if old and new for pin in _stranded(old, new, after)),
     )
 
 
@@ -85,12 +85,12 @@ def _is_over(contract: Contract, on: date) -> bool:
 def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> list[StrandedPin]:
     """The pins that the old version satisfied, and no version of the contract satisfies any
     longer."""
-    versions = [one for one in after if one.id == new.id]
+    versions = [contract for contract in after if contract.id == new.id]
     return [
         StrandedPin(new, consumer.team, consumer.pin)
         for consumer in new.consumers
         if consumer.pin is not None
         and is_version(consumer.pin)
         and objection_to_version(old, consumer.pin) is None
-        and all(objection_to_version(one, consumer.pin) is not None for one in versions)
+        and all(objection_to_version(contract, consumer.pin) is not None for contract in versions)
     ]

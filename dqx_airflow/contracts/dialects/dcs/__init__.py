@@ -140,12 +140,12 @@ def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Mode
         reading.documented(node.get("fields"), "does not name a field")
     paths = tuple(column.path for column in columns)
     placed = tuple(read_quality(reading, node, None, around.sql_dialect, paths))
-    own = (*_primary_key(reading, keys), *_closed(reading, node))
+    rules = (*_primary_key(reading, keys), *_closed(reading, node))
     return Model(
         name,
         entry.span,
         with_rules(columns, placed),
-        with_unique_names((*own, *rules_of_no_field(columns, placed))),
+        with_unique_names((*rules, *rules_of_no_field(columns, placed))),
         description=reading.text(node, "description"),
         title=reading.text(node, "title"),
         is_closed=reading.truth(node, "additionalFields") is False,
@@ -183,23 +183,23 @@ def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, .
     for name, entry in fields.entries.items() if fields is not None else ():
         node = reading.resolved(entry.node) if isinstance(entry.node, Mapping) else None
         for key in ("primaryKey", "primary"):
-            if node is not None and reading.truth(node, key) and (said := node.get(key)):
-                nodes[name] = (*nodes.get(name, ()), said)
+            if node is not None and reading.truth(node, key) and (key_node := node.get(key)):
+                nodes[name] = (*nodes.get(name, ()), key_node)
     return nodes
 
 
 def _primary_key(reading: ClauseReader, keys: dict[str, tuple[Node, ...]]) -> Iterator[Rule]:
     if keys:
-        nodes = [node for said in keys.values() for node in said]
+        nodes = [node for of_column in keys.values() for node in of_column]
         yield reading.rule("primary_key", Unique(tuple(map(column_path, keys))), *nodes)
 
 
 def _closed(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
-    said = node.get("additionalFields")
+    clause = node.get("additionalFields")
     if reading.truth(node, "additionalFields") is False:
-        yield reading.rule("only_columns", OnlyColumns(), said)
+        yield reading.rule("only_columns", OnlyColumns(), clause)
     else:
-        reading.documented(said, "demands nothing")
+        reading.documented(clause, "demands nothing")
 
 
 def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Model, ...]:

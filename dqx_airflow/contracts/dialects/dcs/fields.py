@@ -95,7 +95,7 @@ def read_field(
 
 
 def _presence_clause(reading: ClauseReader, entry: Entry) -> Clause:
-    """The field itself; a leaf of the document if nothing is said about it."""
+    """The field itself; if it has no properties, it is a leaf of the document."""
     if isinstance(entry.node, Mapping) and entry.node.entries:
         return Clause(show_path(entry.node.path), "", entry.span)
     return replace(reading.clause(entry.node), span=entry.span)
@@ -122,8 +122,8 @@ def _read(
 
 def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
     classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
-    given = (*reading.items(node, "examples"), node.get("example"))
-    examples = [example for example in given if isinstance(example, Scalar)]
+    nodes = (*reading.items(node, "examples"), node.get("example"))
+    examples = [example for example in nodes if isinstance(example, Scalar)]
     return replace(
         item,
         semantic=reading.text(node, "description"),
@@ -146,15 +146,15 @@ def _inputs(reading: ClauseReader, lineage: Mapping | None) -> Iterator[FieldSou
             reading.text(source, "field") or "",
         )
         ways = list(reading.mappings(source, "transformations"))
-        for way in ways:
-            reading.one_of(way, "type", ("DIRECT", "INDIRECT"))
-            reading.one_of(way, "subtype", _SUBTYPES)
+        for transformation in ways:
+            reading.one_of(transformation, "type", ("DIRECT", "INDIRECT"))
+            reading.one_of(transformation, "subtype", _SUBTYPES)
             yield replace(
                 origin,
-                type=reading.text(way, "type"),
-                subtype=reading.text(way, "subtype"),
-                description=reading.text(way, "description"),
-                masking=reading.truth(way, "masking") is True,
+                type=reading.text(transformation, "type"),
+                subtype=reading.text(transformation, "subtype"),
+                description=reading.text(transformation, "description"),
+                masking=reading.truth(transformation, "masking") is True,
             )
         if not ways:
             yield origin
@@ -171,16 +171,16 @@ def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
         written = reading.text(reading.mapping(node, "config"), "databricksType")
         return with_type(replace(item, written_type=written), physical)
     written = reading.text(node, "type")
-    known = _TYPES.get(written.lower()) if written is not None else None
-    if known is None and "fields" in node.entries:
-        known = "struct"
-    if known == "struct" and not _has_fields(node):
-        known = "any"  # a struct, a map, or a JSON string
-    item = replace(item, type=known, written_type=written)
+    field_type = _TYPES.get(written.lower()) if written is not None else None
+    if field_type is None and "fields" in node.entries:
+        field_type = "struct"
+    if field_type == "struct" and not _has_fields(node):
+        field_type = "any"  # a struct, a map, or a JSON string
+    item = replace(item, type=field_type, written_type=written)
     for kind, keys in _NESTED.items():
-        for key in keys if kind != known else ():
+        for key in keys if kind != field_type else ():
             reading.unsupported(node.get(key), f"belongs to a field of type {kind}")
-    match known:
+    match field_type:
         case "struct":
             return replace(item, fields=tuple(_nested_fields(around, node, item)))
         case "array":
@@ -201,10 +201,10 @@ def _physical_type(around: FieldContext, node: Mapping) -> str | None:
     has_fields = any(key in node.entries for keys in _NESTED.values() for key in keys)
     if written is None or not around.is_spark or has_fields:
         return None
-    known = spark_type_of(written)
-    if known is None and config is not None:
+    spark_type = spark_type_of(written)
+    if spark_type is None and config is not None:
         around.reading.unsupported(config.get("databricksType"), "not a Spark type")
-    return known
+    return spark_type
 
 
 def _has_fields(node: Mapping) -> bool:
@@ -227,33 +227,33 @@ def _part(around: FieldContext, node: Mapping, item: Field, key: str, mark: str)
 
 
 def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
-    said = node.get("type")
+    clause = node.get("type")
     config = reading.mapping(node, "config")
     if config is not None and item.written_type == reading.text(config, "databricksType"):
-        yield reading.rule("type", OfType(), config.get("databricksType"), said)
+        yield reading.rule("type", OfType(), config.get("databricksType"), clause)
         return
     match (item.written_type or "").lower():
         case "":
             return
         case "null":
-            yield reading.rule("type", MetricRule("count", (item.path,), NONE), said)
+            yield reading.rule("type", MetricRule("count", (item.path,), NONE), clause)
         case "object" | "record" | "struct" if item.type == "any":
             reading.documented(
-                said, "an object with arbitrary fields: a struct, a map or JSON can contain it"
+                clause, "an object with arbitrary fields: a struct, a map or JSON can contain it"
             )
         case "variant":
-            reading.documented(said, "a column of any type can contain it")
+            reading.documented(clause, "a column of any type can contain it")
         case "json":
             reading.unsupported(
-                said, "may be a string, a struct or a variant, so no type can be checked"
+                clause, "may be a string, a struct or a variant, so no type can be checked"
             )
         case "time":
-            yield reading.rule("type", OfType(), said)
-            yield reading.rule("format", OfFormat("time"), said)
-        case _ if item.type is None or said is None:
-            reading.unsupported(said, "unknown type")
+            yield reading.rule("type", OfType(), clause)
+            yield reading.rule("format", OfFormat("time"), clause)
+        case _ if item.type is None or clause is None:
+            reading.unsupported(clause, "unknown type")
         case _:
-            yield reading.rule("type", OfType(), said)
+            yield reading.rule("type", OfType(), clause)
 
 
 # Keys --------------------------------------------------------------------------------------------
@@ -275,17 +275,17 @@ def _keys(
 
 
 def _references(around: FieldContext, node: Mapping, item: Field) -> Iterator[Rule]:
-    written, said = around.reading.text(node, "references"), node.get("references")
-    if written is None or said is None:
+    written, clause = around.reading.text(node, "references"), node.get("references")
+    if written is None or clause is None:
         return
     first, _, rest = written.partition(".")
     # A model of this contract may have nested fields; elsewhere, a name may have several parts.
     dataset, _, other = (first, ".", rest) if first in around.models else written.rpartition(".")
     if not dataset or not other:
-        around.reading.unsupported(said, "does not name a model and a field: write `model.field`")
+        around.reading.unsupported(clause, "does not name a model and a field: write `model.field`")
         return
     demand = Refers((item.path,), dataset, (dotted_path(other),))
-    yield around.reading.rule("references", demand, said)
+    yield around.reading.rule("references", demand, clause)
 
 
 # Values ------------------------------------------------------------------------------------------
@@ -306,27 +306,27 @@ def _family(field_type: str | None) -> Family | None:
 
 
 def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
-    said = node.get("enum")
+    clause = node.get("enum")
     accepted = tuple(value for value in reading.values(node, "enum") if value is not None)
     if accepted:
-        yield reading.rule("enum", OneOf(accepted), said)
+        yield reading.rule("enum", OneOf(accepted), clause)
     else:
-        reading.unsupported(said, "permits no value: list the values")
+        reading.unsupported(clause, "permits no value: list the values")
 
 
 def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
-    said, name = node.get("format"), (reading.text(node, "format") or "").lower()
+    clause, name = node.get("format"), (reading.text(node, "format") or "").lower()
     name = _FORMATS.get(name, name)
     if family is Family.TIME:
-        reading.documented(said, "repeats the type")
+        reading.documented(clause, "repeats the type")
     elif family not in (None, Family.TEXT):
         _refuse_keys(reading, node, ("format",), "texts")
     elif name in TEXT_FORMATS:
-        yield reading.rule("format", OfFormat(name), said)
+        yield reading.rule("format", OfFormat(name), clause)
     else:
         meant = slip_of(name, [*TEXT_FORMATS, *_FORMATS])
         code, hint = ("E422", f"did you mean '{meant}'?") if meant else (None, None)
-        reading.unsupported(said, f"unknown format '{name}' here: write a pattern", code, hint)
+        reading.unsupported(clause, f"unknown format '{name}' here: write a pattern", code, hint)
     if family not in (None, Family.TEXT):
         _refuse_keys(reading, node, ("pattern", *_LENGTHS), "texts")
         return

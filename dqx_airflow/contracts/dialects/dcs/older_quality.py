@@ -32,12 +32,12 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
         reading.unsupported(quality, f"DQL has no counterpart for quality of type '{written}'")
         return
     reading.documented_keys(quality, "type", "description", reason="the format of the checks")
-    said = quality.get("specification")
-    top = _parsed(said)
-    if said is None or not isinstance(top, Mapping) or "$ref" in top.entries:
-        reading.unsupported(said, _IN_A_FILE)
+    specification = quality.get("specification")
+    top = _parsed(specification)
+    if specification is None or not isinstance(top, Mapping) or "$ref" in top.entries:
+        reading.unsupported(specification, _IN_A_FILE)
         return
-    translations = list(_translations(kind, said, top, models))
+    translations = list(_translations(kind, specification, top, models))
     # A text with several checks is a single clause: it is checked if all of them are.
     refused = {id(node): reason for _, node, reason in translations if isinstance(reason, str)}
     for model, node, translation in translations:
@@ -51,13 +51,15 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
 
 
 def _translations(
-    kind: str, said: Node, top: Mapping, models: tuple[Model, ...]
+    kind: str, specification: Node, top: Mapping, models: tuple[Model, ...]
 ) -> Iterator[tuple[str, Node, Translation | str]]:
     """The demands of each check on a model, with its node."""
     for key, entry in top.entries.items():
         name = key.removeprefix(_ABOUT)
-        model = next((item for item in models if item.name == name), None)
-        carrier = next((node for node in (said, entry.node) if isinstance(node, Scalar)), None)
+        model = next((model for model in models if model.name == name), None)
+        carrier = next(
+            (node for node in (specification, entry.node) if isinstance(node, Scalar)), None
+        )
         checks = _parsed(entry.node)
         if model is None:
             yield name, carrier or entry.node, f"the contract has no model {name}"

@@ -243,11 +243,11 @@ def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
         demands.append(Pattern(str(pattern)))
     if "valid_format" in keys:
         written = str(keys["valid_format"])
-        known = written.replace("_", " ").lower()
-        if known in _FORMATS:
-            demands.append(OfFormat(_FORMATS[known]))
-        elif known in SODA_PATTERNS:
-            demands.append(Pattern(SODA_PATTERNS[known]))
+        format_name = written.replace("_", " ").lower()
+        if format_name in _FORMATS:
+            demands.append(OfFormat(_FORMATS[format_name]))
+        elif format_name in SODA_PATTERNS:
+            demands.append(Pattern(SODA_PATTERNS[format_name]))
         else:
             return f"Soda's format '{written}' has no counterpart"
     for key, op in (("valid_min", ">="), ("valid_max", "<=")):
@@ -276,7 +276,9 @@ def _reference(check: _Check, reference: object) -> _Found:
             return "valid_values_reference_data takes a dataset and a column"
     if any(key in check.keys for key in _VALIDITY):
         return "valid_values_reference_data cannot be combined with other keys for valid values"
-    if not all(permits_none(item, is_percent=check.is_percent) for item in check.compared):
+    if not all(
+        permits_none(comparison, is_percent=check.is_percent) for comparison in check.compared
+    ):
         return "a reference cannot have a threshold: use no_invalid_values"
     return (Refers((str(check.column),), dataset, (column_path(column),)),)
 

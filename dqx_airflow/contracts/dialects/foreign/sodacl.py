@@ -53,8 +53,8 @@ def translate(check: object) -> Translation | str:
         return f"SodaCL's check '{text}' does not compare with a number"
     if parts["metric"] == "percentile":
         return _percentile(arguments, compared)
-    if (own := _own_metric(parts["metric"], settings)) is not None and not arguments:
-        return soda.translate({**own, **compared}, None)
+    if (own_metric := _own_metric(parts["metric"], settings)) is not None and not arguments:
+        return soda.translate({**own_metric, **compared}, None)
     rule = {"type": parts["metric"], **settings, **compared}
     if parts["metric"] in _OF_COLUMNS and len(arguments) > 1:
         return soda.translate({**rule, "columns": arguments}, None)
@@ -78,10 +78,10 @@ def _number(text: str) -> int | float | None:
 
 def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """The metric that a check defines itself: `avg_span expression: AVG(a - b)`."""
-    given = dict(settings)
+    rest = dict(settings)
     for kind in ("expression", "query"):
-        if (sql := given.pop(f"{metric}_{kind}", None)) is not None:
-            return {"type": f"metric_{kind}", f"{kind}_sql": sql, **given}
+        if (sql := rest.pop(f"{metric}_{kind}", None)) is not None:
+            return {"type": f"metric_{kind}", f"{kind}_sql": sql, **rest}
     return None
 
 
@@ -98,10 +98,10 @@ def threshold(comparison: str) -> dict[str, Any] | None:
 
 
 def _reference(match: re.Match[str]) -> Translation | str:
-    columns, others = _names(match["columns"]), _names(match["others"])
-    if len(columns) != len(others):
+    columns, other_columns = _names(match["columns"]), _names(match["others"])
+    if len(columns) != len(other_columns):
         return "a reference needs the same number of columns on both sides"
-    paths, other_paths = tuple(map(dotted_path, columns)), tuple(map(dotted_path, others))
+    paths, other_paths = tuple(map(dotted_path, columns)), tuple(map(dotted_path, other_columns))
     demand = Refers(paths, match["dataset"], other_paths)
     return Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
 

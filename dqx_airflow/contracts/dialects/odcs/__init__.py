@@ -154,12 +154,14 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[RuleOfModel, ...]
     paths = tuple(item.path for item in fields)
     placed: list[PlacedRule] = [(path, rule) for model, path, rule in service if model == name]
     placed += read_rules(context, node, columns=paths)
-    own = (rule for path, rule in placed if path is None)
+    rules = (rule for path, rule in placed if path is None)
     return Model(
         name,
         node.span_of("name"),
         tuple(_with_rules(item, placed) for item in fields),
-        with_unique_names((*_primary_key(context, columns), *_relationships(context, node), *own)),
+        with_unique_names(
+            (*_primary_key(context, columns), *_relationships(context, node), *rules)
+        ),
         description=reading.text(node, "description"),
         title=reading.text(node, "businessName"),
         location=reading.text(node, "physicalName"),
@@ -210,27 +212,32 @@ def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
             for key in ("from", "to")
         ]
         wrong = [end for elements in ends for end in elements if isinstance(end, str)]
-        here, there = ([end for end in elements if isinstance(end, Element)] for elements in ends)
-        reason = wrong[0] if wrong else _odd_ends(reading.text(node, "name") or "", here, there)
+        own_ends, other_ends = (
+            [end for end in elements if isinstance(end, Element)] for elements in ends
+        )
+        reason = (
+            wrong[0] if wrong else _odd_ends(reading.text(node, "name") or "", own_ends, other_ends)
+        )
         if reason is not None:
             for key in ("from", "to"):
                 reading.unsupported(relation.get(key), reason)
             continue
         demand = Refers(
-            tuple(end.path for end in here), there[0].model, tuple(end.path for end in there)
+            tuple(end.path for end in own_ends),
+            other_ends[0].model,
+            tuple(end.path for end in other_ends),
         )
         yield reading.rule("references", demand, relation.get("to"), relation.get("from"))
 
 
-def _odd_ends(model: str, here: list[Element], there: list[Element]) -> str | None:
+def _odd_ends(model: str, own_ends: list[Element], other_ends: list[Element]) -> str | None:
     """Why two ends are not those of a reference of the model."""
-    if len(here) != len(there) or not here:
-        return (
-            f"it has {len(here)} in `from` and {len(there)} in `to`: list the same number in both"
-        )
-    if {end.model for end in here} != {model}:
+    if len(own_ends) != len(other_ends) or not own_ends:
+        numbers = f"{len(own_ends)} in `from` and {len(other_ends)} in `to`"
+        return f"it has {numbers}: list the same number in both"
+    if {end.model for end in own_ends} != {model}:
         return f"its `from` is not in {model}: move the relationship to the object that has it"
-    if len({end.model for end in there}) > 1:
+    if len({end.model for end in other_ends}) > 1:
         return "its `to` is in several objects: write one relationship for each"
     return None
 

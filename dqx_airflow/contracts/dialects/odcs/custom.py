@@ -30,20 +30,22 @@ _DAYS = {
 
 def with_policy(reading: ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
     """The lifecycle, with the dates, the periods and the cadence that the document adds."""
-    known: dict[str, Any] = {}
+    policy: dict[str, Any] = {}
     for name, item in _properties(reading):
         if name in _TEXTS:
-            known[_TEXTS[name]] = reading.text(item, "value")
+            policy[_TEXTS[name]] = reading.text(item, "value")
         elif name in _DAYS and (days := reading.number(item, "value")) is not None:
-            known[_DAYS[name]] = int(days)
-    return replace(lifecycle, **known)
+            policy[_DAYS[name]] = int(days)
+    return replace(lifecycle, **policy)
 
 
 def read_consumers(reading: ClauseReader) -> Iterator[Consumer]:
     for name, item in _properties(reading):
-        for one in reading.mappings(item, "value") if name == "consumers" else ():
-            if (team := reading.text(one, "team")) is not None:
-                yield Consumer(team, reading.text(one, "useCase"), reading.text(one, "pin"))
+        for consumer in reading.mappings(item, "value") if name == "consumers" else ():
+            if (team := reading.text(consumer, "team")) is not None:
+                yield Consumer(
+                    team, reading.text(consumer, "useCase"), reading.text(consumer, "pin")
+                )
 
 
 def _properties(reading: ClauseReader) -> Iterator[tuple[str, Mapping]]:

@@ -194,8 +194,8 @@ def _time_format(reading: ClauseReader, written: str, node: Node, item: Field) -
 
 
 def _meant(item: Field, logical: str | None, written: str | None) -> str | None:
-    """The meaning of a string, NULL if it has none; None if its own order is the right one, as for
-    ISO dates."""
+    """The number or timestamp in a string, as SQL; None if strings are in the right order
+    themselves, like ISO dates."""
     if item.type != "string":
         return None
     if logical in _NUMBERS:

@@ -49,8 +49,8 @@ _VECTOR_ITEMS = {
 def read_property(context: OdcsContext, node: Mapping, path: str | None = None) -> Field:
     """A property with everything nested in it. `path` is that of its parent."""
     name = physical_name(context.reading, node)
-    own = column_path(name)
-    return _read(context, node, name, own if path is None else f"{path}.{own}")
+    step = column_path(name)
+    return _read(context, node, name, step if path is None else f"{path}.{step}")
 
 
 def is_column(context: OdcsContext, node: Mapping) -> bool:

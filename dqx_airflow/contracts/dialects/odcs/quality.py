@@ -56,8 +56,8 @@ def _as_metric(context: OdcsContext, rule: Mapping) -> Mapping:
                 entries[key] = replace(entry, node=replace(scalar, value=int(value)))
                 _make_number(entries)
     match entries.get("arguments"):
-        case Entry(node=Mapping() as given) as entry:
-            entries["arguments"] = replace(entry, node=_with_columns(context, given))
+        case Entry(node=Mapping() as arguments) as entry:
+            entries["arguments"] = replace(entry, node=_with_columns(context, arguments))
     return replace(rule, entries=entries)
 
 

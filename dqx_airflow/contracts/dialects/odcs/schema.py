@@ -61,9 +61,11 @@ def _permit_several_operators(operators: dict[str, Any]) -> None:
     """The text of the standard allows several in one rule, its schema does not."""
     alternatives = operators.pop("oneOf")
     operators["properties"] = {
-        key: value for one in alternatives for key, value in one["properties"].items()
+        key: value
+        for alternative in alternatives
+        for key, value in alternative["properties"].items()
     }
-    operators["anyOf"] = [{"required": one["required"]} for one in alternatives]
+    operators["anyOf"] = [{"required": alternative["required"]} for alternative in alternatives]
 
 
 def _demand_what_is_asked(part: dict[str, Any]) -> None:
@@ -75,7 +77,7 @@ def _demand_what_is_asked(part: dict[str, Any]) -> None:
 
 
 def _permit_several_that_fit(part: dict[str, Any]) -> None:
-    """A value that matches two alternatives violates something else, which has its own error."""
+    """Lets a value match two alternatives: it then has another error, with a message of its own."""
     if "oneOf" in part:
         part["anyOf"] = part.pop("oneOf")
 
@@ -92,7 +94,10 @@ def _list_keys(schema: dict[str, Any], part: dict[str, Any]) -> None:
 def _keys(schema: dict[str, Any], part: dict[str, Any]) -> Iterator[str]:
     """All keys that a part of the schema knows, in any case."""
     yield from part.get("properties", {})
-    for inner in (part.get("then"), *(one for key in _SEVERAL for one in part.get(key, ()))):
+    for inner in (
+        part.get("then"),
+        *(schema_part for key in _SEVERAL for schema_part in part.get(key, ())),
+    ):
         if inner is not None:
             yield from _keys(schema, inner)
     if "$ref" in part:

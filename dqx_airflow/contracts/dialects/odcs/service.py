@@ -112,7 +112,9 @@ def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[RuleOfMo
     nodes = [level.get(key) for key in _SAYING]
     names = [name.strip() for name in written.split(",")]
     elements = [name if name in objects else context.elements.named(name) for name in names]
-    for wrong in (one for one in elements if isinstance(one, str) and one not in objects):
+    for wrong in (
+        element for element in elements if isinstance(element, str) and element not in objects
+    ):
         _refuse(context, level, wrong, "E420")
         return
     path: str | None

@@ -89,7 +89,7 @@ def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> P
         return _without_length(spark_type)
     dialects = _SPOKEN if is_spark else (sql_dialect,)
     understood = (_transpiled(text, dialect) for dialect in dialects)
-    return next((one for one in understood if one is not None), None)
+    return next((physical for physical in understood if physical is not None), None)
 
 
 def agrees(logical: str, spark_type: str) -> bool:

@@ -28,7 +28,9 @@ def _measured(metric: str) -> Callable[[ExpectationArguments], Demands]:
 
     def demands(arguments: ExpectationArguments) -> Demands:
         column = arguments.own_column()
-        return tuple(MetricRule(metric, (column,), item) for item in conditions_in(arguments))
+        return tuple(
+            MetricRule(metric, (column,), condition) for condition in conditions_in(arguments)
+        )
 
     return demands
 
@@ -37,13 +39,15 @@ def _non_null_share(arguments: ExpectationArguments) -> Demands:
     column = arguments.own_column()
     percentages = (
         replace(
-            item,
-            bound=round(100 * item.bound, 9),
-            high=None if item.high is None else round(100 * item.high, 9),
+            condition,
+            bound=round(100 * condition.bound, 9),
+            high=None if condition.high is None else round(100 * condition.high, 9),
         )
-        for item in conditions_in(arguments)
+        for condition in conditions_in(arguments)
     )
-    return tuple(MetricRule("count", (column,), one, is_percent=True) for one in percentages)
+    return tuple(
+        MetricRule("count", (column,), percentage, is_percent=True) for percentage in percentages
+    )
 
 
 def _computed(expression: str) -> Callable[[ExpectationArguments], Demands]:
@@ -52,7 +56,7 @@ def _computed(expression: str) -> Callable[[ExpectationArguments], Demands]:
     def demands(arguments: ExpectationArguments) -> Demands:
         name = sql_name(arguments.own_column())
         query = aggregate_query(expression.format(name))
-        return tuple(QueryGives(query, item) for item in conditions_in(arguments))
+        return tuple(QueryGives(query, condition) for condition in conditions_in(arguments))
 
     return demands
 
@@ -88,11 +92,11 @@ def _distinct_in_set(arguments: ExpectationArguments) -> Demands:
 
 def _distinct_contain_set(arguments: ExpectationArguments) -> Demands:
     name = sql_name(arguments.own_column())
-    due = tuple(dict.fromkeys(arguments.values("value_set")))
+    values = tuple(dict.fromkeys(arguments.values("value_set")))
     query = aggregate_query(
-        f"count(DISTINCT CASE WHEN {name} IN ({literals(due)}) THEN {name} END)"
+        f"count(DISTINCT CASE WHEN {name} IN ({literals(values)}) THEN {name} END)"
     )
-    return (QueryGives(query, Condition("==", len(due))),)
+    return (QueryGives(query, Condition("==", len(values))),)
 
 
 def _distinct_equal_set(arguments: ExpectationArguments) -> Demands:

@@ -58,9 +58,9 @@ def _unique_within_record(arguments: ExpectationArguments) -> Demands:
         raise NoCounterpartError("its column_list needs two columns")
     # NULL equals NULL.
     predicate = " AND ".join(
-        f"({one} IS NOT NULL OR {other} IS NOT NULL) AND "
-        f"({one} IS NULL OR {other} IS NULL OR {one} <> {other})"
-        for one, other in combinations(names, 2)
+        f"({name} IS NOT NULL OR {other_name} IS NOT NULL) AND "
+        f"({name} IS NULL OR {other_name} IS NULL OR {name} <> {other_name})"
+        for name, other_name in combinations(names, 2)
     )
     link = {"all_values_are_missing": " AND ", "any_value_is_missing": " OR "}
     ignored = link.get(arguments.take("ignore_row_if", "all_values_are_missing"))
@@ -78,15 +78,15 @@ def _pair_equal(arguments: ExpectationArguments) -> Demands:
 
 
 def _pair_in_set(arguments: ExpectationArguments) -> Demands:
-    one, other = sql_name(arguments.path("column_A")), sql_name(arguments.path("column_B"))
+    column, other_column = (sql_name(arguments.path(key)) for key in ("column_A", "column_B"))
     pairs = []
     for pair in arguments.items("value_pairs_set"):
         match pair:
             case [first, second]:
-                pairs.append(f"({_equals(one, first)} AND {_equals(other, second)})")
+                pairs.append(f"({_equals(column, first)} AND {_equals(other_column, second)})")
             case _:
                 raise NoCounterpartError("its value_pairs_set is not a list of pairs")
-    return _of_pair(arguments, one, other, " OR ".join(pairs))
+    return _of_pair(arguments, column, other_column, " OR ".join(pairs))
 
 
 def _equals(name: str, value: Any) -> str:
@@ -98,15 +98,17 @@ def _equals(name: str, value: Any) -> str:
 
 
 def _pair(arguments: ExpectationArguments, op: str) -> Demands:
-    one, other = sql_name(arguments.path("column_A")), sql_name(arguments.path("column_B"))
-    return _of_pair(arguments, one, other, f"{one} {op} {other}")
+    column, other_column = (sql_name(arguments.path(key)) for key in ("column_A", "column_B"))
+    return _of_pair(arguments, column, other_column, f"{column} {op} {other_column}")
 
 
-def _of_pair(arguments: ExpectationArguments, one: str, other: str, predicate: str) -> Demands:
+def _of_pair(
+    arguments: ExpectationArguments, column: str, other_column: str, predicate: str
+) -> Demands:
     """The predicate over two columns, with its result for rows in which they are NULL."""
     match arguments.take("ignore_row_if", "both_values_are_missing"):
         case "both_values_are_missing":
-            predicate = f"coalesce({predicate}, {one} IS NULL AND {other} IS NULL)"
+            predicate = f"coalesce({predicate}, {column} IS NULL AND {other_column} IS NULL)"
         case "neither":
             predicate = f"coalesce({predicate}, false)"
     return (RowsSatisfy(predicate, share=arguments.mostly()),)

@@ -57,7 +57,8 @@ def _with_words(written: str) -> str:
     """`&` and `|` as words: in pandas they bind as loosely."""
     tokens = tokenize.generate_tokens(io.StringIO(written).readline)
     kept = (
-        (tokenize.NAME, _WORDS[one.string]) if one.string in _WORDS else one[:2] for one in tokens
+        (tokenize.NAME, _WORDS[token.string]) if token.string in _WORDS else token[:2]
+        for token in tokens
     )
     return tokenize.untokenize(kept).strip()
 
@@ -79,7 +80,7 @@ class _PandasCondition:
         match node:
             case ast.BoolOp(op=op, values=values):
                 link = " AND " if isinstance(op, ast.And) != is_negated else " OR "
-                parts = (self.true_for(one, is_negated=is_negated) for one in values)
+                parts = (self.true_for(value, is_negated=is_negated) for value in values)
                 return f"({link.join(parts)})"
             case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
                 return self.true_for(operand, is_negated=not is_negated)
@@ -111,9 +112,9 @@ class _PandasCondition:
         if not is_true_for_missing:
             return text
         missing = (
-            f"{self._value(one)} IS NULL"
-            for one in (left, right)
-            if isinstance(one, ast.Name | ast.Attribute | ast.BinOp)
+            f"{self._value(side)} IS NULL"
+            for side in (left, right)
+            if isinstance(side, ast.Name | ast.Attribute | ast.BinOp)
         )
         return f"({' OR '.join((text, *missing))})"
 
@@ -138,7 +139,7 @@ class _PandasCondition:
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
                 return f"({self._value(left)} {_ARITHMETIC[type(op)]} {self._value(right)})"
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) if items:
-                return f"({', '.join(self._value(one) for one in items)})"
+                return f"({', '.join(self._value(item) for item in items)})"
         raise _not_read(self._written)
 
 
