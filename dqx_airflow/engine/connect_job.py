@@ -31,17 +31,17 @@ def main(arguments: Sequence[str]) -> int:
     """Like `main` of the gate job, with the session of a server."""
     # The reading thread must not hold a buffer lock when the process ends.
     task = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
-    given = json.loads(task.readline())
+    message = json.loads(task.readline())
     ending = JobEnding()
     threading.Thread(target=_end_with, args=(task, ending), daemon=True).start()
     try:
-        connection = connection_of(given["address"])
+        connection = connection_of(message["address"])
     except DqxError as error:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_INFRASTRUCTURE
 
     def run(request: GateRequest) -> tuple[GateReport, ...]:
-        session = ending.opening(lambda name: _open(connection, name, given["settings"]))
+        session = ending.opening(lambda name: _open(connection, name, message["settings"]))
         with spark_errors_explained(connection):
             reports = run_gates(request.parts, session)
             ending.close()

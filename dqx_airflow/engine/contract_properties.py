@@ -48,9 +48,9 @@ def publish(contract: ContractDescription, path: str, *, is_dry: bool = False) -
         raise DatasetError(f"the Delta table at {path} cannot be read: {error}") from error
     metadata = table.metadata()
     columns = {field.name: field.metadata.get("comment") for field in table.schema().fields}
-    due = properties_of(contract)
+    expected = properties_of(contract)
     properties = {
-        key: value for key, value in due.items() if metadata.configuration.get(key) != value
+        key: value for key, value in expected.items() if metadata.configuration.get(key) != value
     }
     comments = {
         field.name: field.description
@@ -77,8 +77,8 @@ def publish(contract: ContractDescription, path: str, *, is_dry: bool = False) -
 def properties_of(contract: ContractDescription) -> dict[str, str]:
     """The properties of a table with a contract, as far as the contract states them."""
     owner = contract.owners[0] if contract.owners else None
-    known = {ID: contract.id, VERSION: contract.version, OWNER: owner}
-    return {key: value for key, value in known.items() if value is not None}
+    properties = {ID: contract.id, VERSION: contract.version, OWNER: owner}
+    return {key: value for key, value in properties.items() if value is not None}
 
 
 def published_in(properties: Mapping[str, str]) -> tuple[str, str | None] | None:

@@ -178,8 +178,8 @@ def _sound_suite(request: GateRequest) -> Checked:
 def _plan(request: GateRequest, checked: Checked) -> Plan:
     suite = checked.valid_suite
     chosen = chosen_of(request, suite)
-    asked = chosen.suite if chosen is not None else suite
-    if errors := check_datasets(asked, request.datasets):
+    selected = chosen.suite if chosen is not None else suite
+    if errors := check_datasets(selected, request.datasets):
         raise SourceError(draw(errors, checked.sources), diagnostics=errors)
     datasets = request.datasets
     if chosen is not None and request.shadow is None:
@@ -240,19 +240,24 @@ def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:
 
 def _require_same_datasets(parts: Sequence[_JobPart]) -> None:
     """:raises RequestError: a name is that of two datasets, of which only one would be read."""
-    known: dict[str, DatasetRef] = {}
+    by_name: dict[str, DatasetRef] = {}
     for ref in (ref for part in parts for ref in part.request.datasets):
-        first = known.setdefault(ref.name, ref)
+        first = by_name.setdefault(ref.name, ref)
         if first != ref:
-            one, other = (_shown(item, first, ref) for item in (first, ref))
-            message = f"two datasets are named '{ref.name}': one with {one}, one with {other}"
+            settings, other_settings = (_shown(item, first, ref) for item in (first, ref))
+            differences = f"one with {settings}, one with {other_settings}"
+            message = f"two datasets are named '{ref.name}': {differences}"
             raise RequestError(message, "give them different names, or run the gates separately")
 
 
-def _shown(ref: DatasetRef, *both: DatasetRef) -> str:
+def _shown(ref: DatasetRef, *refs: DatasetRef) -> str:
     """The settings of a dataset that are not the same in both."""
-    one, other = map(asdict, both)
-    keys = [key for key in one if key not in ("name", "options") and one[key] != other[key]]
+    settings, other_settings = map(asdict, refs)
+    keys = [
+        key
+        for key in settings
+        if key not in ("name", "options") and settings[key] != other_settings[key]
+    ]
     return ", ".join(f"{key} {getattr(ref, key)!r}" for key in keys) or "other options"
 
 
@@ -263,8 +268,8 @@ def _validate(
     cache: StateCache | None = None,
 ) -> tuple[GateReport, ...]:
     refs = {ref.name: ref for part in parts for ref in part.request.datasets}
-    asked = [with_requests_of(part.plan, part.shadow[0]) for part in parts]
-    opened, measured = measure_together(spark, tuple(refs.values()), asked, cache)
+    plans = [with_requests_of(part.plan, part.shadow[0]) for part in parts]
+    opened, measured = measure_together(spark, tuple(refs.values()), plans, cache)
     reports = [
         _judge(part, spark, opened, scanned, started)
         for part, scanned in zip(parts, measured, strict=True)
@@ -298,13 +303,13 @@ def _judge(
     targets, quarantines = dict(request.promote_to), dict(request.quarantine)
     judged = tuple(
         replace(
-            item,
-            quarantined=quarantined.get(item.name),
-            condition=conditions.get(item.name),
-            promote_to=targets.get(item.name),
-            quarantine=quarantines.get(item.name),
+            snapshot,
+            quarantined=quarantined.get(snapshot.name),
+            condition=conditions.get(snapshot.name),
+            promote_to=targets.get(snapshot.name),
+            quarantine=quarantines.get(snapshot.name),
         )
-        for item in snapshots(request.datasets, opened, plan, scanned)
+        for snapshot in snapshots(request.datasets, opened, plan, scanned)
     )
     return GateReport(
         run_id=part.run_id,
@@ -337,7 +342,7 @@ def _promoted(
         by_date.setdefault(report.run_key.date, []).append(number)
     results = list(reports)
     for numbers in by_date.values():
-        if any(reports[one].outcome not in _PASSES for one in numbers):
+        if any(reports[number].outcome not in _PASSES for number in numbers):
             continue
         first = numbers[0]
         part, report = parts[first], reports[first]
@@ -347,11 +352,12 @@ def _promoted(
         )
         verdicts = report.verdicts + refused
         results[first] = replace(report, verdicts=verdicts, outcome=part.decide(verdicts))
-        for one in numbers:
+        for number in numbers:
             datasets = tuple(
-                replace(item, promotion=promoted.get(item.name)) for item in results[one].datasets
+                replace(snapshot, promotion=promoted.get(snapshot.name))
+                for snapshot in results[number].datasets
             )
-            results[one] = replace(results[one], datasets=datasets, finished_at=_now())
+            results[number] = replace(results[number], datasets=datasets, finished_at=_now())
     return tuple(results)
 
 

@@ -76,7 +76,7 @@ def _spool(store: ResultsStore) -> Path | None:
 
     Otherwise events go whole into the log of the job.
     """
-    if given := os.environ.get(spools.VARIABLE):
-        return Path(given).expanduser()
+    if spool := os.environ.get(spools.VARIABLE):
+        return Path(spool).expanduser()
     location = store.location
     return spools.beside(location.root) if location.is_local else None

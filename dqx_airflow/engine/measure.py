@@ -64,12 +64,12 @@ def measure_together(
         judged = {plan.date for plan in plans}
         shared = _measure_shared(spark, opened, joined(plans), judged, cache)
     measured: dict[tuple[date, frozenset[str]], Scanned] = {}
-    for scope, alike in by_scope.items():
-        whole = joined(alike)
+    for scope, plans_of_scope in by_scope.items():
+        whole = joined(plans_of_scope)
         names = scope[1] or {ref.name for ref in refs}
-        own = {name: dataset for name, dataset in opened.items() if name in names}
+        datasets = {name: dataset for name, dataset in opened.items() if name in names}
         known = shared.of(whole.requests)
-        measured[scope] = _measure_alone(spark, own, unreadable, whole, known, cache)
+        measured[scope] = _measure_alone(spark, datasets, unreadable, whole, known, cache)
     for dataset in opened.values():
         _distrust_changed(dataset, measured.values())
     scanned = (measured[plan.date, frozenset(plan.reads)].of(plan.requests) for plan in plans)
@@ -93,9 +93,9 @@ def _measure_shared(
     def scan_one(dataset: OpenDataset) -> Scanned:
         name = dataset.ref.name
         requests = [
-            item
-            for item in plan.requests
-            if item.dataset == name and not _depends_on_the_judged_date(item, opened)
+            request
+            for request in plan.requests
+            if request.dataset == name and not _depends_on_the_judged_date(request, opened)
         ]
         if not requests or has_drift(spark, dataset, dates):
             return Scanned()
@@ -130,14 +130,14 @@ def _measure_alone(
     :param known: results found before.
     """
     measured = known
-    wanted = [item for item in plan.requests if item not in known]
+    wanted = [request for request in plan.requests if request not in known]
     for name, reason in unreadable.items():
-        requests = [item for item in wanted if item.dataset == name]
+        requests = [request for request in wanted if request.dataset == name]
         measured.failures.update(dict.fromkeys(requests, reason))
     references = ReferenceTables(opened, plan.date)
 
     def scan_one(dataset: OpenDataset) -> Scanned:
-        requests = [item for item in wanted if item.dataset == dataset.ref.name]
+        requests = [request for request in wanted if request.dataset == dataset.ref.name]
         if not requests:
             return Scanned()
         return scan(spark, dataset, requests, _lookups_of(requests), references, cache)
@@ -145,15 +145,15 @@ def _measure_alone(
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
         measured.add(scanned)
     queries = [
-        item
-        for item in wanted
-        if item.definition.scan is Scan.QUERY and item not in measured.failures
+        request
+        for request in wanted
+        if request.definition.scan is Scan.QUERY and request not in measured.failures
     ]
     measured.add(run_queries(spark, queries, opened, plan.date))
     matches = [
-        item
-        for item in wanted
-        if item.definition.scan is Scan.MATCH and item not in measured.failures
+        request
+        for request in wanted
+        if request.definition.scan is Scan.MATCH and request not in measured.failures
     ]
     if matches:
         measured.add(run_matches(spark, matches, references, _rows_on_the_date(plan, measured)))
@@ -161,7 +161,7 @@ def _measure_alone(
 
 
 def _lookups_of(requests: Iterable[MetricRequest]) -> tuple[Lookup, ...]:
-    return tuple(dict.fromkeys(item for request in requests for item in lookups_of(request)))
+    return tuple(dict.fromkeys(lookup for request in requests for lookup in lookups_of(request)))
 
 
 def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:

@@ -105,8 +105,8 @@ class ClaimCompiler:
 
     def _in_list(self, call: nodes.Call, choices: nodes.Listing) -> tuple[Term, PlannedCondition]:
         metric = METRICS["unlisted_common_values"]
-        given = (*call.arguments, choices)
-        arguments = tuple(map(self.terms.argument, metric.arguments, given))
+        operands = (*call.arguments, choices)
+        arguments = tuple(map(self.terms.argument, metric.arguments, operands))
         term = self.terms.measured(metric.name, arguments, call)
         return term, PlannedCondition("==", (ConstantTerm(0),), f"in {show(choices)}")
 
@@ -161,8 +161,8 @@ class ClaimCompiler:
     def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> tuple[Term, PlannedCondition]:
         newest = self.terms.measured("newest", (column_name(call.arguments[0]),), call)
         clock, zone = clock_of(by), zone_of(by)
-        due = Applied("deadline", (newest, ConstantTerm(clock), ConstantTerm(zone)))
-        return Now(), PlannedCondition("<=", (due,), f"by {clock} {zone}")
+        deadline = Applied("deadline", (newest, ConstantTerm(clock), ConstantTerm(zone)))
+        return Now(), PlannedCondition("<=", (deadline,), f"by {clock} {zone}")
 
     def _matches(
         self, call: nodes.Call, matches: nodes.MatchesShares, tolerance: nodes.Number | None

@@ -83,15 +83,15 @@ def unenforced_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...
 
 def unenforced_line(clause: UnenforcedClause) -> str:
     """One line about a clause that is not enforced: its path, its severity, and the reason."""
-    what = "accepted" if clause.is_accepted else "not checked"
-    return f"{what}: {clause.path} ({clause.severity.value}): {_reason(clause)}"
+    treatment = "accepted" if clause.is_accepted else "not checked"
+    return f"{treatment}: {clause.path} ({clause.severity.value}): {_reason(clause)}"
 
 
 def _reason(clause: UnenforcedClause) -> str:
     if clause.let_by is None:
         return clause.reason
-    how = "accepted" if clause.is_accepted else "let through"
-    return f"{clause.reason} ({how} by {clause.let_by})"
+    verb = "accepted" if clause.is_accepted else "let through"
+    return f"{clause.reason} ({verb} by {clause.let_by})"
 
 
 def _of_clause(verdict: Verdict, clause: EnforcedClause | None) -> Verdict:

@@ -38,7 +38,7 @@ def clear_passes(
     :param on: the date of the plan. For other dates it is not enough to compare values, because
         they may have no data.
     """
-    bounds = tuple(number for one in assertion.condition.bounds for number in _number(one))
+    bounds = tuple(number for bound in assertion.condition.bounds for number in _number(bound))
     if len(bounds) < len(assertion.condition.bounds) or not _is_plain(assertion, on, skip_dates):
         return {}
     (request,) = assertion.requests
@@ -56,8 +56,8 @@ def clear_passes(
             by_value[key] = (
                 EvaluatedCondition(Status.PASSED, None, value, value, bounds) if holds else None
             )
-        if (one := by_value[key]) is not None:
-            judged[group] = one
+        if (judgement := by_value[key]) is not None:
+            judged[group] = judgement
     return judged
 
 

@@ -16,11 +16,11 @@ from dqx_airflow.values import DatasetRef, Span
 
 def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[Diagnostic, ...]:
     """The requirements that the datasets of a gate do not meet: a name, a date column."""
-    given = {dataset.name: dataset for dataset in datasets}
+    by_name = {dataset.name: dataset for dataset in datasets}
     mistakes = []
     for name in datasets_of(suite.checks):
-        if name not in given:
-            names = ", ".join(given) or "none"
+        if name not in by_name:
+            names = ", ".join(by_name) or "none"
             mistakes.append(
                 Diagnostic(
                     f"the gate has no dataset '{name}'",
@@ -30,11 +30,13 @@ def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[
                 )
             )
     for check in suite.checks:
-        own = [name.text for name in check.datasets]
-        undated = [name for name in own if name in given and given[name].date_column is None]
+        named_datasets = [name.text for name in check.datasets]
+        undated = [
+            name for name in named_datasets if name in by_name and by_name[name].date_column is None
+        ]
         for call in _lagged_metrics(check):
             named = call.parameter("dataset")
-            name = named.text if isinstance(named, nodes.Name) else own[0]
+            name = named.text if isinstance(named, nodes.Name) else named_datasets[0]
             if name in undated:
                 message = f"this needs `{call.name.text}` on other dates, but '{name}' has no dates"
                 help_line = f"set the date_column of dataset '{name}' in the gate"

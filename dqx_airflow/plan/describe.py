@@ -40,7 +40,7 @@ def describe_plan(plan: Plan) -> str:
 
 def describe_request(request: MetricRequest) -> str:
     """`null_count(email) of orders on 2024-11-29`"""
-    parts = [_argument(item) for item in request.arguments if item is not None]
+    parts = [_argument(argument) for argument in request.arguments if argument is not None]
     if request.where is not None:
         parts.append(f"where {_argument(request.where)}")
     text = f"{request.metric}({', '.join(parts)}) of {request.dataset}"
@@ -67,7 +67,7 @@ def describe_term(term: Term) -> str:
         case Measured(request=request):
             return describe_request(request)
         case Claimed(junctor=junctor, parts=parts):
-            claims = (f"{describe_term(one.term)} {one.condition.text}" for one in parts)
+            claims = (f"{describe_term(claim.term)} {claim.condition.text}" for claim in parts)
             return f"{junctor.value}({'; '.join(claims)})"
         case Applied(function=function, terms=(left, right)) if function in _INFIX:
             return f"({describe_term(left)} {function} {describe_term(right)})"
@@ -113,17 +113,19 @@ def _read_after_an_append(scan_pass: Pass) -> str:
 def _asking_for_earlier_days(plan: Plan, dataset: str, scan_pass: Pass) -> Iterator[str]:
     """The assertions that need values of days before the date of the plan."""
     for assertion in plan.assertions:
-        requests = (item for item in assertion.requests if item.dataset == dataset)
-        earlier = (item for item in requests if item.date is not None and item.date < plan.date)
-        if any(part.sql in scan_pass.sql for item in earlier for part in aggregates_of(item)):
+        requests = (request for request in assertion.requests if request.dataset == dataset)
+        earlier = (
+            request for request in requests if request.date is not None and request.date < plan.date
+        )
+        if any(part.sql in scan_pass.sql for request in earlier for part in aggregates_of(request)):
             yield assertion.name
 
 
 def _lookups(plan: Plan, dataset: str) -> Iterator[str]:
     for lookup in plan.lookups:
         if lookup.dataset == dataset:
-            there = f"{lookup.reference}.{lookup.reference_column}"
-            yield f"    with {lookup.column} looked up in {there}"
+            source = f"{lookup.reference}.{lookup.reference_column}"
+            yield f"    with {lookup.column} looked up in {source}"
 
 
 def _stretches(days: Iterable[date]) -> str:

@@ -211,12 +211,12 @@ def _evaluate_condition(
 ) -> EvaluatedCondition:
     """The judgement on an assertion: for all rows, or for one group."""
     requests = assertion.requests
-    asked = with_answers(assertion, measured)
-    gap = measured.gap(asked.requests)
+    answered = with_answers(assertion, measured)
+    gap = measured.gap(answered.requests)
     if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
         return EvaluatedCondition(Status.SKIPPED, gap.reason)
-    value = value_of(asked.term, measured)
-    scaled, bounds = scaled_sides(asked, value, measured)
+    value = value_of(answered.term, measured)
+    scaled, bounds = scaled_sides(answered, value, measured)
     voids = _why_no_value(requests, measured.plan, scanned)
     sides = (assertion.term, *assertion.condition.bounds)
     if voids is None and any(hides_overflow(side, measured) for side in sides):
@@ -224,17 +224,17 @@ def _evaluate_condition(
     if voids is not None and not assertion.condition.is_about_none:
         # Neither `coalesce` nor a window hides NaN or an overflow.
         value = scaled = None
-    status, why, note = compare_value(assertion, scaled, bounds, voids)
+    status, reason, note = compare_value(assertion, scaled, bounds, voids)
     if status is Status.FAILED and gap is not None:
-        why = gap.reason
-    if status is Status.FAILED and why is None and _is_age(assertion.term):
-        why = f"that is {format_duration(value)}"  # seconds are hard to read for periods of days
+        reason = gap.reason
+    if status is Status.FAILED and reason is None and _is_age(assertion.term):
+        reason = f"that is {format_duration(value)}"  # seconds are hard to read for periods of days
     if status is Status.FAILED:
-        details = [scanned.details[item] for item in requests if item in scanned.details]
-        more = [text for text in dict.fromkeys(details) if text not in (why or "")]
-        why = "; ".join(filter(None, (why, *more))) or None
+        details = [scanned.details[request] for request in requests if request in scanned.details]
+        more = [text for text in dict.fromkeys(details) if text not in (reason or "")]
+        reason = "; ".join(filter(None, (reason, *more))) or None
     notes = [*([note] if note else []), *_notes_on_filters(requests, measured.plan, scanned)]
-    return EvaluatedCondition(status, why, value, scaled, bounds, "; ".join(notes) or None)
+    return EvaluatedCondition(status, reason, value, scaled, bounds, "; ".join(notes) or None)
 
 
 def _notes_on_filters(
@@ -242,9 +242,9 @@ def _notes_on_filters(
 ) -> Iterator[str]:
     """Notes on filters that no row satisfies: a metric of no rows seldom fails."""
     filters = dict.fromkeys(
-        (item.dataset, item.date, item.where)
-        for item in requests
-        if item.where is not None and item.date in (None, plan.date)
+        (request.dataset, request.date, request.where)
+        for request in requests
+        if request.where is not None and request.date in (None, plan.date)
     )
     for dataset, on, where in filters:
         if where is not None and scanned.values.get(row_count(dataset, on, where)) == 0:
@@ -262,7 +262,7 @@ def _verdict_on_claims(
     parts = claimed.parts
     plan = measured.plan
     judged = [hidden(_verdict_on(part, measured, scanned, 0), part, plan) for part in parts]
-    statuses = [one.status for one in judged]
+    statuses = [claim_verdict.status for claim_verdict in judged]
     holding = statuses.count(Status.PASSED)
     is_if = claimed.junctor is nodes.Junctor.IF
     if is_if:
@@ -279,9 +279,9 @@ def _verdict_on_claims(
     # Of `all` claims, those that hold do not explain a failure.
     is_all = claimed.junctor is nodes.Junctor.ALL
     words = [
-        _claim_in_words(part, one)
-        for part, one in zip(parts, judged, strict=True)
-        if one.status is status or not is_all
+        _claim_in_words(part, claim_verdict)
+        for part, claim_verdict in zip(parts, judged, strict=True)
+        if claim_verdict.status is status or not is_all
     ]
     if is_if and statuses[0] is judged[0].status is Status.FAILED:
         words[0] = _claim_in_words(parts[0], judged[0], "is neither true nor false")
@@ -295,8 +295,8 @@ def _combined_status(junctor: nodes.Junctor, statuses: Collection[Status]) -> St
     deciding, otherwise = Status.FAILED, Status.PASSED
     if junctor is not nodes.Junctor.ALL:
         deciding, otherwise = otherwise, deciding
-    known = (one for one in (deciding, Status.ERROR, Status.SKIPPED) if one in statuses)
-    return next(known, otherwise)
+    present = (status for status in (deciding, Status.ERROR, Status.SKIPPED) if status in statuses)
+    return next(present, otherwise)
 
 
 def _negated_status(part: PlannedAssertion, measured: KnownValues, scanned: Scanned) -> Status:
@@ -309,9 +309,11 @@ def _negated_status(part: PlannedAssertion, measured: KnownValues, scanned: Scan
                 nodes.Junctor.ALL, [first, _negated_status(parts[1], measured, scanned)]
             )
         other = nodes.Junctor.ANY if junctor is nodes.Junctor.ALL else nodes.Junctor.ALL
-        return _combined_status(other, [_negated_status(one, measured, scanned) for one in parts])
+        return _combined_status(
+            other, [_negated_status(claim, measured, scanned) for claim in parts]
+        )
     verdict = _verdict_on(part, measured, scanned, 0)
-    is_read = any(one.definition.scan is not Scan.SCHEMA for one in part.requests)
+    is_read = any(request.definition.scan is not Scan.SCHEMA for request in part.requests)
     if is_read and verdict.status is Status.FAILED and not part.condition.is_about_none:
         compared = _evaluate_condition(part, measured, scanned)
         if None in (compared.scaled, *compared.bounds):
@@ -337,30 +339,30 @@ def _claim_in_words(part: PlannedAssertion, verdict: Verdict, holds: str | None 
 
     :param holds: replaces `does not hold` and the like.
     """
-    why = verdict.reason
+    reason = verdict.reason
     is_composed = isinstance(part.term, Claimed)
     if verdict.value is not None and not is_composed:
-        why = format_value(verdict.value) + (f"; {why}" if why else "")
+        reason = format_value(verdict.value) + (f"; {reason}" if reason else "")
     claim = part.expression
     if not is_composed and not claim.startswith(_WHOLE_CLAIMS):
         claim = f"{claim} {verdict.expected}"
-    return f"`{claim}` {holds or _HOLDS[verdict.status]}" + (f" ({why})" if why else "")
+    return f"`{claim}` {holds or _HOLDS[verdict.status]}" + (f" ({reason})" if reason else "")
 
 
 def _origin(requests: Iterable[MetricRequest], scanned: Scanned) -> Origin | None:
     """The most expensive origin of the values."""
     ways = {scanned.origins[request] for request in requests if request in scanned.origins}
-    return next((way for way in Origin if way in ways), None)
+    return next((origin for origin in Origin if origin in ways), None)
 
 
 def _verdict_without_values(
     assertion: PlannedAssertion, origin: Origin | None, status: Status, reason: str | None
 ) -> Verdict:
     columns = {
-        given
+        value
         for request in assertion.requests
-        for argument, given in zip(request.definition.arguments, request.arguments, strict=False)
-        if argument.kind in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS) and isinstance(given, str)
+        for argument, value in zip(request.definition.arguments, request.arguments, strict=False)
+        if argument.kind in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS) and isinstance(value, str)
     }
     term = assertion.term
     return Verdict(

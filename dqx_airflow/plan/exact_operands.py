@@ -40,7 +40,7 @@ def exact_operands(
         case ("*", _):
             return _spelled(*_factors(*sizes))
     literals = [size for size, is_literal in zip(sizes, are_literals, strict=True) if is_literal]
-    return _spelled(*_terms(*sizes, max((own[0] - own[1] for own in literals), default=0)))
+    return _spelled(*_terms(*sizes, max((size[0] - size[1] for size in literals), default=0)))
 
 
 def exact_size(op: str, left: _Size, right: _Size) -> _Size:
@@ -86,7 +86,7 @@ def _factors(left: _Size, right: _Size) -> tuple[_Size, _Size]:
     wholes = left[0] - left[1], right[0] - right[1]
     room = LONGEST_DECIMAL - 1 - left[1] - right[1]
     for whole in range(max(wholes), _LEAST_WHOLE - 1, -1):
-        if sum(min(own, whole) for own in wholes) <= room:
+        if sum(min(digits, whole) for digits in wholes) <= room:
             return _within(left, whole, left[1]), _within(right, whole, right[1])
     return left, right
 

@@ -86,18 +86,22 @@ class GroupView:
     def key(self, group: Group) -> tuple[object, ...]:
         """A key for a group, equal if everything that `of` returns is equal."""
         return tuple(
-            (type(value := known.values.get(group, empty)), value, known.details.get(group))
-            for _, known, empty in self._known
+            (
+                type(value := group_values.values.get(group, empty)),
+                value,
+                group_values.details.get(group),
+            )
+            for _, group_values, empty in self._known
         )
 
     def of(self, group: Group) -> Scanned:
         """The values of a group: without rows, those of an empty dataset."""
         values = dict(self._row_counts)
         details: dict[MetricRequest, str] = {}
-        for request, known, empty in self._known:
-            values[request] = known.values.get(group, empty)
-            if group in known.details:
-                details[request] = known.details[group]
+        for request, group_values, empty in self._known:
+            values[request] = group_values.values.get(group, empty)
+            if group in group_values.details:
+                details[request] = group_values.details[group]
         return Scanned(values, {}, {}, details, {})
 
     @cached_property
@@ -145,27 +149,27 @@ def verdict_on_groups(
     :param judged: the judgement on each group.
     :param most_rows: the maximum number of groups in the sample.
     """
-    asked = assertion.groups
-    assert asked is not None
+    for_each = assertion.groups
+    assert for_each is not None
     if not judged:
         return GroupsVerdict(Status.FAILED, _NO_GROUP, EvaluatedCondition(Status.FAILED, _NO_GROUP))
     by_status: dict[Status, list[Group]] = {status: [] for status in Status}
-    for group, one in judged.items():
-        by_status[one.status].append(group)
+    for group, judgement in judged.items():
+        by_status[judgement.status].append(group)
     failed = _worst_first(assertion.condition, by_status[Status.FAILED], judged)
-    words = _Words(assertion, plan, asked)
+    words = _Words(assertion, plan, for_each)
     if errors := by_status[Status.ERROR]:
-        said = f"{words.name(errors[0])}: {judged[errors[0]].reason}"
-        return GroupsVerdict(Status.ERROR, said, judged[errors[0]], len(judged), len(failed))
+        message = f"{words.name(errors[0])}: {judged[errors[0]].reason}"
+        return GroupsVerdict(Status.ERROR, message, judged[errors[0]], len(judged), len(failed))
     passed, skipped = len(by_status[Status.PASSED]), by_status[Status.SKIPPED]
     worst = failed[:1] or _worst(assertion.condition, by_status[Status.PASSED], judged)
     worst = worst or skipped[:1]
     note, reason = judged[worst[0]].note, None
-    if _suffices(passed, len(judged), asked):
+    if _suffices(passed, len(judged), for_each):
         status = Status.PASSED
         if failed:
             note = "; ".join(filter(None, (note, words.count(failed, judged))))
-    elif skipped and _suffices(passed + len(skipped), len(judged), asked):
+    elif skipped and _suffices(passed + len(skipped), len(judged), for_each):
         status, reason = Status.SKIPPED, judged[skipped[0]].reason
         worst = skipped[:1]
     else:
@@ -184,8 +188,8 @@ def verdict_on_groups(
     )
 
 
-def _suffices(passed: int, groups: int, asked: JudgedGroups) -> bool:
-    return Fraction(passed, groups) >= asked.share
+def _suffices(passed: int, groups: int, for_each: JudgedGroups) -> bool:
+    return Fraction(passed, groups) >= for_each.share
 
 
 @dataclass(frozen=True)
@@ -223,19 +227,19 @@ class _Words:
 
     def reason(self, failed: Sequence[Group], judged: Mapping[Group, EvaluatedCondition]) -> str:
         first = judged[failed[0]]
-        said = self.count(failed, judged)
+        text = self.count(failed, judged)
         if first.reason and not self._hides_values:
-            said = f"{said}: {first.reason}"
-        return said
+            text = f"{text}: {first.reason}"
+        return text
 
     def count(self, failed: Sequence[Group], judged: Mapping[Group, EvaluatedCondition]) -> str:
         """The number of failed groups, and the worst with its value."""
-        said = f"{len(failed)} of {len(judged)} groups failed"
+        text = f"{len(failed)} of {len(judged)} groups failed"
         if self.asked.share != 1:
-            said += f", at least {100 * float(self.asked.share):.6g}% have to pass"
+            text += f", at least {100 * float(self.asked.share):.6g}% have to pass"
         worst = judged[failed[0]]
         shown = "" if worst.scaled is None or self._hides_values else f" with {self.value(worst)}"
-        return said if self._hides_groups else f"{said}, the worst is {self.name(failed[0])}{shown}"
+        return text if self._hides_groups else f"{text}, the worst is {self.name(failed[0])}{shown}"
 
     def value(self, judged: EvaluatedCondition) -> str:
         """The value of a group in the unit of its limit."""
@@ -245,7 +249,7 @@ class _Words:
 
     def row(self, group: Group, judged: EvaluatedCondition) -> FailingRow:
         """A group with its value, and the limit that it violates."""
-        values = [MASK if self._hides_groups and one is not None else one for one in group]
+        values = [MASK if self._hides_groups and value is not None else value for value in group]
         cells = dict(zip(self.asked.columns, map(_cell, values), strict=True))
         is_hidden = self._hides_values and judged.scaled is not None
         cells[self._measured_name] = MASK if is_hidden else _cell(judged.scaled)
@@ -275,8 +279,8 @@ def _worst(
 ) -> list[Group]:
     """The first one of `_worst_first`, if there is one."""
     # Groups with the same value share their judgement.
-    different = {id(one): one for one in (judged[group] for group in groups)}
-    excess = {key: _excess(condition, one) for key, one in different.items()}
+    different = {id(judgement): judgement for judgement in (judged[group] for group in groups)}
+    excess = {key: _excess(condition, judgement) for key, judgement in different.items()}
     return [max(groups, key=lambda group: excess[id(judged[group])])] if groups else []
 
 

@@ -34,18 +34,22 @@ def groupings_of(
 
     :param constants: those of the suite, evaluated.
     """
-    asked: dict[tuple[str, ...], list[nodes.Assertion]] = {}
+    by_columns: dict[tuple[str, ...], list[nodes.Assertion]] = {}
     for check in suite.checks:
         for assertion in check.assertions:
             if assertion.for_each is not None:
-                asked.setdefault(columns_of(assertion.for_each), []).append(assertion)
+                by_columns.setdefault(columns_of(assertion.for_each), []).append(assertion)
     return {
         columns: Grouping(
             columns,
-            _only(columns, [item.for_each for item in assertions if item.for_each], constants),
+            _only(
+                columns,
+                [assertion.for_each for assertion in assertions if assertion.for_each],
+                constants,
+            ),
             max(map(_most, assertions)),
         )
-        for columns, assertions in asked.items()
+        for columns, assertions in by_columns.items()
     }
 
 
@@ -57,7 +61,7 @@ def judged_groups(for_each: nodes.ForEach, constants: Mapping[str, nodes.Constan
     listed = None
     if for_each.groups is not None:
         listed = tuple(
-            tuple(_value(one, constants) for one in group) for group in _listed(for_each)
+            tuple(_value(value, constants) for value in group) for group in _listed(for_each)
         )
     share = 1 if for_each.share is None else for_each.share.value
     assert not isinstance(share, float)
@@ -97,16 +101,16 @@ def misfit(judged: JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> str | 
             where = f" in dataset '{dataset}'" if len(types) > 1 else ""
             for column, value, kind in zip(judged.columns, group, kinds, strict=True):
                 if value is not None and not _can_hold(kind, value):
-                    said = (
+                    problem = (
                         f"{_show(value)} is a {_word(value)}, and the values of '{column}'{where}"
                     )
-                    return f"{said} are {_written(kind)}"
-    for (one, kinds), (other, others) in pairwise(types.items()):
-        for column, kind, different in zip(judged.columns, kinds, others, strict=True):
+                    return f"{problem} are {_written(kind)}"
+    for (first_dataset, kinds), (second_dataset, other_kinds) in pairwise(types.items()):
+        for column, kind, different in zip(judged.columns, kinds, other_kinds, strict=True):
             if family_of(kind) is not family_of(different):
                 return (
-                    f"'{column}' is of type {kind} in dataset '{one}' and of type {different} in "
-                    f"'{other}': they cannot have groups in common"
+                    f"'{column}' is of type {kind} in dataset '{first_dataset}' and of type "
+                    f"{different} in '{second_dataset}': they cannot have groups in common"
                 )
     return None
 
@@ -192,20 +196,20 @@ def _listed(for_each: nodes.ForEach) -> list[tuple[nodes.Expression, ...]]:
 
 def _only(
     columns: tuple[str, ...],
-    asked: Iterable[nodes.ForEach],
+    clauses: Iterable[nodes.ForEach],
     constants: Mapping[str, nodes.Constant],
 ) -> RowPredicate | None:
     """A predicate for the rows of all listed groups; None if an assertion does not list its groups.
 
     Each column is tested separately, so that a few other groups may be included.
     """
-    asked = list(asked)
-    if any(item.groups is None for item in asked):
+    clauses = list(clauses)
+    if any(clause.groups is None for clause in clauses):
         return None
     tests = []
     for number in range(len(columns)):
-        name = next(item.columns[number] for item in asked)
-        values = dict.fromkeys(group[number] for item in asked for group in _listed(item))
+        name = next(clause.columns[number] for clause in clauses)
+        values = dict.fromkeys(group[number] for clause in clauses for group in _listed(clause))
         known = tuple(value for value in values if not isinstance(value, nodes.Null))
         test: nodes.Expression = nodes.IsNull(name, name.span)
         if known:
@@ -214,5 +218,5 @@ def _only(
             has_null = len(known) < len(values)
             test = nodes.Junction("or", test, member, name.span) if has_null else member
         tests.append(test)
-    node = reduce(lambda one, other: nodes.Junction("and", one, other, one.span), tests)
+    node = reduce(lambda left, right: nodes.Junction("and", left, right, left.span), tests)
     return settled(node, constants)

@@ -33,8 +33,10 @@ def reveals(request: MetricRequest, masked: Masked) -> bool:
 
     :param masked: the masked columns of each dataset.
     """
-    metric, own = request.definition, masked.get(request.dataset, ())
-    if request.grouping and any(is_masked(column, own) for column in request.grouping.columns):
+    metric, masked_columns = request.definition, masked.get(request.dataset, ())
+    if request.grouping and any(
+        is_masked(column, masked_columns) for column in request.grouping.columns
+    ):
         return True
     for argument, given in zip(metric.arguments, request.arguments, strict=False):
         if argument.kind is ArgumentKind.SQL:
@@ -43,7 +45,7 @@ def reveals(request: MetricRequest, masked: Masked) -> bool:
             return any(column.split(".")[-1].lower() in given.lower() for column in columns)
     if not metric.unit.is_of_column:
         return False
-    return is_masked(request.arguments[0], own)
+    return is_masked(request.arguments[0], masked_columns)
 
 
 def reveals_any(term: Term, masked: Masked) -> bool:
@@ -90,5 +92,7 @@ def _masked(value: MetricValue) -> MetricValue:
 
 
 def _is_sql(assertion: PlannedAssertion) -> bool:
-    kinds = (item.kind for request in assertion.requests for item in request.definition.arguments)
+    kinds = (
+        argument.kind for request in assertion.requests for argument in request.definition.arguments
+    )
     return ArgumentKind.SQL in kinds

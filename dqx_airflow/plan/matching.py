@@ -36,14 +36,14 @@ class Match:
     @classmethod
     def of(cls, request: MetricRequest) -> Match:
         """The comparison that a request about rows needs."""
-        given = {argument.name: value for argument, value in request.given}
-        compared = given.get("compared", ())
+        arguments = {argument.name: value for argument, value in request.given}
+        compared = arguments.get("compared", ())
         return cls(
             request.dataset,
-            given["dataset"],
-            _names(given["keys"]),
+            arguments["dataset"],
+            _names(arguments["keys"]),
             None if compared is None else _names(compared),
-            given.get("tolerance") or None,  # a tolerance of 0 is none
+            arguments.get("tolerance") or None,  # a tolerance of 0 is none
         )
 
     @property
@@ -67,7 +67,7 @@ class ColumnPair:
 
     @property
     def is_floating(self) -> bool:
-        """True if one of the two is a floating-point column: both are then compared as such."""
+        """True if one of the columns is floating-point: both are then compared as floats."""
         return bool({self.left.type, self.right.type} & set(FLOATING))
 
 
@@ -154,7 +154,9 @@ def shared_matches(requests: Iterable[MetricRequest]) -> dict[Match, list[Metric
 def is_about_rows(request: MetricRequest) -> bool:
     """True for a request that compares the rows of two datasets."""
     metric = request.definition
-    return metric.scan is Scan.MATCH and any(one.name == "keys" for one in metric.arguments)
+    return metric.scan is Scan.MATCH and any(
+        argument.name == "keys" for argument in metric.arguments
+    )
 
 
 def _names(given: str | Arguments) -> tuple[str, ...]:
@@ -167,25 +169,25 @@ def _all_columns(match: Match, left: Schema, right: Schema) -> tuple[str, ...]:
     :raises Objection: one of the two lacks a column of the other.
     """
     keys = {key.casefold() for key in match.keys}
-    for here, there in ((left, right), (right, left)):
-        alone = [name for name in here.types if spelled_like(name, there.types) is None]
+    for schema, other_schema in ((left, right), (right, left)):
+        alone = [name for name in schema.types if spelled_like(name, other_schema.types) is None]
         if alone:
             raise TypeObjection(
-                f"{listed(alone)}: only in dataset '{here.dataset}', not in '{there.dataset}'; "
-                "list the columns to compare"
+                f"{listed(alone)}: only in dataset '{schema.dataset}', not in "
+                f"'{other_schema.dataset}'; list the columns to compare"
             )
     return tuple(name for name in left.types if name.casefold() not in keys)
 
 
 def _pair(name: str, left: Schema, right: Schema) -> ColumnPair:
-    here, there = left.type_of(name), right.type_of(name)
-    reason = objection_to_comparison(here, there)
-    if reason is None and not _have_room(here, there):
+    left_type, right_type = left.type_of(name), right.type_of(name)
+    reason = objection_to_comparison(left_type, right_type)
+    if reason is None and not _have_room(left_type, right_type):
         reason = "no decimal type fits both; cast one in a query"
     if reason is not None:
         raise TypeObjection(
-            f"'{name}' is of type {here} in dataset '{left.dataset}' and of type {there} in "
-            f"'{right.dataset}': {reason}"
+            f"'{name}' is of type {left_type} in dataset '{left.dataset}' and of type "
+            f"{right_type} in '{right.dataset}': {reason}"
         )
     places = left.find(name), right.find(name)
     assert places[0] is not None
@@ -193,9 +195,9 @@ def _pair(name: str, left: Schema, right: Schema) -> ColumnPair:
     return ColumnPair(name, places[0], places[1])
 
 
-def _have_room(one: str, other: str) -> bool:
-    kinds = (one, other)
-    if one == other or any(
+def _have_room(left_type: str, right_type: str) -> bool:
+    kinds = (left_type, right_type)
+    if left_type == right_type or any(
         kind in FLOATING or family_of(kind) is not Family.NUMBER for kind in kinds
     ):
         return True
@@ -206,11 +208,11 @@ def _have_room(one: str, other: str) -> bool:
 
 def _differing_columns(left: Schema, right: Schema) -> Sequence[str]:
     differences = []
-    for name, own in left.types.items():
+    for name, kind in left.types.items():
         if name not in right.types:
             differences.append(f"{name} is missing in '{right.dataset}'")
-        elif own != right.types[name]:
-            differences.append(f"{name} is {own}, in '{right.dataset}' {right.types[name]}")
+        elif kind != right.types[name]:
+            differences.append(f"{name} is {kind}, in '{right.dataset}' {right.types[name]}")
     differences += [
         f"{name} is missing in '{left.dataset}'" for name in right.types if name not in left.types
     ]

@@ -88,14 +88,18 @@ def request_key(request: MetricRequest, on: date) -> str:
 def key_text(key: str) -> str:
     """A key in words: `null_count(email) of 'orders', 7 days before`."""
     dataset, metric, arguments, lag, *_ = json.loads(key)
-    shown = (one if isinstance(one, str) else json.dumps(one) for one in arguments)
+    shown = (
+        argument if isinstance(argument, str) else json.dumps(argument) for argument in arguments
+    )
     before = f", {lag} day{'' if lag == 1 else 's'} before" if lag else ""
     return f"{metric}({', '.join(shown)}) of '{dataset}'{before}"
 
 
 def requests_behind(assertion: PlannedAssertion) -> tuple[MetricRequest, ...]:
     """The requests of an assertion, and the row counts that tell whether other dates had data."""
-    counts = (row_count(one.dataset, one.date) for one in assertion.requests if one.date)
+    counts = (
+        row_count(request.dataset, request.date) for request in assertion.requests if request.date
+    )
     return tuple(dict.fromkeys((*assertion.requests, *counts)))
 
 

@@ -66,7 +66,7 @@ class MetricRequest:
         if self.definition.scan is not Scan.MATCH:
             return None
         wanted = ArgumentKind.DATASET
-        return str(next(given for argument, given in self.given if argument.kind is wanted))
+        return str(next(value for argument, value in self.given if argument.kind is wanted))
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -84,14 +84,14 @@ class MetricRequest:
     def columns(self) -> tuple[str, ...]:
         """The columns that its arguments name, as written."""
         kinds = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS)
-        given = (given for argument, given in self.given if given and argument.kind in kinds)
-        return tuple(name for one in given for name in columns_of(one))
+        values = (value for argument, value in self.given if value and argument.kind in kinds)
+        return tuple(name for value in values for name in columns_of(value))
 
     @property
     def predicates(self) -> tuple[RowPredicate, ...]:
         """Its row predicates: those among its arguments, and its filter."""
-        given = (*self.arguments, self.where)
-        return tuple(item for item in given if isinstance(item, RowPredicate))
+        arguments = (*self.arguments, self.where)
+        return tuple(argument for argument in arguments if isinstance(argument, RowPredicate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +273,8 @@ def joined(plans: Sequence[Plan]) -> Plan:
     """The first plan with the requests and lookups of all plans, to be measured together."""
     return replace(
         plans[0],
-        requests=tuple(dict.fromkeys(one for plan in plans for one in plan.requests)),
-        lookups=tuple(dict.fromkeys(one for plan in plans for one in plan.lookups)),
+        requests=tuple(dict.fromkeys(request for plan in plans for request in plan.requests)),
+        lookups=tuple(dict.fromkeys(lookup for plan in plans for lookup in plan.lookups)),
     )
 
 
@@ -309,12 +309,16 @@ class Scanned:
 
     def of(self, requests: Iterable[MetricRequest]) -> Scanned:
         """The results of some requests, in their order."""
-        asked = tuple(requests)
-        return Scanned(*({one: part[one] for one in asked if one in part} for part in self._parts))
+        wanted = tuple(requests)
+        parts = (
+            {request: part[request] for request in wanted if request in part}
+            for part in self._parts
+        )
+        return Scanned(*parts)
 
     def add(self, other: Scanned) -> None:
-        for own, others in zip(self._parts, other._parts, strict=True):
-            own.update(others)
+        for results, added in zip(self._parts, other._parts, strict=True):
+            results.update(added)
 
     @property
     def _parts(self) -> tuple[dict[MetricRequest, Any], ...]:

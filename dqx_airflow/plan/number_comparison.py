@@ -82,8 +82,8 @@ def compare(left: Side, right: Side) -> Compared:
     p, q = nearest_float(a), nearest_float(b)
     if abs(p - q) > CLEARLY * max(abs(p), abs(q)):
         return Compared(order, order)
-    one, other = Fraction(a), Fraction(b)
-    is_near = abs(one - other) <= FLOAT_TOLERANCE * max(abs(one), abs(other))
+    exact_a, exact_b = Fraction(a), Fraction(b)
+    is_near = abs(exact_a - exact_b) <= FLOAT_TOLERANCE * max(abs(exact_a), abs(exact_b))
     return Compared(0 if is_near else order, order)
 
 

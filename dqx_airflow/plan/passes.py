@@ -60,28 +60,36 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
         if request.definition.scan is Scan.QUERY:
             yield _pass([request], request.arguments, QUERY, [request])
     yield from _matches(plan, dataset)
-    asked = [
+    requested = [
         (request, aggregate)
         for request in requests
         if request.definition.scan is Scan.FLAT
         for aggregate in (*aggregates_of(request), *_of_filter(request))
     ]
-    deferral = defer_answerable(dict.fromkeys(item for _, item in asked))
-    asked += [
+    deferral = defer_answerable(dict.fromkeys(aggregate for _, aggregate in requested))
+    requested += [
         (request, extra)
-        for request, item in asked
-        if item in deferral.later and item.shortcut
-        for extra in item.shortcut.asks
+        for request, aggregate in requested
+        if aggregate in deferral.later and aggregate.shortcut
+        for extra in aggregate.shortcut.asks
     ]
     for reason in (ROWS, KEYS, VALUES, FREQUENCIES, STEPS, LATER):
-        pairs = [(request, item) for request, item in asked if _reason(item, deferral) is reason]
+        pairs = [
+            (request, aggregate)
+            for request, aggregate in requested
+            if _reason(aggregate, deferral) is reason
+        ]
         # Counting rows reads no column.
-        reading = [request for request, item in pairs if item.statistic is not Statistic.ROWS]
+        reading = [
+            request for request, aggregate in pairs if aggregate.statistic is not Statistic.ROWS
+        ]
         if pairs:
-            sql = (item.sql for _, item in pairs)
-            one = _pass((request for request, _ in pairs), sql, reason, reading)
-            unmerged = dict.fromkeys(item.sql for _, item in pairs if item.merge is None)
-            yield replace(one, unmerged=tuple(unmerged))
+            sql = (aggregate.sql for _, aggregate in pairs)
+            scan_pass = _pass((request for request, _ in pairs), sql, reason, reading)
+            unmerged = dict.fromkeys(
+                aggregate.sql for _, aggregate in pairs if aggregate.merge is None
+            )
+            yield replace(scan_pass, unmerged=tuple(unmerged))
 
 
 def _of_filter(request: MetricRequest) -> tuple[Aggregate, ...]:
@@ -91,7 +99,11 @@ def _of_filter(request: MetricRequest) -> tuple[Aggregate, ...]:
 
 def _matches(plan: Plan, dataset: str) -> Iterator[Pass]:
     """The passes over a dataset for comparisons with others."""
-    requests = [one for one in plan.requests if is_about_rows(one) and dataset in one.datasets]
+    requests = [
+        request
+        for request in plan.requests
+        if is_about_rows(request) and dataset in request.datasets
+    ]
     dates = (plan.date,) if row_count(dataset, plan.date) in plan.requests else ()
     for match in shared_matches(requests):
         text = f"rows of {match.dataset} beside rows of {match.reference}"
@@ -133,18 +145,20 @@ def defer_answerable(aggregates: Iterable[Aggregate]) -> Deferral:
 
     :param aggregates: those whose values are not known.
     """
-    asked = dict.fromkeys(aggregates)
-    there = {_buffer(item) for item in asked}
+    requested = dict.fromkeys(aggregates)
+    buffers = {_buffer(aggregate) for aggregate in requested}
     waiting: dict[tuple[Aggregate, ...], list[Aggregate]] = {}
-    for item in asked:
-        if item.shortcut is not None:
-            waiting.setdefault(item.shortcut.asks, []).append(item)
+    for aggregate in requested:
+        if aggregate.shortcut is not None:
+            waiting.setdefault(aggregate.shortcut.asks, []).append(aggregate)
     later: list[Aggregate] = []
     extra: dict[Aggregate, None] = {}
     for asks, items in waiting.items():
-        if len(items) > sum(_buffer(item) not in there for item in asks):
+        if len(items) > sum(_buffer(aggregate) not in buffers for aggregate in asks):
             later += items
-            extra.update(dict.fromkeys(item for item in asks if item not in asked))
+            extra.update(
+                dict.fromkeys(aggregate for aggregate in asks if aggregate not in requested)
+            )
     return Deferral(frozenset(later), tuple(extra))
 
 

@@ -73,13 +73,15 @@ def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
 def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Aggregate, ...]:
     """The aggregates that a request needs, over its rows; those for NaN last, in the order of
     `voids_of`."""
-    own = request.definition.aggregates(arguments_of(request, lambda node: _condition(node, types)))
+    unfiltered = request.definition.aggregates(
+        arguments_of(request, lambda node: _condition(node, types))
+    )
     voids = voids_of(request, types).values()
-    aggregates = (*(typed(item, types.of_column) for item in own), *voids)
+    aggregates = (*(typed(aggregate, types.of_column) for aggregate in unfiltered), *voids)
     if request.where is None:
         return aggregates
     where = predicate_sql(request.where.node, types)
-    return tuple(filtered(item, where) for item in aggregates)
+    return tuple(filtered(aggregate, where) for aggregate in aggregates)
 
 
 def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
@@ -239,8 +241,10 @@ def _causes(parts: Sequence[nodes.Expression], values: Sequence[RowValue]) -> li
     is_number = any(value.is_number for value in values)
     for part, value in zip(parts, values, strict=True):
         # A value compared with a number is a number.
-        known = replace(value, type="double") if value.type == UNKNOWN and is_number else value
-        condition = nan_in(known)
+        typed_value = (
+            replace(value, type="double") if value.type == UNKNOWN and is_number else value
+        )
+        condition = nan_in(typed_value)
         if condition is not None:
             causes.append(Cause(f"NaN in {show(part)}", condition))
     return causes

@@ -40,13 +40,13 @@ def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> WithinRanges 
     return WithinRanges(column, (known,)) if len(known) == len(bounds) else None
 
 
-def _both(one: WithinRanges | None, other: WithinRanges | None) -> WithinRanges | None:
-    if one is None or other is None or one.column != other.column:
+def _both(first: WithinRanges | None, second: WithinRanges | None) -> WithinRanges | None:
+    if first is None or second is None or first.column != second.column:
         return None
-    if len(one.ranges) * len(other.ranges) > _MOST_RANGES:
+    if len(first.ranges) * len(second.ranges) > _MOST_RANGES:
         return None  # `x != 1 and x != 2 and ...` doubles the number with each term
     return WithinRanges(
-        one.column, tuple(left + right for left in one.ranges for right in other.ranges)
+        first.column, tuple(left + right for left in first.ranges for right in second.ranges)
     )
 
 

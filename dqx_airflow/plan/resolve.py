@@ -81,7 +81,7 @@ def resolve(
             requests[row_count(request.dataset, request.date, request.where)] = None
     for ref in datasets:
         requests[row_count(ref.name, date_in(ref, on))] = None
-    lookups = dict.fromkeys(item for request in requests for item in lookups_of(request))
+    lookups = dict.fromkeys(lookup for request in requests for lookup in lookups_of(request))
     return Plan(
         suite.name.value,
         on,
@@ -116,7 +116,12 @@ def stated_assertions(
     constants = settle(suite.constants)
     profiles = active_profiles(suite, on)
     stated: list[PlannedAssertion] = []
-    names = {item.name.value for check in suite.checks for item in check.assertions if item.name}
+    names = {
+        assertion.name.value
+        for check in suite.checks
+        for assertion in check.assertions
+        if assertion.name
+    }
     groupings = groupings_of(suite, constants)
     for check in suite.checks:
         for assertion in check.assertions:
@@ -147,7 +152,7 @@ def _well_formed(
 ) -> PlannedAssertion:
     """The implicit assertion that no string of a column is malformed, except for shares that the
     suite allows, over all rows."""
-    asked = {
+    columns = {
         request.arguments[0]: None
         for assertion in stated
         for request in assertion.requests
@@ -158,7 +163,7 @@ def _well_formed(
         IMPLICIT_CHECK,
         (ref.name,),
         "malformed_rows()",
-        Measured(MetricRequest(ref.name, "malformed_rows", (tuple(asked),), on)),
+        Measured(MetricRequest(ref.name, "malformed_rows", (tuple(columns),), on)),
         PlannedCondition("==", (ConstantTerm(0),), "== 0 malformed rows"),
         Severity.P1,
         is_implicit=True,
@@ -226,14 +231,14 @@ def _generated_name(dataset: str, check: nodes.Check, text: str) -> str:
 def cost_of(assertion: nodes.Assertion) -> Cost:
     """The cost in `@cost`; by default, a missed problem costs ten times as much as a false
     alarm."""
-    given = {
+    costs = {
         name.text: float(value.value)
         for annotation in assertion.annotations
         if annotation.name.text == "cost"
         for name, value in annotation.arguments
         if isinstance(value, nodes.Number)
     }
-    return Cost(**given)
+    return Cost(**costs)
 
 
 def _unused(name: str, names: set[str]) -> str:

@@ -158,8 +158,10 @@ class RowTypes:
             return
         hints = [
             f"; write date({show(part)})"
-            for part, own, other in ((left, types[0], types[1]), (right, types[1], types[0]))
-            if family_of(own) is Family.TEXT and family_of(other) is Family.TIME and not texts
+            for part, type_, other_type in ((left, types[0], types[1]), (right, types[1], types[0]))
+            if family_of(type_) is Family.TEXT
+            and family_of(other_type) is Family.TIME
+            and not texts
         ]
         sides = f"{_described(left, types[0])} and {_described(right, types[1])}"
         raise TypeObjection(f"{sides}: {reason}{''.join(hints)}")
@@ -170,9 +172,9 @@ class RowTypes:
         first = call.arguments[0]
         if function.accepts:
             self._demand(first, function.accepts, function.name)
-        for position, (argument, own) in enumerate(zip(call.arguments, types, strict=True)):
-            if position and objection_to_comparison(types[0], own):
-                sides = f"{_described(first, types[0])} and {_described(argument, own)}"
+        for position, (argument, type_) in enumerate(zip(call.arguments, types, strict=True)):
+            if position and objection_to_comparison(types[0], type_):
+                sides = f"{_described(first, types[0])} and {_described(argument, type_)}"
                 raise TypeObjection(f"{sides}: `{function.name}` takes values of one type")
             is_free = function.literals is None or position < function.literals
             if not is_free and not _is_whole_literal(argument):
@@ -224,13 +226,13 @@ def operand_types(node: nodes.Arithmetic, left: str, right: str) -> tuple[str, s
     return exact_operands(node.op, left, right, are_literals)
 
 
-def _type_of_digits(node: nodes.Expression, own: str) -> str:
+def _type_of_digits(node: nodes.Expression, node_type: str) -> str:
     """Next to a decimal, Spark gives an integer literal exactly its digits."""
     match node:
         case nodes.Number(value=int() as value):
             return f"decimal({len(str(abs(value)))},0)"
         case _:
-            return own
+            return node_type
 
 
 def is_duration(spark_type: str) -> bool:

@@ -78,8 +78,8 @@ def value_of(node: nodes.Expression, types: RowTypes) -> RowValue:
         case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
             return RowValue(f"INTERVAL '{seconds}' SECOND", DURATION, is_literal=True)
         case nodes.Number(value=number):
-            held = spark_number(number)
-            return RowValue(quote_literal(held), literal_type(held), is_literal=True)
+            spark_value = spark_number(number)
+            return RowValue(quote_literal(spark_value), literal_type(spark_value), is_literal=True)
         case nodes.Text(value=value) | nodes.Truth(value=value):
             return RowValue(quote_literal(value), literal_type(value), is_literal=True)
         case nodes.Day(value=day):
@@ -159,8 +159,8 @@ def _narrowed(value: RowValue, operand_type: str) -> str:
     narrow = f"TRY_CAST({value.sql} AS {operand_type.upper()})"
     if size[1] == narrower[1]:
         return narrow
-    again = f"TRY_CAST({narrow} AS {value.type.upper()})"
-    return f"CASE WHEN {again} = {value.sql} THEN {narrow} END"
+    widened = f"TRY_CAST({narrow} AS {value.type.upper()})"
+    return f"CASE WHEN {widened} = {value.sql} THEN {narrow} END"
 
 
 def _has_room(op: str, left: RowValue, right: RowValue, result: str) -> bool:
@@ -207,15 +207,15 @@ def _losses(
         yield _lost("overflow", words, result.sql, left, right)
 
 
-def _lost(what: str, words: str, result: str, *operands: RowValue) -> Cause:
+def _lost(problem: str, words: str, result: str, *operands: RowValue) -> Cause:
     """True if there is no result although all operands have values."""
     given = (f"{side.sql} IS NOT NULL" for side in operands if not side.is_literal)
-    return Cause(f"{what} in {words}", f"({' AND '.join((*given, f'{result} IS NULL'))})")
+    return Cause(f"{problem} in {words}", f"({' AND '.join((*given, f'{result} IS NULL'))})")
 
 
 def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
     function = ROW_FUNCTIONS[call.name.text]
-    result = function.type_of(*(item.type for item in arguments))
+    result = function.type_of(*(argument.type for argument in arguments))
     if function.takes_null and result.startswith("decimal"):
         arguments = _held(arguments, show(call))
     first = arguments[0]
@@ -223,16 +223,16 @@ def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
         wide = (
             first if first.type == "bigint" else replace(first, sql=f"CAST({first.sql} AS BIGINT)")
         )
-        sql = function.of_bigint(wide.sql, *(item.sql for item in arguments[1:]))
+        sql = function.of_bigint(wide.sql, *(argument.sql for argument in arguments[1:]))
     else:
-        sql = function.sql(*(item.sql for item in arguments))
+        sql = function.sql(*(argument.sql for argument in arguments))
     if function.of_decimal is not None and first.type.startswith("decimal"):
         sql = function.of_decimal(first.sql, first.type)
     if function.gives_own_type and result.startswith("decimal"):
         sql = f"TRY_CAST({sql} AS {result.upper()})"
     if function.takes_null:
         return RowValue(sql, result, tuple(_reached(arguments)))
-    causes = tuple(cause for item in arguments for cause in item.causes)
+    causes = tuple(cause for argument in arguments for cause in argument.causes)
     loses = function.loses_of(first.type) or first.type == MAY_STAY_SIGNED
     if function.lost is not None and (first.type == UNKNOWN or loses):
         if result in FLOATING:
@@ -245,23 +245,23 @@ def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
 
 
 def _held(values: list[RowValue], words: str) -> list[RowValue]:
-    """Decimals of which the first counts that is not NULL, as ones of one type. Where no type has
-    room for all of them, Spark would take one that rounds off digits behind the point."""
-    size = roomless_decimal(*(item.type for item in values if item.type != UNKNOWN))
+    """The arguments of `coalesce`, as decimals of one type if no decimal type holds them all. Spark
+    would then choose a type that rounds off fractional digits."""
+    size = roomless_decimal(*(value.type for value in values if value.type != UNKNOWN))
     if size is None:
         return values
-    held = [replace(item, sql=f"TRY_CAST({item.sql} AS {size})") for item in values]
+    casts = [replace(value, sql=f"TRY_CAST({value.sql} AS {size})") for value in values]
     return [
-        replace(one, causes=(*item.causes, _lost("overflow", words, one.sql, item)))
-        for item, one in zip(values, held, strict=True)
+        replace(cast, causes=(*value.causes, _lost("overflow", words, cast.sql, value)))
+        for value, cast in zip(values, casts, strict=True)
     ]
 
 
 def _reached(arguments: list[RowValue]) -> Iterator[Cause]:
     """The causes in arguments of which the first one that is not NULL counts."""
     before: list[str] = []
-    for item in arguments:
-        for cause in item.causes:
+    for argument in arguments:
+        for cause in argument.causes:
             sql = " AND ".join((*before, cause.sql))
             yield Cause(cause.words, f"({sql})" if before else cause.sql)
-        before.append(f"{item.sql} IS NULL")
+        before.append(f"{argument.sql} IS NULL")

@@ -137,8 +137,8 @@ def texts_of(request: MetricRequest, schema: Schema, columns: Sequence[str]) -> 
     places = map(schema.find, (given,) if isinstance(given, str) else given)
     named = {place.path[0] for place in places if place is not None}
     is_besides = argument.kind is ArgumentKind.NAMES
-    asked = tuple(column for column in columns if (column in named) != is_besides)
-    return AskedTexts(asked, not (is_besides and given))
+    concerned = tuple(column for column in columns if (column in named) != is_besides)
+    return AskedTexts(concerned, not (is_besides and given))
 
 
 def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None) -> str | None:
@@ -149,15 +149,15 @@ def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None
     if reference is None:
         return f"dataset '{lookup.reference}' could not be read"
     try:
-        here = schema.type_of(lookup.column)
-        there = reference.type_of(lookup.reference_column)
+        column_type = schema.type_of(lookup.column)
+        reference_type = reference.type_of(lookup.reference_column)
     except TypeObjection as objection:
         return str(objection)
-    if objection_to_comparison(here, there) is None:
+    if objection_to_comparison(column_type, reference_type) is None:
         return None
     return (
-        f"'{lookup.column}' is of type {here} and '{lookup.reference_column}' of dataset "
-        f"'{lookup.reference}' of type {there}: they cannot have values in common"
+        f"'{lookup.column}' is of type {column_type} and '{lookup.reference_column}' of dataset "
+        f"'{lookup.reference}' of type {reference_type}: they cannot have values in common"
     )
 
 
@@ -175,18 +175,18 @@ def objection_to(
     try:
         for predicate in request.predicates:
             RowTypes(schema.type_of).check(predicate.node)
-        for argument, given in request.given:
-            if argument.kind in _COLUMNS and given is not None:
-                for column in (given,) if isinstance(given, str) else given:
+        for argument, value in request.given:
+            if argument.kind in _COLUMNS and value is not None:
+                for column in (value,) if isinstance(value, str) else value:
                     _check_family(request.metric, argument, column, schema)
             elif argument is first:
                 continue  # literals that are not values of a column
             elif argument.kind is ArgumentKind.LITERALS:
-                _check_literals(request.arguments[0], listed_values(given), schema)
+                _check_literals(request.arguments[0], listed_values(value), schema)
             elif argument.kind is ArgumentKind.SHARES:
-                _check_literals(request.arguments[0], [item for item, _ in given], schema)
+                _check_literals(request.arguments[0], [literal for literal, _ in value], schema)
             elif argument.kind is ArgumentKind.STEP:
-                _check_step(request.arguments[0], given, schema)
+                _check_step(request.arguments[0], value, schema)
         _check_variants(request, schema)
         if request.grouping is not None:
             _check_grouping(request.grouping, schema)
@@ -224,8 +224,8 @@ def _check_variants(request: MetricRequest, schema: Schema) -> None:
         )
 
 
-def _check_step(column: str, given: object, schema: Schema) -> None:
-    reason = objection_to_step(given, column, schema.type_of(column))
+def _check_step(column: str, step: object, schema: Schema) -> None:
+    reason = objection_to_step(step, column, schema.type_of(column))
     if reason is not None:
         raise TypeObjection(reason)
 
@@ -243,13 +243,13 @@ def _check_grouping(grouping: Grouping, schema: Schema) -> None:
 def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> None:
     column_type = schema.type_of(column)
     for value in literals:
-        own, text = literal_type(value), value if isinstance(value, str) else None
-        reason = objection_to_comparison(column_type, own, text)
+        literal_kind, text = literal_type(value), value if isinstance(value, str) else None
+        reason = objection_to_comparison(column_type, literal_kind, text)
         if reason:
-            said = f'"{text}"' if text is not None else str(value)
-            kind = family_of(own).value
+            shown = f'"{text}"' if text is not None else str(value)
+            kind = family_of(literal_kind).value
             raise TypeObjection(
-                f"'{column}' is of type {column_type} and {said} is a {kind}: {reason}"
+                f"'{column}' is of type {column_type} and {shown} is a {kind}: {reason}"
             )
 
 

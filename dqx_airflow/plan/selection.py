@@ -111,9 +111,9 @@ def choose_among(
     :param known: the assertions of each suite.
     :raises RequestError: it leaves nothing at all, or names something that does not exist anywhere.
     """
-    everything = [one for own in known for one in own]
+    everything = [selectable for of_suite in known for selectable in of_suite]
     require_known(everything, selection)
-    chosen = tuple(without_unmatched(own, selection) for own in known)
+    chosen = tuple(without_unmatched(of_suite, selection) for of_suite in known)
     if not any(chosen):
         raise nothing_selected(everything, selection)
     return chosen
@@ -139,18 +139,18 @@ def choose(
     known = selectables(suite, stated, contract)
     unenforced = unenforced_selectables(contract)
     require_known((*known, *unenforced), selection)
-    chosen = [is_selected(one, selection) for one in known]
+    chosen = [is_selected(selectable, selection) for selectable in known]
     everything = (*known, *unenforced)
-    left_out = [one for one in everything if not is_selected(one, selection)]
+    left_out = [selectable for selectable in everything if not is_selected(selectable, selection)]
     if len(left_out) == len(everything):
         raise nothing_selected(everything, selection)
     partial = PartialRun(
         selection,
         len(everything) - len(left_out),
         len(everything),
-        tuple(one.name for one in left_out if one.is_protected),
+        tuple(selectable.name for selectable in left_out if selectable.is_protected),
     )
-    kept = tuple(one for one, is_kept in zip(stated, chosen, strict=True) if is_kept)
+    kept = tuple(assertion for assertion, is_kept in zip(stated, chosen, strict=True) if is_kept)
     names = {dataset.name for dataset in datasets} | set(datasets_of(suite.checks))
     return Chosen(
         _left_of(suite, chosen),
@@ -186,8 +186,8 @@ def selectables(
     clauses = {clause.assertion: clause for clause in contract.clauses} if contract else {}
     assertions = (assertion for check in suite.checks for assertion in check.assertions)
     return tuple(
-        _selectable(one, node, clauses.get(one.name))
-        for one, node in zip(stated, assertions, strict=True)
+        _selectable(assertion, node, clauses.get(assertion.name))
+        for assertion, node in zip(stated, assertions, strict=True)
     )
 
 
@@ -202,35 +202,41 @@ def selected_clauses(
     """The contract with only those unenforceable clauses that a selection matches."""
     if contract is None or selection is None:
         return contract
-    kept = (one for one in contract.unenforced if is_selected(_of_unenforced(one), selection))
+    kept = (
+        clause for clause in contract.unenforced if is_selected(_of_unenforced(clause), selection)
+    )
     return replace(contract, unenforced=tuple(kept))
 
 
-def is_selected(one: Selectable, selection: Selection) -> bool:
+def is_selected(selectable: Selectable, selection: Selection) -> bool:
     """True if it matches all criteria."""
     return (
-        (not selection.only or any(_is_named(one, word) for word in selection.only))
-        and (not selection.tags or any(_has_tag(one, word) for word in selection.tags))
-        and not any(_has_tag(one, word) for word in selection.exclude_tags)
-        and (selection.severity is None or one.severity.at_least(selection.severity))
-        and (not selection.dimensions or one.dimension in selection.dimensions)
+        (not selection.only or any(_is_named(selectable, word) for word in selection.only))
+        and (not selection.tags or any(_has_tag(selectable, word) for word in selection.tags))
+        and not any(_has_tag(selectable, word) for word in selection.exclude_tags)
+        and (selection.severity is None or selectable.severity.at_least(selection.severity))
+        and (not selection.dimensions or selectable.dimension in selection.dimensions)
     )
 
 
 def unmatched(known: Collection[Selectable], selection: Selection) -> Iterator[Unmatched]:
     """The words of a selection that match no assertion, regardless of its other criteria."""
     for word in selection.only:
-        if not any(_is_named(one, word) for one in known):
-            names = dict.fromkeys(name for one in known for name in one.names if "::" not in name)
+        if not any(_is_named(selectable, word) for selectable in known):
+            names = dict.fromkeys(
+                name for selectable in known for name in selectable.names if "::" not in name
+            )
             problem = f"no assertion or check is named '{word}'"
             yield Unmatched("only", word, problem, did_you_mean(word, tuple(names)))
-    tags = sorted({tag for one in known for tag in one.tags if not tag.startswith(_DIMENSION)})
+    tags = sorted(
+        {tag for selectable in known for tag in selectable.tags if not tag.startswith(_DIMENSION)}
+    )
     for criterion in ("tags", "exclude_tags"):
         for word in getattr(selection, criterion):
-            if not any(_has_tag(one, word) for one in known):
+            if not any(_has_tag(selectable, word) for selectable in known):
                 hint = did_you_mean(word, tags) or "no assertion has a tag"
                 yield Unmatched(criterion, word, f"no assertion has the tag '{word}'", hint)
-    dimensions = sorted({one.dimension for one in known if one.dimension})
+    dimensions = sorted({selectable.dimension for selectable in known if selectable.dimension})
     for word in selection.dimensions:
         if word not in dimensions:
             hint = did_you_mean(word, dimensions) or "no assertion has a dimension"
@@ -241,7 +247,7 @@ def unmatched(known: Collection[Selectable], selection: Selection) -> Iterator[U
 def without_unmatched(known: Collection[Selectable], selection: Selection) -> Selection | None:
     """The selection without the words that match nothing here, as they may match elsewhere; None if
     that empties a criterion."""
-    missed = {(one.criterion, one.word) for one in unmatched(known, selection)}
+    missed = {(miss.criterion, miss.word) for miss in unmatched(known, selection)}
 
     def left(criterion: str, words: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(word for word in words if (criterion, word) not in missed)
@@ -253,31 +259,32 @@ def without_unmatched(known: Collection[Selectable], selection: Selection) -> Se
         exclude_tags=left("exclude_tags", selection.exclude_tags),
         dimensions=left("dimensions", selection.dimensions),
     )
-    asked = (
+    criteria = (
         (selection.only, narrowed.only),
         (selection.tags, narrowed.tags),
         (selection.dimensions, narrowed.dimensions),
     )
-    if any(words and not kept for words, kept in asked):
+    if any(words and not kept for words, kept in criteria):
         return None
-    return narrowed if any(is_selected(one, narrowed) for one in known) else None
+    return narrowed if any(is_selected(selectable, narrowed) for selectable in known) else None
 
 
 def require_known(known: Collection[Selectable], selection: Selection) -> None:
     """:raises RequestError: the selection names something that does not exist."""
     unknown = tuple(unmatched(known, selection))
     if unknown:
-        problems = "; ".join(one.problem for one in unknown)
+        problems = "; ".join(miss.problem for miss in unknown)
         raise RequestError(
-            problems, "; ".join(dict.fromkeys(one.hint for one in unknown if one.hint))
+            problems,
+            "; ".join(dict.fromkeys(miss.hint for miss in unknown if miss.hint)),
         )
 
 
 def nothing_selected(known: Collection[Selectable], selection: Selection) -> RequestError:
     """The error for a selection that leaves nothing, with the existing names."""
     counts = dict.fromkeys(Severity, 0)
-    for one in known:
-        counts[one.severity] += 1
+    for selectable in known:
+        counts[selectable.severity] += 1
     graded = ", ".join(f"{count} {severity}" for severity, count in counts.items() if count)
     return RequestError(
         f"no assertion is selected: {selection}",
@@ -336,22 +343,25 @@ def _ids(clause: EnforcedClause | UnenforcedClause) -> tuple[str, ...]:
     return ((clause.id,) if clause.id else ()) + clause.element_ids
 
 
-def _is_named(one: Selectable, word: str) -> bool:
-    if word in one.names:
+def _is_named(selectable: Selectable, word: str) -> bool:
+    if word in selectable.names:
         return True
-    if any(path.startswith(word) and path[len(word)] in ".[" for path in one.paths):
+    if any(path.startswith(word) and path[len(word)] in ".[" for path in selectable.paths):
         return True
     if "*" not in word and "?" not in word:
         return False
     pattern = re.escape(word).replace(r"\*", ".*").replace(r"\?", ".")
-    return any(re.fullmatch(pattern, name, re.DOTALL) for name in one.names)
+    return any(re.fullmatch(pattern, name, re.DOTALL) for name in selectable.names)
 
 
-def _has_tag(one: Selectable, word: str) -> bool:
+def _has_tag(selectable: Selectable, word: str) -> bool:
     """True if a tag matches as written in a contract, or as in a suite: `team:sales`,
     `team-sales`."""
     written = word.lower()
-    return written in one.tags or _OTHER_CHARACTERS.sub("-", written).strip("-") in one.tags
+    return (
+        written in selectable.tags
+        or _OTHER_CHARACTERS.sub("-", written).strip("-") in selectable.tags
+    )
 
 
 def _read_by(kept: Iterable[PlannedAssertion], names: Collection[str]) -> Iterator[str]:
@@ -369,7 +379,7 @@ def _left_of(suite: nodes.Suite, chosen: Iterable[bool]) -> nodes.Suite:
     """The suite with the selected assertions, in its order."""
     is_kept = iter(chosen)
     checks = (
-        replace(check, body=tuple(one for one in check.assertions if next(is_kept)))
+        replace(check, body=tuple(assertion for assertion in check.assertions if next(is_kept)))
         for check in suite.checks
     )
     return replace(suite, checks=tuple(check for check in checks if check.assertions))

@@ -108,8 +108,8 @@ def _problem(checked: Checked, datasets: Sequence[DatasetRef]) -> str | None:
     if not errors:
         return None if checked.suite is not None else "it has no suite"
     first = errors[0]
-    many = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
-    return f"{many} in {first.span.file}:{first.span.line}: {first.message}"
+    count = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
+    return f"{count} in {first.span.file}:{first.span.line}: {first.message}"
 
 
 def _on_one_line(error: Exception) -> str:

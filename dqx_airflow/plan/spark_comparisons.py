@@ -48,27 +48,27 @@ def among(value: RowValue, choices: list[RowValue]) -> str:
     kinds = {(_exactly("==", value, choice), _side(value, choice)) for choice in choices}
     is_one_kind = kinds == {(None, value.sql)} and _have_room(value, choices)
     if is_one_kind or not choices:
-        return f"({value.sql} IN ({', '.join(_side(item, value) for item in choices)}))"
+        return f"({value.sql} IN ({', '.join(_side(choice, value) for choice in choices)}))"
     return f"({' OR '.join(compared('==', value, choice) for choice in choices)})"
 
 
-def as_key(value: str, own: str, other: str) -> str:
-    """A value of the type `own` for a lookup among values of the type `other`.
+def as_key(value: str, value_type: str, other_type: str) -> str:
+    """A value of one type for a lookup among values of another type.
 
     If one of them is floating, or no decimal holds all values of both, it is the value that equals
     it exactly, or NULL.
     """
-    if own not in FLOATING:
-        size = None if other in FLOATING else roomless_decimal(own, other)
+    if value_type not in FLOATING:
+        size = None if other_type in FLOATING else roomless_decimal(value_type, other_type)
         return value if size is None else f"TRY_CAST({value} AS {size})"
-    if other in FLOATING:
+    if other_type in FLOATING:
         return value
     double = f"CAST({value} AS DOUBLE)"
     bigint = f"TRY_CAST({double} AS BIGINT)"
-    if other in WHOLE_SIZES:
+    if other_type in WHOLE_SIZES:
         is_same = f"abs({double}) < {_LAST_BIGINT} AND CAST({bigint} AS DOUBLE) = {double}"
         return f"CASE WHEN {is_same} THEN {bigint} END"
-    size = f"DECIMAL({LONGEST_DECIMAL},{decimal_size(other)[1]})"
+    size = f"DECIMAL({LONGEST_DECIMAL},{decimal_size(other_type)[1]})"
     is_whole = f"abs({double}) >= {_LAST_FRACTION} AND abs({double}) < {_LAST_BIGINT}"
     written = f"TRY_CAST({double} AS {size})"
     return (
@@ -91,10 +91,10 @@ def _side(value: RowValue, other: RowValue) -> str:
 
 def _have_room(value: RowValue, choices: list[RowValue]) -> bool:
     """True if a decimal can hold the value and all choices, or none is needed."""
-    numbers = [item for item in (value, *choices) if item.is_number and not item.is_floating]
+    numbers = [side for side in (value, *choices) if side.is_number and not side.is_floating]
     if value.is_floating or not numbers:
         return True
-    return roomless_decimal(*(item.type for item in numbers)) is None
+    return roomless_decimal(*(number.type for number in numbers)) is None
 
 
 def _exactly(op: str, left: RowValue, right: RowValue) -> str | None:
@@ -156,10 +156,10 @@ def _decimals(op: str, left: RowValue, right: RowValue) -> str | None:
     if size is None:
         return None
     sign = _OPERATORS.get(op, op)
-    one, other = (f"TRY_CAST({side.sql} AS {size})" for side in (left, right))
+    left_cast, right_cast = (f"TRY_CAST({side.sql} AS {size})" for side in (left, right))
     # If a value does not fit, the other one is NULL.
     return (
-        f"coalesce({one} {sign} {other}, "
-        f"CASE WHEN {one} IS NULL AND {right.sql} IS NOT NULL THEN sign({left.sql}) {sign} 0 "
+        f"coalesce({left_cast} {sign} {right_cast}, "
+        f"CASE WHEN {left_cast} IS NULL AND {right.sql} IS NOT NULL THEN sign({left.sql}) {sign} 0 "
         f"WHEN {left.sql} IS NOT NULL THEN 0 {sign} sign({right.sql}) END)"
     )

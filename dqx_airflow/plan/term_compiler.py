@@ -68,8 +68,8 @@ class TermCompiler:
             pairs = zip(metric.arguments, call.arguments, strict=True)
             arguments = tuple(self.argument(kind, node) for kind, node in pairs)
             for parameter in metric.parameters:
-                given = call.parameter(parameter.name)
-                arguments += (None if given is None else self._own_parameter(parameter, given),)
+                value = call.parameter(parameter.name)
+                arguments += (None if value is None else self._own_parameter(parameter, value),)
             return self.measured(name, arguments, call, lag)
         if name in AGES:
             column = column_name(call.arguments[0])
@@ -125,9 +125,9 @@ class TermCompiler:
         filter."""
         around = None if self.around is None else settled(self.around, self.constants)
         counts = (
-            replace(row_count(one.dataset, one.date, around), grouping=one.grouping)
-            for one in requests
-            if one.where != around
+            replace(row_count(request.dataset, request.date, around), grouping=request.grouping)
+            for request in requests
+            if request.where != around
         )
         return tuple(dict.fromkeys(counts))
 

@@ -56,8 +56,8 @@ class KnownValues:
         return on == self.plan.date or bool(self.values.get(row_count(request.dataset, on)))
 
     def value(self, request: MetricRequest) -> MetricValue:
-        """The value of a request. One about another date without data has none, counts neither: a
-        zero there would widen a band, or be the base of a change."""
+        """The value of a request; None for another date without data, even for counts: a zero there
+        would widen a band, or be the base of a change."""
         if request.date in (None, self.plan.date) or self.has_data(request):
             return self.values.get(request)
         return None
@@ -118,7 +118,9 @@ def _overflows(term: Term, measured: KnownValues) -> bool:
             return False
     if takes_none(term.function):
         return False
-    return is_infinite(term.function, tuple(value_of(one, measured) for one in term.terms))
+    return is_infinite(
+        term.function, tuple(value_of(argument, measured) for argument in term.terms)
+    )
 
 
 def _answered(term: Term, measured: KnownValues) -> Term:
@@ -167,8 +169,8 @@ def sides_of(
 ) -> tuple[MetricValue, tuple[MetricValue, ...]]:
     """The scaled value and the bounds that are compared."""
     measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
-    asked = with_answers(assertion, measured)
-    return scaled_sides(asked, value_of(asked.term, measured), measured)
+    answered = with_answers(assertion, measured)
+    return scaled_sides(answered, value_of(answered.term, measured), measured)
 
 
 def scaled_sides(

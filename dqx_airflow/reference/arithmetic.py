@@ -102,7 +102,7 @@ def _timestamps(op: str, left: Any, right: Any, result_type: str) -> Any:
     return _OPERATORS[op](*(_zoneless(x) if isinstance(x, date) else x for x in (left, right)))
 
 
-def _zoneless(moment: date) -> datetime:
-    timestamp = timestamp_of(moment)
+def _zoneless(value: date) -> datetime:
+    timestamp = timestamp_of(value)
     assert timestamp is not None
     return timestamp

@@ -57,9 +57,9 @@ def _all_same(pairs: Sequence[ColumnPair], left: _Row, right: _Row, margin: Numb
 def _is_same(pair: ColumnPair, left: Any, right: Any, margin: Number | None) -> bool:
     if left is None or right is None:
         return left is right
-    one, other = comparable(left, pair.left.type, right, pair.right.type)
-    if one == other or margin is None or not pair.is_number:
-        return bool(one == other)
+    left_key, right_key = comparable(left, pair.left.type, right, pair.right.type)
+    if left_key == right_key or margin is None or not pair.is_number:
+        return bool(left_key == right_key)
     a, b = plain(left), plain(right)
     if a is None or b is None or isinstance(a, str) or isinstance(b, str):
         return False

@@ -102,7 +102,8 @@ def _answer_match(
         return
     sides = []
     for dataset in (left, right):
-        rows, names = dataset.rows_on(on), ([one.name for one in pairs] for pairs in columns.both)
+        rows = dataset.rows_on(on)
+        names = ([column.name for column in pairs] for pairs in columns.both)
         values = ([dataset.column(name, rows).values for name in part] for part in names)
         keys, compared = (list(zip(*part, strict=True)) or [()] * len(rows) for part in values)
         sides.append(list(zip(keys, compared, strict=True)))
@@ -134,8 +135,8 @@ class _Dataset:
         """Whether one of the strings of a request is malformed, for each row."""
         if self.table.texts is None:
             return ColumnValues("boolean", ())
-        asked = texts_of(request, self.schema, self.table.texts)
-        wanted = (*asked.columns, None) if asked.has_lines else asked.columns
+        texts = texts_of(request, self.schema, self.table.texts)
+        wanted = (*texts.columns, None) if texts.has_lines else texts.columns
         return ColumnValues("boolean", tuple(not row[-1].isdisjoint(wanted) for row in rows))
 
     def column(self, name: str, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:
@@ -169,8 +170,8 @@ def _measure_dataset(
         if reference is None or reason is not None:
             unusable[lookup] = reason or ""
         else:
-            there = reference.column(lookup.reference_column, reference.rows_on(on))
-            known[lookup] = Known.of(there, dataset.schema.type_of(lookup.column))
+            reference_values = reference.column(lookup.reference_column, reference.rows_on(on))
+            known[lookup] = Known.of(reference_values, dataset.schema.type_of(lookup.column))
     scanned = Scanned()
     for request in requests:
         reason = objection_to(request, dataset.schema, unusable)
@@ -205,10 +206,13 @@ def _answer(
             scanned.failures[request] = too_many_groups(dataset.ref.name, grouping, request.date)
             return
     if request.where is not None:
-        where, held = request.where.node, [_row(dataset, row, known) for row in rows]
-        chosen = [row.holds(where) is True for row in held]
-        left_out = [row.holds(where, is_opposite=True) is not False for row in held]
-        undecided = sum(not (one or other) for one, other in zip(chosen, left_out, strict=True))
+        where, candidates = request.where.node, [_row(dataset, row, known) for row in rows]
+        chosen = [row.holds(where) is True for row in candidates]
+        left_out = [row.holds(where, is_opposite=True) is not False for row in candidates]
+        undecided = sum(
+            not (is_chosen or is_left_out)
+            for is_chosen, is_left_out in zip(chosen, left_out, strict=True)
+        )
         if undecided:
             fail_undecided(request, undecided, types, scanned)
             return
@@ -315,8 +319,8 @@ def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known])
     return EvaluatedRow(value_of, RowTypes(dataset.schema.type_of), dataset.ref.name, known)
 
 
-def _is_on(moment: Any, on: date) -> bool:
-    if isinstance(moment, str):
-        return moment == on.isoformat()
-    timestamp = timestamp_of(moment)
+def _is_on(value: Any, on: date) -> bool:
+    if isinstance(value, str):
+        return value == on.isoformat()
+    timestamp = timestamp_of(value)
     return timestamp is not None and timestamp.date() == on

@@ -199,12 +199,12 @@ class EvaluatedRow:
                 values = [self.value(argument) for argument in arguments]
                 if None in values and not function.takes_null:
                     return None
-                result, own = function.in_python(*values), self._type(node)
+                result, result_type = function.in_python(*values), self._type(node)
                 if result is None:
                     return None
-                if own in WHOLE_SIZES:
-                    return result if has_bits_for(result, own) else None
-                return narrowed(result) if own == "float" else fitted(result, own)
+                if result_type in WHOLE_SIZES:
+                    return result if has_bits_for(result, result_type) else None
+                return narrowed(result) if result_type == "float" else fitted(result, result_type)
             case _:
                 return None
 

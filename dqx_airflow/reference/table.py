@@ -56,13 +56,15 @@ class Table:
 
         :raises TableError: a value does not fit its column.
         """
-        held = []
+        fitted = []
         for number, row in enumerate(rows, start=1):
             if len(row) != len(types):
                 raise TableError(f"row {number} has {len(row)} values for {len(types)} columns")
             cells = zip(types.items(), row, strict=True)
-            held.append(tuple(_fitted(cell, type_, number, name) for (name, type_), cell in cells))
-        return cls(tuple(DatasetField(name, type_) for name, type_ in types.items()), tuple(held))
+            fitted.append(
+                tuple(_fitted(cell, type_, number, name) for (name, type_), cell in cells)
+            )
+        return cls(tuple(DatasetField(name, type_) for name, type_ in types.items()), tuple(fitted))
 
     @classmethod
     def cast(cls, types: Mapping[str, str], rows: Iterable[Sequence[str | None]]) -> Table:
@@ -71,7 +73,7 @@ class Table:
         A row that is too short or too long is a malformed line.
         """
         fields = tuple(DatasetField(name, type_) for name, type_ in types.items())
-        held = []
+        read = []
         for row in rows:
             cells = [*row, *[None] * len(types)][: len(types)]
             values: list[Any] = []
@@ -82,8 +84,8 @@ class Table:
                     malformed.add(name)
             if len(row) != len(types):
                 malformed.add(None)
-            held.append((*values, frozenset(malformed)))
-        return cls(fields, tuple(held), tuple(types))
+            read.append((*values, frozenset(malformed)))
+        return cls(fields, tuple(read), tuple(types))
 
     @classmethod
     def inferred(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -153,7 +155,7 @@ def _common_type(name: str, values: Iterable[Any]) -> str:
     if not types:
         return "void"
     numbers = {"bigint", "double"}
-    if len(types) > 1 and not all(one in numbers or one.startswith("decimal") for one in types):
+    if len(types) > 1 and not all(kind in numbers or kind.startswith("decimal") for kind in types):
         raise TableError(f"{name} contains values of several types: {', '.join(types)}")
     return widest(*types)
 

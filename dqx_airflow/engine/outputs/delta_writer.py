@@ -61,8 +61,8 @@ def write_files(
     grouped = written.groupBy(*(F.col(f"_metadata.{name}").alias(f"_{name}") for name in about))
     measured = [F.count(F.lit(1)).alias("_rows"), F.count_if(F.expr(count_if or "false"))]
     measured += (F.first(value) for value in values)
-    asked = [name for name in dict.fromkeys(extremes_of) if name not in partition_by]
-    for name in asked:
+    bounded = [name for name in dict.fromkeys(extremes_of) if name not in partition_by]
+    for name in bounded:
         column = F.expr(quote_name(name))
         measured += [F.min(column), F.max(column), F.count(column)]
     rows = grouped.agg(*measured).withColumn(
@@ -72,10 +72,10 @@ def write_files(
     # Spark renames files after writing them, and the log is not trusted for files that are younger
     # than its entry.
     now_ms = int(time.time() * 1000)
-    for path, size, modified_ms, count, odd, *folders_and_extremes in rows.collect():
+    for path, size, modified_ms, count, matching, *folders_and_extremes in rows.collect():
         name = unquote(path).rpartition(f"/{folder}/")[2]
         extremes = folders_and_extremes[len(partition_by) :]
-        thirds = zip(asked, extremes[::3], extremes[1::3], extremes[2::3], strict=True)
+        thirds = zip(bounded, extremes[::3], extremes[1::3], extremes[2::3], strict=True)
         statistics = {"numRecords": count, **_statistics(count, thirds)}
         partition = {**constants, **dict(zip(partition_by, folders_and_extremes, strict=False))}
         statistics_json = json.dumps(statistics, default=str)
@@ -84,7 +84,7 @@ def write_files(
             AddAction(f"{folder}/{name}", size, partition, written_ms, True, statistics_json)
         )
         total += count
-        counted += odd
+        counted += matching
     return WrittenFiles(tuple(adds), total, counted)
 
 

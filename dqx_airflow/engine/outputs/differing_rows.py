@@ -99,10 +99,12 @@ def _failing_rows_of(dataset: str, reference: str, row: Row) -> Iterator[tuple[s
             yield _MISSING, FailingRow(reference, f"missing in {dataset}", _json(cells))
         else:
             values = ((dataset, json.loads(left)), (reference, json.loads(right)))
-            both = {f"{name}.{at}": own[at] for at in differing for name, own in values}
+            differing_cells = {
+                f"{name}.{at}": row_cells[at] for at in differing for name, row_cells in values
+            }
             verb = "differs" if len(differing) == 1 else "differ"
             reason = f"{', '.join(differing)} {verb}"
-            yield _CHANGED, FailingRow(dataset, reason, _json({**key, **both}))
+            yield _CHANGED, FailingRow(dataset, reason, _json({**key, **differing_cells}))
 
 
 def _json(cells: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ WHOLE_LINE = "(the whole line)"
 
 
 def with_malformed_texts(
-    failing: FailingRow, blamed: Collection[str], texts: Mapping[str, str]
+    failing: FailingRow, columns: Collection[str], texts: Mapping[str, str]
 ) -> FailingRow:
     """The row with the original strings instead of their NULLs.
 
@@ -24,7 +24,7 @@ def with_malformed_texts(
     FailingRow(dataset='orders', reason='amount is malformed: amount is NULL', \
 row='{"id":1.10,"amount":"twelve"}')
 
-    :param blamed: the columns at fault: the reason names the malformed ones.
+    :param columns: those at fault: the reason names the malformed ones.
     :param texts: those of the malformed columns; for a malformed line, the line.
     """
     row = failing.row
@@ -34,7 +34,7 @@ row='{"id":1.10,"amount":"twelve"}')
         row = f"{row[:-1]},{shown}}}" if column == WHOLE_LINE else row.replace(f"{cell}null", shown)
     if WHOLE_LINE in texts:
         return replace(failing, row=row, reason=f"the line is malformed: {failing.reason}")
-    names = ", ".join(column for column in blamed if column in texts)
+    names = ", ".join(column for column in columns if column in texts)
     verb = "are" if "," in names else "is"
     reason = f"{names} {verb} malformed: {failing.reason}" if names else failing.reason
     return replace(failing, row=row, reason=reason)

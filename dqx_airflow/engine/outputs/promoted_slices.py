@@ -93,7 +93,7 @@ class Promoter:
         A record that is the same for all slices is written only once: writing it again would
         conflict with the other slices.
         """
-        own = {
+        own_notes = {
             place.order: order,
             _note_name(place, "gate"): _number(self.gate),
             _note_name(place, "run"): _number(self.run),
@@ -103,7 +103,10 @@ class Promoter:
         shared = {place.columns: place.cut}
         if place.on is not None:
             shared[_DATED] = 1
-        return {**own, **{name: it for name, it in shared.items() if noted(name) != it}}
+        return {
+            **own_notes,
+            **{name: value for name, value in shared.items() if noted(name) != value},
+        }
 
     def objection(self, place: Slice, noted: Noted) -> tuple[str, str] | None:
         """Why this gate must not replace the slice, and how to resolve that; None if it may."""
@@ -120,9 +123,9 @@ class Promoter:
         if cut is None and noted(place.whole.order) is not None:
             cut = 0  # promoted before this was recorded
         if cut is not None and cut != place.cut and not self._may_cut(place, cut, noted):
-            others = "other columns" if place.cut else "columns, with promote_slice"
+            columns = "other columns" if place.cut else "columns, with promote_slice"
             whole = f"{place.whole} was promoted there as a whole, by another gate"
-            cut_up = f"{place.whole} was promoted there in slices of {others}"
+            cut_up = f"{place.whole} was promoted there in slices of {columns}"
             return (cut_up, _SAME_SLICES) if cut else (whole, _OWN_PLACE)
         return self._objection_to_last(place, noted)
 
@@ -138,9 +141,11 @@ class Promoter:
         if noted(_note_name(place, "run")) == _number(self.run):
             if same_source and same_index:
                 return None
-            who = "this map index has promoted other data" if same_index else "another map index"
-            what = f"as {place}" if same_index else f"of this run promoted {place}"
-            return f"{who} {what} there, and its rows would be lost", _SLICE
+            promoter = (
+                "this map index has promoted other data" if same_index else "another map index"
+            )
+            promoted = f"as {place}" if same_index else f"of this run promoted {place}"
+            return f"{promoter} {promoted} there, and its rows would be lost", _SLICE
         if self.map_index is None or same_source or place.values:
             return None
         return (
@@ -166,8 +171,8 @@ _SLICE = (
 _SAME_SLICES = "give the same columns in promote_slice, or promote to a separate location"
 
 
-def _note_name(place: Slice, what: str) -> str:
-    return f"dqx:{what}:{place.name}"
+def _note_name(place: Slice, kind: str) -> str:
+    return f"dqx:{kind}:{place.name}"
 
 
 def _number(*texts: str) -> int:

@@ -37,8 +37,8 @@ def promote_by_files(target: PromotionTarget) -> Promotion:
     committed(lambda: _commit(target, f"promoted-{target.run_id}/{next(numbers)}"))
     newest = DeltaTable(target.location)
     commits = newest.history(int(newest.version()) - since)
-    (own,) = (commit for commit in commits if commit.get(RUN_ID) == target.run_id)
-    return Promotion(target.location, int(own["version"]), int(own[ROWS]))
+    (commit,) = (commit for commit in commits if commit.get(RUN_ID) == target.run_id)
+    return Promotion(target.location, int(commit["version"]), int(commit[ROWS]))
 
 
 def _commit(target: PromotionTarget, folder: str) -> None:
@@ -143,12 +143,12 @@ def _rewritten(
     kept = _written(target, frame.where(is_other), f"{folder}/kept", columns)
     # A session may be configured to skip missing or corrupt files, which may contain the rows of
     # others.
-    read, others = frame.select(F.count("*"), F.count_if(F.expr(is_other))).collect()[0]
+    read, other_rows = frame.select(F.count("*"), F.count_if(F.expr(is_other))).collect()[0]
     logged = log.rows_in(replaced)
-    if others != kept.rows or (logged is not None and logged != read):
+    if other_rows != kept.rows or (logged is not None and logged != read):
         raise target.failed(
             f"of {logged if logged is not None else read} rows in the files that are replaced "
-            f"{read} can be read, and {kept.rows} of {others} others were kept"
+            f"{read} can be read, and {kept.rows} of {other_rows} others were kept"
         )
     return replace(kept, counted=0)
 

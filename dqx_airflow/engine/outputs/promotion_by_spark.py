@@ -25,9 +25,9 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
         target.check_slice(None)
         noted = target.noted_in(None)
     if target.replaced.of_slice and (
-        odd := target.replaced.frame().where(f"NOT ({target.replaced.of_slice})").count()
+        outside := target.replaced.frame().where(f"NOT ({target.replaced.of_slice})").count()
     ):
-        raise target.outside(str(odd))
+        raise target.outside(str(outside))
     if is_there and target.replaced.condition is not None:
         writer = writer.option("replaceWhere", target.replaced.condition)
     if not is_there:
@@ -43,8 +43,8 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
         writer.saveAsTable(place)
     else:
         writer.save(target.location)
-    own = [it for it in target.commits_of_spark() if it[RUN_ID] == target.run_id]
-    if not own:
+    commits = [commit for commit in target.commits_of_spark() if commit[RUN_ID] == target.run_id]
+    if not commits:
         raise target.late()
-    rows = (own[0]["metrics"] or {}).get("numOutputRows")
-    return Promotion(target.location, int(own[0]["version"]), int(rows or 0))
+    rows = (commits[0]["metrics"] or {}).get("numOutputRows")
+    return Promotion(target.location, int(commits[0]["version"]), int(rows or 0))

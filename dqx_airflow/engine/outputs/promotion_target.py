@@ -74,15 +74,15 @@ class PromotionTarget:
             "set promote_slice to the values that the gate reads, or filter the dataset by them",
         )
 
-    def check_columns(self, there: StructType) -> None:
+    def check_columns(self, struct: StructType) -> None:
         """:raises RefusedPromotionError: the target has other columns than the dataset."""
         wanted = {field.name: field.dataType.simpleString() for field in self.dataset.struct}
-        types = {field.name: field.dataType.simpleString() for field in there}
-        odd = [name for name in {**wanted, **types} if wanted.get(name) != types.get(name)]
-        if odd:
+        types = {field.name: field.dataType.simpleString() for field in struct}
+        differing = [name for name in {**wanted, **types} if wanted.get(name) != types.get(name)]
+        if differing:
             raise RefusedPromotionError(
-                f"its column '{odd[0]}' is {types.get(odd[0], 'not there')}, "
-                f"and that of the dataset is {wanted.get(odd[0], 'not there')}",
+                f"its column '{differing[0]}' is {types.get(differing[0], 'not there')}, "
+                f"and that of the dataset is {wanted.get(differing[0], 'not there')}",
                 "change the columns of the table first: a promotion does not",
             )
 
@@ -95,8 +95,8 @@ class PromotionTarget:
         if objection is None:
             return
         problem, advice = objection
-        who = self._last_promoter(table)
-        raise RefusedPromotionError(f"{problem} ({who})" if who else problem, advice)
+        promoter = self._last_promoter(table)
+        raise RefusedPromotionError(f"{problem} ({promoter})" if promoter else problem, advice)
 
     def noted_in(self, table: DeltaTable | None) -> Noted:
         """Looks up the records of earlier promotions; arguments as for `check_slice`."""

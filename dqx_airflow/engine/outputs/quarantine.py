@@ -68,8 +68,8 @@ def quarantine_rows(
             continue  # it could not be read, as the report says
         blamed = [
             (fault, verdict.name)
-            for verdict, own in zip(verdicts, faults, strict=True)
-            for fault in own
+            for verdict, faults_of_verdict in zip(verdicts, faults, strict=True)
+            for fault in faults_of_verdict
             if fault.request.dataset == name and verdict.can_block(request.fail_on)
             if not fault.is_of_two_datasets
         ]
@@ -105,8 +105,8 @@ class _Quarantine:
             if not blamed and self._is_empty():
                 return 0
             self._fitting_table()  # before it writes into a table that is not a quarantine
-            what = f"{self.dataset.ref.name}: quarantine"
-            with spark_failures(), jobs_called(self.spark, what):
+            job = f"{self.dataset.ref.name}: quarantine"
+            with spark_failures(), jobs_called(self.spark, job):
                 files = self._written(blamed, references) if blamed else WrittenFiles()
             self._commit(files)
         except PySparkException as error:
@@ -142,26 +142,26 @@ class _Quarantine:
         for number, fault in enumerate(faults):
             condition = fault.condition
             if fault.repeated:
-                alike = f"dqx: rows like this by fault {number}"
+                count_column = f"dqx: rows like this by fault {number}"
                 keys = ", ".join(map(quote_name, fault.repeated))
                 counted = f"CASE WHEN {condition} THEN 1 END" if condition else "1"
                 rows_alike = F.expr(f"count({counted}) OVER (PARTITION BY {keys})")
-                frame = frame.withColumn(alike, rows_alike)
-                repeats = f"{quote_name(alike)} > 1"
+                frame = frame.withColumn(count_column, rows_alike)
+                repeats = f"{quote_name(count_column)} > 1"
                 condition = f"({condition} AND {repeats})" if condition else repeats
             conditions[fault] = condition
         reasons = ", ".join(
             f"CASE WHEN {conditions[fault]} THEN {quote_literal(name)} END"
             for fault, name in blamed
         )
-        own = {
+        run_columns = {
             RUN_ID: quote_literal(self.run_id),
             DATE: quote_literal(self.run_key.date),
             REASONS: f"array_distinct(array_compact(array({reasons})))",
         }
         chosen = frame.where(" OR ".join(f"({condition})" for condition in conditions.values()))
         return chosen.select(
-            *(F.expr(sql).alias(name) for name, sql in own.items()),
+            *(F.expr(sql).alias(name) for name, sql in run_columns.items()),
             *(F.expr(sql).alias(field.name) for field, sql in self._columns),
         )
 
@@ -187,8 +187,8 @@ class _Quarantine:
     def _is_empty(self) -> bool:
         """True if no attempt at the run key has left any rows."""
         table = self._table()
-        own = [(RUN_KEY, "=", str(self.run_key))]
-        return table is None or not table.partitions(file_pruning_predicate=own)
+        of_run = [(RUN_KEY, "=", str(self.run_key))]
+        return table is None or not table.partitions(file_pruning_predicate=of_run)
 
     def _commit(self, files: WrittenFiles) -> None:
         """Replaces the rows of the run key by the files, in one commit."""
@@ -217,14 +217,14 @@ class _Quarantine:
             return DeltaTable.create(
                 self.path, schema=wanted, mode="ignore", partition_by=[RUN_KEY]
             )
-        there = {field.name: field for field in table.schema().fields}
-        if RUN_KEY not in there:
+        existing = {field.name: field for field in table.schema().fields}
+        if RUN_KEY not in existing:
             raise ValueError("the table there has other columns")
         for field in wanted.fields:
-            present = there.get(field.name)
+            present = existing.get(field.name)
             if present is not None and present.type != field.type:
                 raise ValueError(f"its column '{field.name}' previously had another type")
-        missing = [field for field in wanted.fields if field.name not in there]
+        missing = [field for field in wanted.fields if field.name not in existing]
         if missing:
             table.alter.add_columns(missing)
         return table

@@ -67,15 +67,15 @@ def with_failing_rows(
     names = dict.fromkeys(fault.request.dataset for fault in distinct)
     samples: dict[FailingRows, _Sample] = {}
     for name in filter(opened.__contains__, names):
-        own = [fault for fault in distinct if fault.request.dataset == name]
-        of_two = [fault for fault in own if fault.is_of_two_datasets]
-        own = [fault for fault in own if not fault.is_of_two_datasets]
+        of_dataset = [fault for fault in distinct if fault.request.dataset == name]
+        of_two = [fault for fault in of_dataset if fault.is_of_two_datasets]
+        of_dataset = [fault for fault in of_dataset if not fault.is_of_two_datasets]
         references = ReferenceTables(opened, plan.date)
         samples.update(
             {fault: _differing(spark, fault, references, plan, most) for fault in of_two}
         )
         sampler = _Sampler(spark, opened[name], references, plan, most)
-        samples.update(sampler.samples(own))
+        samples.update(sampler.samples(of_dataset))
     return tuple(
         _with_sample(verdict, [samples[fault] for fault in of_verdict if fault in samples], most)
         for verdict, of_verdict in zip(verdicts, faults, strict=True)
@@ -90,7 +90,7 @@ def rows_with_faults(
 ) -> DataFrame:
     """The rows of the target date, with all columns that the conditions of the faults name."""
     requests = [fault.request for fault in faults]
-    lookups = tuple(dict.fromkeys(item for request in requests for item in lookups_of(request)))
+    lookups = tuple(dict.fromkeys(lookup for request in requests for lookup in lookups_of(request)))
     frame = rows_with_texts(dataset, references.date)
     return with_named_columns(spark, frame, dataset, requests, lookups, references)
 
@@ -154,11 +154,11 @@ class _Sampler:
     def objection(self) -> str | None:
         """A mask for a missing column may be a typo that leaves another column unmasked."""
         schema, ref = self.dataset.schema, self.dataset.ref
-        for what, columns in (("to mask", ref.masked), ("for the keys of rows", ref.keys)):
+        for purpose, columns in (("to mask", ref.masked), ("for the keys of rows", ref.keys)):
             for column in columns:
                 if schema.find(column) is None:
                     hint = did_you_mean(column, schema.types)
-                    return f"dataset '{ref.name}' has no column '{column}' {what}: {hint}"
+                    return f"dataset '{ref.name}' has no column '{column}' {purpose}: {hint}"
         return None
 
     def _attempt(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
@@ -171,8 +171,8 @@ class _Sampler:
             if isinstance(error, PySparkException) and len(faults) > 1:
                 half = len(faults) // 2
                 return {**self._attempt(faults[:half]), **self._attempt(faults[half:])}
-            is_told = isinstance(error, PySparkException)
-            return self.failed(faults, explain(error) if is_told else type(error).__name__)
+            is_explained = isinstance(error, PySparkException)
+            return self.failed(faults, explain(error) if is_explained else type(error).__name__)
 
     def failed(self, faults: Sequence[FailingRows], reason: str) -> dict[FailingRows, _Sample]:
         reason = without_values(reason) if self.dataset.ref.masked else reason
@@ -199,7 +199,7 @@ class _Sampler:
             )
             .where(f"{rank} <= {self.most}")
         )
-        shown = [f"WHEN {nr} THEN {self._json(item)}" for nr, item in enumerate(faults)]
+        shown = [f"WHEN {nr} THEN {self._json(fault)}" for nr, fault in enumerate(faults)]
         causes = [
             f"WHEN {fault} = {nr} AND {cause.sql} THEN {at}"
             for nr, item in enumerate(faults)
@@ -217,7 +217,7 @@ class _Sampler:
             if malformed is not None:
                 failing = with_malformed_texts(failing, item.columns, json.loads(malformed))
             rows[number].append(failing)
-        return {item: _Sample(tuple(own)) for item, own in zip(faults, rows, strict=True)}
+        return {fault: _Sample(tuple(sampled)) for fault, sampled in zip(faults, rows, strict=True)}
 
     def _repeated(self, fault: FailingRows) -> _Sample:
         """The combinations that several rows share, the most frequent first."""
@@ -254,14 +254,14 @@ class _Sampler:
     def _json_of_texts(self, fault: FailingRows, text_columns: TextColumns) -> str:
         """The keys and the malformed strings, or all strings, or the line if it is malformed."""
         ref = self.dataset.ref
-        asked = texts_of(fault.request, self.dataset.schema, text_columns.columns).columns
+        checked = texts_of(fault.request, self.dataset.schema, text_columns.columns).columns
         cells = {key: self._text_cell(key, text_columns) for key in ref.keys}
-        for column in dict.fromkeys((*asked, *(() if ref.keys else text_columns.columns))):
+        for column in dict.fromkeys((*checked, *(() if ref.keys else text_columns.columns))):
             if column in cells:
                 continue
-            is_told = text_columns.is_misfit(column) if ref.keys else "true"
+            is_shown = text_columns.is_misfit(column) if ref.keys else "true"
             cell = self._text_cell(column, text_columns)
-            cells[column] = f"CASE WHEN {text_columns.line} IS NULL AND {is_told} THEN {cell} END"
+            cells[column] = f"CASE WHEN {text_columns.line} IS NULL AND {is_shown} THEN {cell} END"
         whole = f"{quote_literal(WHOLE_LINE)}, {self._line(text_columns)}"
         shown = list(cells.items())[:_MOST_COLUMNS]
         pairs = [f"{quote_literal(column)}, {cell}" for column, cell in shown]

@@ -111,19 +111,19 @@ def scan(
     ask_log(dataset, aggregate_requests, answers)
     if cache is not None:
         cache.recall(dataset, references, aggregate_requests, answers)
-    missing = [asked for asked in aggregate_requests if asked not in answers]
+    missing = [request for request in aggregate_requests if request not in answers]
     if missing:
         for files, news in added_file_passes(dataset, missing, answers.partial_states):
             added = ScanResults()
             part = dataset.of_files(files)
             _scan_rows(spark, part, news, possible, usable, references, added)
             answers.complete(news, added)
-        rest = [asked for asked in missing if asked not in answers]
-        rest = [asked for asked in rest if asked.aggregate.sql not in answers.broken]
+        rest = [request for request in missing if request not in answers]
+        rest = [request for request in rest if request.aggregate.sql not in answers.broken]
         first, later = scan_in_two_phases(rest, dataset, schema.type_of, answers)
         _scan_rows(spark, dataset, first, possible, usable, references, answers)
         take_shortcuts(later, schema.type_of, answers)
-        late = [asked for asked in later if asked not in answers]
+        late = [request for request in later if request not in answers]
         _scan_rows(spark, dataset, late, possible, usable, references, answers)
         if cache is not None:
             cache.keep(dataset, references, missing, answers)
@@ -152,15 +152,15 @@ def _answer_from_columns(
     schema: Schema, drift: SchemaDrift, requests: Iterable[MetricRequest], scanned: Scanned
 ) -> None:
     """Answers requests about the columns themselves: those in the files of the date."""
-    there = drift.in_schema(schema)
+    date_schema = drift.in_schema(schema)
     for request in requests:
         if request.definition.scan is not Scan.SCHEMA:
             continue
-        answer_from_schema(request, there, scanned)
+        answer_from_schema(request, date_schema, scanned)
         places = filter(None, map(schema.find, columns_of(request, schema)))
-        found = next(filter(None, (drift.difference(place.path[0]) for place in places)), None)
-        if found:
-            scanned.details[request] = found
+        difference = next(filter(None, (drift.difference(place.path[0]) for place in places)), None)
+        if difference:
+            scanned.details[request] = difference
 
 
 def _answer_from_log(
@@ -193,8 +193,8 @@ def _scan_rows(
     """Adds results from the rows, or the reason if files cannot be read."""
 
     def frame_for(of_pass: Sequence[AggregateRequest]) -> DataFrame:
-        frame = rows_of_dates(dataset, {asked.date for asked in of_pass})
-        looked_into = {name for asked in of_pass for name in asked.looks_into}
+        frame = rows_of_dates(dataset, {request.date for request in of_pass})
+        looked_into = {name for request in of_pass for name in request.looks_into}
         wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
         return with_named_columns(spark, frame, dataset, requests, wanted, references)
 
@@ -207,8 +207,8 @@ def _scan_rows(
                 return {}, {of_pass[0].aggregate.sql: explain(error)}
             half = len(of_pass) // 2
             return merged(read(of_pass[:half]), read(of_pass[half:]))
-        dates = {asked.date for asked in of_pass}
-        aggregates = list(dict.fromkeys(asked.aggregate for asked in of_pass))
+        dates = {request.date for request in of_pass}
+        aggregates = list(dict.fromkeys(request.aggregate for request in of_pass))
         with jobs_called(spark, f"{dataset.ref.name}: {describe_pass(aggregates)}"):
             if all(item.distinct for item in aggregates):
                 return count_distinct(frame, aggregates, dataset.schema, dates)
@@ -219,16 +219,18 @@ def _scan_rows(
     parts = list(split_into_passes(dataset, aggregate_requests, _most_compiled(spark)))
     try:
         for of_pass, computed in zip(parts, side_by_side(spark, read, parts), strict=True):
-            texts = dict.fromkeys(asked.aggregate.sql for asked in of_pass)
-            answers.add_pass({asked.date for asked in of_pass}, tuple(texts), *computed)
+            texts = dict.fromkeys(request.aggregate.sql for request in of_pass)
+            answers.add_pass({request.date for request in of_pass}, tuple(texts), *computed)
     except DatasetError as error:
         # Lookups may be the cause, and requests without any can still be computed.
-        independent = [asked for asked in aggregate_requests if lookups and not asked.looks_into]
+        independent = [
+            request for request in aggregate_requests if lookups and not request.looks_into
+        ]
         answers.broken.update(
             {
-                asked.aggregate.sql: error.in_one_line
-                for asked in aggregate_requests
-                if asked not in independent
+                request.aggregate.sql: error.in_one_line
+                for request in aggregate_requests
+                if request not in independent
             }
         )
         if independent:
@@ -282,21 +284,21 @@ def _answer(
         return
     results = tuple(answers.values[request.date, sql] for sql in parts)
     if undecided is not None:
-        *others, count = results
+        *values, count = results
         if count:
             fail_undecided(request, int(count), types, scanned)
             return
-        results = tuple(others)
+        results = tuple(values)
     if has_overflown(aggregates, results, types.of_column):
         scanned.failures[request] = OVERFLOW
         return
     columns = tuple(voids_of(request, types))
-    own = len(results) - len(columns)
-    pairs = zip(columns, results[own:], strict=True)
+    width = len(results) - len(columns)
+    pairs = zip(columns, results[width:], strict=True)
     nan_counts = {column: int(count or 0) for column, count in pairs}
     if any(nan_counts.values()):
         void_with_nan(request, nan_counts, scanned)
-    elif not all(map(is_finite, results[:own])):
+    elif not all(map(is_finite, results[:width])):
         void_without_end(request, scanned)
     else:
-        scanned.values[request] = request.definition.value(request.arguments, results[:own])
+        scanned.values[request] = request.definition.value(request.arguments, results[:width])

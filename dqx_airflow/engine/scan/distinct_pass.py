@@ -73,9 +73,9 @@ def _unique_keys(
         frame.selectExpr(
             *date_column,
             f"{number} AS `{_CHECK}`",
-            f"{_hash(item, number, date_column)} AS `{_HASH}`",
+            f"{_hash(key, number, date_column)} AS `{_HASH}`",
         )
-        for number, item in enumerate(keys)
+        for number, key in enumerate(keys)
     ]
     try:
         # Partitioned by the hash and sorted: nearly every key occurs once, so a hash table would be
@@ -93,7 +93,7 @@ def _unique_keys(
         return {}
     repeated = {row[_CHECK] for row in counts if row[_COPIES] > 1}
     unique: dict[Aggregate, dict[date | None, MetricValue]] = {
-        item: dict.fromkeys(dates, 0) for number, item in enumerate(keys) if number not in repeated
+        key: dict.fromkeys(dates, 0) for number, key in enumerate(keys) if number not in repeated
     }
     for row in counts:
         if row[_CHECK] not in repeated:

@@ -114,8 +114,8 @@ def _with_malformed(
     columns = {}
     for request in requests:
         if request.definition.is_of_texts and dataset.texts is not None:
-            asked = texts_of(request, dataset.schema, dataset.texts.columns)
-            condition = dataset.texts.is_malformed(asked.columns, or_broken=asked.has_lines)
+            texts = texts_of(request, dataset.schema, dataset.texts.columns)
+            condition = dataset.texts.is_malformed(texts.columns, or_broken=texts.has_lines)
             columns[malformed_alias(request.metric, request.arguments[0])] = F.expr(condition)
     return frame.withColumns(columns) if columns else frame
 
@@ -159,13 +159,13 @@ def _with_lookups(
         reference = references.opened[lookup.reference]
         places = places_of((), [lookup], reference.schema)
         tables[table] = with_places(rows_of(reference, references.date), places)
-        here = schema.type_of(lookup.column)
-        there = reference.schema.type_of(lookup.reference_column)
-        value = formatted(as_key(quote_name("scanned", lookup.column), here, there))
-        key = formatted(as_key(quote_name(lookup.reference_column), there, here))
+        column_type = schema.type_of(lookup.column)
+        reference_type = reference.schema.type_of(lookup.reference_column)
+        value = formatted(as_key(quote_name("scanned", lookup.column), column_type, reference_type))
+        key = formatted(as_key(quote_name(lookup.reference_column), reference_type, column_type))
         alias = formatted(quote_name(lookup.alias))
-        known = f"SELECT {key} AS key FROM {{{table}}} WHERE {key} IS NOT NULL"  # noqa: S608
-        columns.append(f"nullif({value} IN ({known}), false) AS {alias}")
+        keys = f"SELECT {key} AS key FROM {{{table}}} WHERE {key} IS NOT NULL"  # noqa: S608
+        columns.append(f"nullif({value} IN ({keys}), false) AS {alias}")
     query = f"SELECT {', '.join(columns)} FROM {{scanned}} AS scanned"  # noqa: S608
     return spark.sql(query, **tables)
 

@@ -73,9 +73,9 @@ def bisected(
     return {key: dict(zip(expressions, values, strict=True)) for key, values in rows}, {}
 
 
-def merged(one: PassResult[Key], other: PassResult[Key]) -> PassResult[Key]:
+def merged(first: PassResult[Key], second: PassResult[Key]) -> PassResult[Key]:
     """The results of two passes over the same rows."""
-    (left, broken_left), (right, broken_right) = one, other
+    (left, broken_left), (right, broken_right) = first, second
     by_key = {key: {**left.get(key, {}), **right.get(key, {})} for key in {**left, **right}}
     return by_key, {**broken_left, **broken_right}
 

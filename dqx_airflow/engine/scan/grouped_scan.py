@@ -74,17 +74,17 @@ def scan_groups(
         assert request.grouping is not None
         by_grouping.setdefault(request.grouping, []).append(request)
     scans = [
-        _GroupedScan(spark, dataset, grouping, tuple(own), lookups, references, types)
-        for grouping, own in by_grouping.items()
+        _GroupedScan(spark, dataset, grouping, tuple(of_grouping), lookups, references, types)
+        for grouping, of_grouping in by_grouping.items()
     ]
     answers = ScanResults()
-    aggregate_requests = [asked for one in scans for asked in one.aggregate_requests]
+    aggregate_requests = [request for scan in scans for request in scan.aggregate_requests]
     if cache is not None:
         cache.recall(dataset, references, aggregate_requests, answers)
-    missing = [asked for asked in aggregate_requests if asked not in answers]
+    missing = [request for request in aggregate_requests if request not in answers]
     stored = frozenset(answers.values)
     known = {key: _from_json(str(text)) for key, text in answers.values.items()}
-    for results in side_by_side(spark, lambda one: one.read(missing, answers.broken), scans):
+    for results in side_by_side(spark, lambda scan: scan.read(missing, answers.broken), scans):
         known.update(results)
     if cache is not None and missing:
         for (on, sql), values in known.items():
@@ -92,8 +92,8 @@ def scan_groups(
                 answers.add(on, {sql: _to_json(values)}, Origin.SCAN)
         cache.keep(dataset, references, missing, answers)
     scanned = Scanned()
-    for one in scans:
-        one.answer(known, stored, answers.broken, scanned)
+    for scan in scans:
+        scan.answer(known, stored, answers.broken, scanned)
     return scanned
 
 
@@ -147,26 +147,26 @@ class _GroupedScan:
     ) -> dict[tuple[date | None, str], Known]:
         """The results from the rows, by date and key; the reasons for failures go to `broken`."""
         wanted = set(missing)
-        own = [asked for asked in self.aggregate_requests if asked in wanted]
+        wanted_requests = [request for request in self.aggregate_requests if request in wanted]
         values: dict[tuple[date | None, str], Known] = {}
-        for of_pass in split_into_passes(self.dataset, own):
-            keys = list(dict.fromkeys(asked.aggregate.sql for asked in of_pass))
+        for of_pass in split_into_passes(self.dataset, wanted_requests):
+            keys = list(dict.fromkeys(request.aggregate.sql for request in of_pass))
             try:
                 by_date, failed = self._pass(of_pass, keys)
             except DatasetError as error:
                 by_date, failed = {}, dict.fromkeys(keys, error.in_one_line)
             broken.update(failed)
-            for asked in of_pass:
-                place = asked.date, asked.aggregate.sql
-                if asked.aggregate.sql not in failed:
+            for request in of_pass:
+                place = request.date, request.aggregate.sql
+                if request.aggregate.sql not in failed:
                     values[place] = by_date.get(place, {})
         return values
 
     def _pass(
         self, of_pass: Sequence[AggregateRequest], keys: Sequence[str]
     ) -> tuple[dict[tuple[date | None, str], Known], dict[str, str]]:
-        dates = {asked.date for asked in of_pass}
-        name, aggregates = self.dataset.ref.name, [asked.aggregate for asked in of_pass]
+        dates = {request.date for request in of_pass}
+        name, aggregates = self.dataset.ref.name, [request.aggregate for request in of_pass]
         sql = {key: key.removeprefix(self._prefix) for key in keys}
         columns = show_columns(self.grouping.columns)
         with jobs_called(self.spark, f"{name}: {describe_pass(aggregates)} for each {columns}"):
@@ -175,7 +175,10 @@ class _GroupedScan:
                     frame = self._frame(of_pass, dates)
             except PySparkException as error:
                 return {}, dict.fromkeys(keys, explain(error))
-            items = {sql[item.sql]: replace(item, sql=sql[item.sql]) for item in aggregates}
+            items = {
+                sql[aggregate.sql]: replace(aggregate, sql=sql[aggregate.sql])
+                for aggregate in aggregates
+            }
             by_key, failed = bisected(frame, [*items], partial(self._rows, frame, dates, items))
         reasons = {self._key(text): reason for text, reason in failed.items()}
         if crowded := self._crowded(on for on, _ in by_key):
@@ -191,7 +194,7 @@ class _GroupedScan:
     def _frame(self, of_pass: Sequence[AggregateRequest], dates: set[date | None]) -> DataFrame:
         dataset = self.dataset
         frame = rows_of_dates(dataset, dates)
-        looked_into = {name for asked in of_pass for name in asked.looks_into}
+        looked_into = {name for request in of_pass for name in request.looks_into}
         wanted = [lookup for lookup in self.lookups if lookup.reference in looked_into]
         frame = with_named_columns(
             self.spark, frame, dataset, self.requests, wanted, self.references
@@ -260,7 +263,7 @@ class _GroupedScan:
         """
         for request, aggregates in self.parts.items():
             filters = self.filters.get(request, ())
-            keys = [self._key(item.sql) for item in (*aggregates, *filters)]
+            keys = [self._key(aggregate.sql) for aggregate in (*aggregates, *filters)]
             if failed := [broken[key] for key in keys if key in broken]:
                 scanned.failures[request] = failed[0]
                 continue
@@ -273,7 +276,9 @@ class _GroupedScan:
             groups = list(columns[0])
             if filters:
                 chosen, *undecided = columns[len(aggregates) :]
-                open_rows = sum(int(count or 0) for one in undecided for count in one.values())
+                open_rows = sum(
+                    int(count or 0) for column in undecided for count in column.values()
+                )
                 if open_rows:
                     fail_undecided(request, open_rows, self.types, scanned)
                     continue
@@ -294,11 +299,11 @@ class _GroupedScan:
             self.dataset.char_type(column) or self.types.of_column(column)
             for column in self.grouping.columns
         )
-        own, values = len(aggregates) - len(voids), GroupValues(types=types)
+        width, values = len(aggregates) - len(voids), GroupValues(types=types)
         value_of, arguments = request.definition.value, request.arguments
         may_overflow = has_overflown(aggregates, (None, 1), self.types.of_column)
         by_column = [[column[group] for group in groups] for column in columns]
-        is_plain = not voids and not any(float in set(map(type, one)) for one in by_column)
+        is_plain = not voids and not any(float in set(map(type, column)) for column in by_column)
         for group, *several in zip(groups, *by_column, strict=True):
             results = tuple(several)
             if may_overflow and has_overflown(aggregates, results, self.types.of_column):
@@ -307,16 +312,16 @@ class _GroupedScan:
             if is_plain or (not voids and all(map(is_finite, results))):
                 values.values[group] = value_of(arguments, results)
                 continue
-            pairs = zip(voids, results[own:], strict=True)
+            pairs = zip(voids, results[width:], strict=True)
             nan_counts = {column: int(count or 0) for column, count in pairs}
             if any(nan_counts.values()):
                 values.values[group] = None
                 values.details[group] = nan_detail(nan_counts)
-            elif not all(map(is_finite, results[:own])):
+            elif not all(map(is_finite, results[:width])):
                 values.values[group] = None
                 values.details[group] = INFINITE
             else:
-                values.values[group] = value_of(arguments, results[:own])
+                values.values[group] = value_of(arguments, results[:width])
         scanned.groups[request] = values
 
 

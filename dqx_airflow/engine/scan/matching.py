@@ -86,22 +86,22 @@ def run_matches(
         if not is_about_rows(request):
             left, right = (schemas.of_files[name] for name in request.datasets)
             answer_columns(request, left, right, scanned)
-    sound = []
+    valid = []
     for request in filter(is_about_rows, possible):
         try:
             schemas.columns(Match.of(request))
-            sound.append(request)
+            valid.append(request)
         except TypeObjection as objection:
             scanned.failures[request] = str(objection)
-    shared = shared_matches(sound)
+    shared = shared_matches(valid)
 
     def run(match: Match) -> Differences | str:
-        known = (rows.get(match.dataset), rows.get(match.reference))
-        what = f"{match.dataset}: rows compared with {match.reference}"
+        row_counts = (rows.get(match.dataset), rows.get(match.reference))
+        job = f"{match.dataset}: rows compared with {match.reference}"
         try:
-            with jobs_called(spark, what), spark_failures():
+            with jobs_called(spark, job), spark_failures():
                 sides = Sides.of(match, schemas.columns(match), references)
-                return sides.differences(*known, most_grouped)
+                return sides.differences(*row_counts, most_grouped)
         except DatasetError as error:
             return error.in_one_line
         except PySparkException as error:
@@ -158,17 +158,17 @@ class _Nearness:
         scale = max(decimal_size(side.type)[1] for side in (pair.left, pair.right))
         return cls(Fraction(tolerance), scale) if scale < LONGEST_DECIMAL else None
 
-    def is_near(self, one: str, other: str) -> str:
+    def is_near(self, left: str, right: str) -> str:
         """True or false, never NULL."""
         if self.scale is None:
             most = f"{float(self.tolerance * (1 + FLOAT_TOLERANCE))!r}D"
-            return f"coalesce(abs({one} - {other}) <= {most}, false)"
+            return f"coalesce(abs({left} - {right}) <= {most}, false)"
         # The difference of two such decimals fits into the longest one.
         shorter = f"DECIMAL({LONGEST_DECIMAL - 1},{self.scale})"
         units = min(math.floor(self.tolerance * 10**self.scale), 10**LONGEST_DECIMAL - 1)
         most = f"{Decimal(units).scaleb(-self.scale):f}"
         ends = (f"CAST('{sign}{most}' AS DECIMAL(38,{self.scale}))" for sign in ("-", ""))
-        difference = f"TRY_CAST({one} AS {shorter}) - TRY_CAST({other} AS {shorter})"
+        difference = f"TRY_CAST({left} AS {shorter}) - TRY_CAST({right} AS {shorter})"
         # `abs` of a decimal has 34 digits in Spark.
         return f"coalesce({difference} BETWEEN {' AND '.join(ends)}, false)"
 
@@ -188,28 +188,30 @@ class _Values:
     @classmethod
     def of(cls, pair: ColumnPair, tolerance: Number | None) -> _Values:
         left, right = (quote_name(*side.path) for side in (pair.left, pair.right))
-        own, other = pair.left.type, pair.right.type
+        left_type, right_type = pair.left.type, pair.right.type
         nearness = _Nearness.of(pair, tolerance)
         if nearness is not None and nearness.scale is None:
             left, right = (f"CAST({side} AS DOUBLE)" for side in (left, right))
             return cls((left,), (right,), nearness)
-        if pair.is_number and (own in FLOATING) != (other in FLOATING):
-            return cls(_exactly(left, own, other), _exactly(right, other, own))
-        if own in FLOATING:
+        if pair.is_number and (left_type in FLOATING) != (right_type in FLOATING):
+            return cls(
+                _exactly(left, left_type, right_type), _exactly(right, right_type, left_type)
+            )
+        if left_type in FLOATING:
             # Rows are brought together by hashes of keys, and the hashes of 0.0 and -0.0 differ.
             left, right = (f"(CAST({side} AS DOUBLE) + 0.0D)" for side in (left, right))
             return cls((left,), (right,))
-        if own == other:
+        if left_type == right_type:
             return cls((left,), (right,), nearness)
-        common = "string" if family_of(own) is Family.TEXT else widest(own, other)
+        common = "string" if family_of(left_type) is Family.TEXT else widest(left_type, right_type)
         left, right = (f"CAST({side} AS {common})" for side in (left, right))
         return cls((left,), (right,), nearness)
 
 
-def _exactly(value: str, own: str, other: str) -> tuple[str, str]:
-    if own not in FLOATING:
+def _exactly(value: str, type_: str, other_type: str) -> tuple[str, str]:
+    if type_ not in FLOATING:
         return value, "CAST(NULL AS DOUBLE)"
-    same = as_key(value, own, other)
+    same = as_key(value, type_, other_type)
     return same, f"CASE WHEN {same} IS NULL THEN CAST({value} AS DOUBLE) END"
 
 
@@ -252,17 +254,17 @@ class Sides:
         """The names of the values of each compared column."""
         return _numbered("v", self.compared)
 
-    def is_same(self, number: int, one: str, other: str) -> str:
+    def is_same(self, number: int, left: str, right: str) -> str:
         """Whether two rows, under these names, agree in a compared column."""
         column = self.compared[number]
-        pairs = [(f"{one}.{name}", f"{other}.{name}") for name in self.compared_parts[number]]
+        pairs = [(f"{left}.{name}", f"{right}.{name}") for name in self.compared_parts[number]]
         equal = " AND ".join(f"{a} <=> {b}" for a, b in pairs)
         if column.nearness is None:
             return f"({equal})"
         return f"({equal} OR {column.nearness.is_near(*pairs[0])})"
 
-    def _are_same(self, one: str, other: str) -> str:
-        tests = [self.is_same(number, one, other) for number in range(len(self.compared))]
+    def _are_same(self, left: str, right: str) -> str:
+        tests = [self.is_same(number, left, right) for number in range(len(self.compared))]
         return " AND ".join(tests) or "true"
 
     def differences(
@@ -295,8 +297,8 @@ class Sides:
 
     def _rows(self) -> tuple[int, int]:
         """The numbers of rows of the two sides."""
-        both = self._both(with_values=False)
-        ((left, right),) = collect(both.selectExpr("count_if(d > 0)", "count_if(d < 0)"))
+        rows = self._both(with_values=False)
+        ((left, right),) = collect(rows.selectExpr("count_if(d > 0)", "count_if(d < 0)"))
         return _whole(left), _whole(right)
 
     def _can_join(self, left_rows: int, right_rows: int) -> bool:
@@ -331,19 +333,19 @@ class Sides:
 
         Such a key makes the join return more rows than it received.
         """
-        left = self._selected(self.left, [one.left for one in self._all()])
-        right = self._selected(self.right, [one.right for one in self._all()])
+        left = self._selected(self.left, [column.left for column in self._all()])
+        right = self._selected(self.right, [column.right for column in self._all()])
         tasks = min(math.ceil((left_rows + right_rows) / _MOST_SORTED), _MOST_TASKS)
         left, right = (self._by_key(side, tasks) for side in (left, right))
         on = " AND ".join(f"l.{name} = r.{name}" for name in self.key_names)
         joined = left.alias("l").join(right.alias("r"), F.expr(on), "full")
         # A row missing on one side has a NULL key there: no extra column has to mark it.
         key = self.key_names[0]
-        both = f"l.{key} IS NOT NULL AND r.{key} IS NOT NULL"
+        matched = f"l.{key} IS NOT NULL AND r.{key} IS NOT NULL"
         ((rows, changed, lefts, rights),) = collect(
             joined.selectExpr(
                 "count(1)",
-                f"count_if({both} AND NOT ({self._are_same('l', 'r')}))",
+                f"count_if({matched} AND NOT ({self._are_same('l', 'r')}))",
                 f"count(l.{key})",
                 f"count(r.{key})",
             )
@@ -386,8 +388,8 @@ class Sides:
         end up in one partition at once: the steps that follow need no shuffle.
         """
         names = [*self.key_names, *(name for names in self.compared_parts for name in names)]
-        both = self._both(with_values=True).repartition(*self.key_names)
-        return both.groupBy(*names).agg(F.expr("sum(d) AS d")).where("d <> 0")
+        rows = self._both(with_values=True).repartition(*self.key_names)
+        return rows.groupBy(*names).agg(F.expr("sum(d) AS d")).where("d <> 0")
 
     def _listed(self) -> DataFrame:
         """By key, the numbers of rows without an equal (`l`, `r`), and their values (`lefts`,
@@ -420,10 +422,10 @@ class Sides:
         if not any(values.nearness for values in self.compared):
             return f"named_struct('rest', {rights}, 'alone', {lefts})"
         place = f"array_position(transform(s.rest, y -> {self._are_same('x', 'y')}), true)"
-        others = "concat(slice(s.rest, 1, place - 1), slice(s.rest, place + 1, size(s.rest)))"
+        unpaired = "concat(slice(s.rest, 1, place - 1), slice(s.rest, place + 1, size(s.rest)))"
         step = (
             f"transform(array(CAST({place} AS INT)), place -> if(place > 0, "
-            f"named_struct('rest', {others}, 'alone', s.alone), "
+            f"named_struct('rest', {unpaired}, 'alone', s.alone), "
             "named_struct('rest', s.rest, 'alone', concat(s.alone, array(x)))))[0]"
         )
         start = f"named_struct('rest', {rights}, 'alone', filter({lefts}, x -> false))"
@@ -440,8 +442,8 @@ class Sides:
         :param where: selects rows early, because rows of a union are costly.
         """
         columns = self._all() if with_values else self.keys
-        left = self._selected(self.left, [one.left for one in columns]).where(where)
-        right = self._selected(self.right, [one.right for one in columns]).where(where)
+        left = self._selected(self.left, [column.left for column in columns]).where(where)
+        right = self._selected(self.right, [column.right for column in columns]).where(where)
         return left.selectExpr("*", "1L AS d").unionAll(right.selectExpr("*", "-1L AS d"))
 
     def _selected(self, frame: DataFrame, columns: Sequence[Sequence[str]]) -> DataFrame:

@@ -43,11 +43,11 @@ def split_into_passes(
 
     :param most_compiled: the bound for many rows.
     """
-    apart: dict[object, list[AggregateRequest]] = {}
+    by_pass: dict[object, list[AggregateRequest]] = {}
     for request in requests:
-        apart.setdefault(pass_key(request.aggregate), []).append(request)
-    requests = apart.pop(None, [])
-    yield from apart.values()
+        by_pass.setdefault(pass_key(request.aggregate), []).append(request)
+    requests = by_pass.pop(None, [])
+    yield from by_pass.values()
     keys = [
         request for request in requests if request.aggregate.distinct and request.aggregate.is_key
     ]
@@ -71,12 +71,12 @@ def split_into_passes(
 
 def describe_pass(aggregates: Sequence[Aggregate]) -> str:
     """A short description of a pass."""
-    if all(isinstance(item.over, Frequencies) for item in aggregates):
+    if all(isinstance(aggregate.over, Frequencies) for aggregate in aggregates):
         return "values and the numbers of their rows"
-    if all(item.over for item in aggregates):
+    if all(aggregate.over for aggregate in aggregates):
         return "rows in order"
-    if all(item.distinct for item in aggregates):
-        return "keys" if all(item.is_key for item in aggregates) else "distinct values"
+    if all(aggregate.distinct for aggregate in aggregates):
+        return "keys" if all(aggregate.is_key for aggregate in aggregates) else "distinct values"
     return f"{len(aggregates)} aggregates" if len(aggregates) > 1 else "one aggregate"
 
 

@@ -28,7 +28,7 @@ def aggregate_reshaped(
     :param dates: those of the rows; only None if a dataset has no dates.
     :raises DatasetError: a file cannot be read.
     """
-    by_sql = {item.sql: item for item in aggregates}
+    by_sql = {aggregate.sql: aggregate for aggregate in aggregates}
 
     def rows(texts: Sequence[str]) -> list[tuple[date | None, tuple[MetricValue, ...]]]:
         items = [by_sql[text] for text in texts]
@@ -44,19 +44,19 @@ def aggregate_reshaped(
 
 
 def reshaped(
-    frame: DataFrame, keys: Sequence[str], aggregates: Sequence[Aggregate], *others: str
+    frame: DataFrame, keys: Sequence[str], aggregates: Sequence[Aggregate], *extra: str
 ) -> DataFrame:
     """One row for each combination of the keys, which are Spark SQL: the keys, then the aggregates.
 
     Every combination has a row, even if no row satisfies the filter of an aggregate.
 
     :param aggregates: of one `pass_key`.
-    :param others: additional plain aggregates, as Spark SQL.
+    :param extra: additional plain aggregates, as Spark SQL.
     """
     over = aggregates[0].over
     if isinstance(over, Frequencies):
-        return _over_frequencies(frame, keys, over.columns, aggregates, others)
-    return _over_steps(frame, keys, aggregates, others)
+        return _over_frequencies(frame, keys, over.columns, aggregates, extra)
+    return _over_steps(frame, keys, aggregates, extra)
 
 
 def pass_key(item: Aggregate) -> object:
@@ -75,7 +75,7 @@ def _over_frequencies(
     keys: Sequence[str],
     columns: Sequence[str],
     aggregates: Sequence[Aggregate],
-    others: Sequence[str],
+    extra: Sequence[str],
 ) -> DataFrame:
     names = _key_names(keys)
     values = [VALUE] if len(columns) == 1 else [f"`dqx: value {n}`" for n in range(len(columns))]
@@ -88,25 +88,26 @@ def _over_frequencies(
     ]
     copies = F.expr(f"nullif(count(CASE WHEN {chosen} THEN 1 END), 0)").alias(_bare(COPIES))
     counted = frame.groupBy(*grouped).agg(copies)
-    over = [item.over for item in aggregates if isinstance(item.over, Frequencies)]
-    if any(one.is_ranked for one in over):
+    over = [aggregate.over for aggregate in aggregates if isinstance(aggregate.over, Frequencies)]
+    if any(frequencies.is_ranked for frequencies in over):
         by = f"PARTITION BY {', '.join(names)} " if names else ""
         rank = f"rank() OVER ({by}ORDER BY {COPIES} DESC NULLS LAST) AS {RANK}"
         counted = counted.selectExpr("*", rank)
-    return _grouped(counted, names, [*(one.sql for one in over), *others])
+    return _grouped(counted, names, [*(frequencies.sql for frequencies in over), *extra])
 
 
 def _over_steps(
-    frame: DataFrame, keys: Sequence[str], aggregates: Sequence[Aggregate], others: Sequence[str]
+    frame: DataFrame, keys: Sequence[str], aggregates: Sequence[Aggregate], extra: Sequence[str]
 ) -> DataFrame:
     names = _key_names(keys)
     marks = [f"`dqx: step {n}`" for n in range(len(aggregates))]
     columns = [f"{sql} AS {name}" for sql, name in zip(keys, names, strict=True)]
     columns += [
-        f"{_step(item, keys)} AS {mark}" for item, mark in zip(aggregates, marks, strict=True)
+        f"{_step(aggregate, keys)} AS {mark}"
+        for aggregate, mark in zip(aggregates, marks, strict=True)
     ]
     counts = (f"count(CASE WHEN {mark} THEN 1 END)" for mark in marks)
-    return _grouped(frame.selectExpr(*columns), names, [*counts, *others])
+    return _grouped(frame.selectExpr(*columns), names, [*counts, *extra])
 
 
 def _step(item: Aggregate, keys: Sequence[str]) -> str:
@@ -119,8 +120,8 @@ def _step(item: Aggregate, keys: Sequence[str]) -> str:
         taken += f" AND coalesce({item.where}, false)"
     # Excluded rows are a partition of their own, so that they are never neighbors.
     by = ", ".join([*keys, taken])
-    way = _LARGER if over.op == ">" else _SMALLER
-    before = f"lag({column}) OVER (PARTITION BY {by} ORDER BY {order}, {column} {way})"
+    direction = _LARGER if over.op == ">" else _SMALLER
+    before = f"lag({column}) OVER (PARTITION BY {by} ORDER BY {order}, {column} {direction})"
     return f"CASE WHEN {taken} THEN {column} {over.op} {before} END"
 
 

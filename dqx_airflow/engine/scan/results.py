@@ -54,7 +54,7 @@ class PartialState:
         """The result over all files, given that of the added ones; None if not exact."""
         merged_result = self.merge.merged(self.result, other)
         is_exact = all(
-            self.merge.is_exact(self.spark_type, item) for item in (other, merged_result)
+            self.merge.is_exact(self.spark_type, result) for result in (other, merged_result)
         )
         return (merged_result,) if is_exact else None
 
@@ -118,4 +118,4 @@ class ScanResults:
         if on in self.absent:
             return self.absent[on]
         ways = {self._origins[on, sql] for sql in texts}
-        return next((way for way in Origin if way in ways), Origin.LOG)
+        return next((origin for origin in Origin if origin in ways), Origin.LOG)

@@ -62,7 +62,9 @@ def scan_in_two_phases(
         deferral = defer_answerable(_waiting(request, known) for request in wanted)
         for request in wanted:
             (later if request.aggregate in deferral.later else first).append(request)
-        first += [AggregateRequest(on, item, is_storable=False) for item in deferral.extra]
+        first += [
+            AggregateRequest(on, aggregate, is_storable=False) for aggregate in deferral.extra
+        ]
     return first, later
 
 
@@ -74,7 +76,7 @@ def take_shortcuts(
         shortcut = request.aggregate.shortcut
         if shortcut is None:
             continue
-        asks = [item.sql for item in shortcut.asks]
+        asks = [aggregate.sql for aggregate in shortcut.asks]
         if all((request.date, sql) in answers.values for sql in asks):
             results = tuple(answers.values[request.date, sql] for sql in asks)
             answer = shortcut.answer(results, type_of)

@@ -85,14 +85,14 @@ def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> 
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         ours |= s3_settings()
     _knock(connection)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
-            with _stderr_to(said):
+            with _stderr_to(output):
                 start_own_spark(name, {**ours, **settings})
                 return create_session(name, {**ours, **settings})
         except Exception as error:
-            said.seek(0)
-            lines = said.read().decode(errors="replace").strip().splitlines()[-_TAIL:]
+            output.seek(0)
+            lines = output.read().decode(errors="replace").strip().splitlines()[-_TAIL:]
             described = [f"{connection}: {_without_address(error, connection)}", *lines]
             raise SparkError("\n".join(described), _DOCTOR) from error
 

@@ -86,8 +86,10 @@ def start_own_spark(name: str, settings: Mapping[str, str]) -> None:
         return
     conf = conf_of(name, settings)
     gateway = launch_gateway(conf)
-    its = gateway.gateway_parameters
-    warm_up(GatewayParameters(port=its.port, auth_token=its.auth_token), class_names())
+    parameters = gateway.gateway_parameters
+    warm_up(
+        GatewayParameters(port=parameters.port, auth_token=parameters.auth_token), class_names()
+    )
     SparkContext(gateway=gateway, conf=conf)
 
 

@@ -114,7 +114,7 @@ def explain(error: PySparkException) -> str:
         return _innermost(error)
     if (raised := _raised(error)) is not None:
         return raised
-    lines = [first_line(item) for item in _chain(error)]
+    lines = [first_line(cause) for cause in _chain(error)]
     is_malformed = any("[MALFORMED_" in line for line in lines)
     if not (error.getCondition() or "").startswith(_UNREADABLE):
         return _SOME_RECORD if is_malformed else lines[0]
@@ -123,7 +123,7 @@ def explain(error: PySparkException) -> str:
         return f"{path} cannot be read: {_SOME_RECORD}"
     if "FILE_NOT_EXIST" in lines[0]:
         return f"{path} cannot be read: it no longer exists"
-    faults = filter(None, (header_fault(str(item)) for item in _chain(error)))
+    faults = filter(None, (header_fault(str(cause)) for cause in _chain(error)))
     return f"{path} cannot be read: {next(faults, _JAVA_CLASS.sub('', lines[-1]))}"
 
 

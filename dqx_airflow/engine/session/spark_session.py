@@ -59,13 +59,13 @@ def conf_of(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> Sp
 
 
 def _settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
-    given = SparkConf().setAll(list(settings.items()))
+    conf = SparkConf().setAll(list(settings.items()))
     defaults = dict(SQL_DEFAULTS)
-    master = given.get("spark.master", "local[*]") or "local[*]"
+    master = conf.get("spark.master", "local[*]") or "local[*]"
     if master.startswith("local"):
         defaults |= _LOCAL_DEFAULTS
         defaults["spark.sql.shuffle.partitions"] = str(_local_cores(master))
-    ours = {key: value for key, value in defaults.items() if not given.contains(key)}
+    ours = {key: value for key, value in defaults.items() if not conf.contains(key)}
     return {"spark.app.name": name, **settings, **ours}
 
 

@@ -114,21 +114,21 @@ def _linking(gateway: Any) -> Any:
     a_class, constructors = map(called, ("java.lang.Class", "[Ljava.lang.reflect.Constructor;"))
 
     def array(kind: Any, *items: Any) -> Any:
-        made = gateway.new_array(kind, len(items))
+        java_array = gateway.new_array(kind, len(items))
         for position, item in enumerate(items):
-            made[position] = item
-        return made
+            java_array[position] = item
+        return java_array
 
     lookup = handles.lookup()
     signature = type_of(a_class, array(java.lang.Class, text, java.lang.Boolean.TYPE, loader))
     load = lookup.findStatic(a_class, "forName", signature)
-    given = array(java.lang.Object, False, _loader(gateway.jvm))
-    load = handles.insertArguments(load, 1, given)
+    bound_arguments = array(java.lang.Object, False, _loader(gateway.jvm))
+    load = handles.insertArguments(load, 1, bound_arguments)
     # Listing the constructors links, that is verifies, a class.
     link = lookup.findVirtual(a_class, "getDeclaredConstructors", type_of(constructors))
-    both = handles.filterReturnValue(load, link)
+    load_and_link = handles.filterReturnValue(load, link)
     nothing = handles.constant(constructors, None)
     ignore = handles.dropArguments(nothing, 0, array(java.lang.Class, failure))
-    safe = handles.catchException(both, failure, ignore)
+    safe = handles.catchException(load_and_link, failure, ignore)
     consumer = called("java.util.function.Consumer")
     return java.lang.invoke.MethodHandleProxies.asInterfaceInstance(consumer, safe)

@@ -62,16 +62,16 @@ def require_declared(
     """
     require_names(ref, names, file)
     wanted = {name.casefold(): name for name in declared}
-    there = {name.casefold() for name in names}
+    in_file = {name.casefold() for name in names}
     # Spark adds positions to columns with the same name.
     for key, column in wanted.items():
         twice = [at for at, name in enumerate(names) if name.casefold() == f"{key}{at}"]
-        if key not in there and len(twice) > 1:
+        if key not in in_file and len(twice) > 1:
             raise DatasetError(
                 f"dataset '{ref.name}': the header of {file} names the column '{column}' twice",
                 "rename one of them",
             )
-    if wanted and there.isdisjoint(wanted) and not any(_plain(n) in wanted for n in names):
+    if wanted and in_file.isdisjoint(wanted) and not any(_plain(n) in wanted for n in names):
         raise DatasetError(
             f"dataset '{ref.name}': {file} has no header: its first line is "
             f"{','.join(names)[:80]}, without any of the declared columns",
@@ -95,9 +95,9 @@ def header_fault(message: str) -> str | None:
     The first line of such a file may be a row of data, so it is not quoted.
     """
     if match := _OTHER_LENGTH.search(message):
-        own, others = match.groups()
-        columns = f"{own} column{'' if own == '1' else 's'}"
-        return f"its header has {columns}, and that of other files {others}; {_ALIKE}"
+        width, other_width = match.groups()
+        columns = f"{width} column{'' if width == '1' else 's'}"
+        return f"its header has {columns}, and that of other files {other_width}; {_ALIKE}"
     if (match := _OTHER_NAMES.search(message)) is None:
         return None
     header, schema = (match[name].split(", ") for name in ("header", "schema"))

@@ -66,8 +66,8 @@ class OpenDataset:
         """The type of a column whose strings Spark fills up with spaces, such as `char(5)`, and
         compares without them; None for all others."""
         name = spelled_like(column, self.struct.names)
-        found = self.struct[name].metadata.get(_CHAR_TYPE, "") if name is not None else ""
-        return found if found.startswith("char(") else None
+        kind = self.struct[name].metadata.get(_CHAR_TYPE, "") if name is not None else ""
+        return kind if kind.startswith("char(") else None
 
     @property
     def change(self) -> str | None:

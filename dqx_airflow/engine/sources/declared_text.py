@@ -152,8 +152,8 @@ class _DeclaredFiles:
     ) -> _DeclaredFiles:
         partitions = partition_names(files)
         fields = fresh_reader().schema(ref.schema or "").load(for_spark(path)).schema.fields
-        in_folders = [one for one in fields if spelled_like(one.name, partitions) is not None]
-        declared = {one.name: one.dataType for one in fields if one not in in_folders}
+        in_folders = [field for field in fields if spelled_like(field.name, partitions) is not None]
+        declared = {field.name: field.dataType for field in fields if field not in in_folders}
         has_lines = all(name.lower() != "mode" for name, _ in ref.options)
         return cls(ref, fresh_reader, path, files, partitions, declared, in_folders, has_lines)
 
@@ -199,8 +199,8 @@ class _DeclaredFiles:
             for field in reader.load(list(sample) or for_spark(self.path)).schema.fields
             if field.name != _LINE and self._is_in_files(field.name)
         }
-        there = {name: kind for name, kind in self.declared.items() if sample or name in inferred}
-        columns = {**there, **inferred}
+        present = {name: kind for name, kind in self.declared.items() if sample or name in inferred}
+        columns = {**present, **inferred}
         return _Strings(self._read(columns, for_spark(self.path)), columns)
 
     def cast(

@@ -21,8 +21,8 @@ _INSTEAD = {
 
 
 def nothing_there(ref: DatasetRef, path: str) -> DatasetError:
-    what = "Delta table" if ref.format == "delta" else f"{ref.format} file"
-    problem = f"dataset '{ref.name}': no {what} at {path}"
+    kind = "Delta table" if ref.format == "delta" else f"{ref.format} file"
+    problem = f"dataset '{ref.name}': no {kind} at {path}"
     formats = {format_of(file.path) for file in files_at(path) or ()}
     if len(formats) == 1 and (actual := formats.pop()) not in (None, ref.format):
         return DatasetError(f"{problem}, its files are {actual}", f"set format={actual}")
@@ -71,9 +71,9 @@ def package_for(spark: SparkSession, kind: str) -> str:
     return f'give the gate packages="{package}"' if package else "give the gate its package"
 
 
-def lost_file(ref: DatasetRef, which: str) -> DatasetError:
+def lost_file(ref: DatasetRef, entry: str) -> DatasetError:
     return DatasetError(
-        f"dataset '{ref.name}': the log of the Delta table lists {which}",
+        f"dataset '{ref.name}': the log of the Delta table lists {entry}",
         "restore the file, or choose a version whose files all exist",
     )
 

@@ -74,10 +74,11 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         require_checked_folders(spark, ref)
 
     def reader(format: str) -> DataFrameReader:
-        own = spark.read.format(format)
-        own = own if format == "iceberg" else own.options(**NOTHING_IGNORED)
+        spark_reader = spark.read.format(format)
+        if format != "iceberg":
+            spark_reader = spark_reader.options(**NOTHING_IGNORED)
         root = partition_root(path)
-        return own if root is None else own.option("basePath", root)
+        return spark_reader if root is None else spark_reader.option("basePath", root)
 
     def fresh_reader() -> DataFrameReader:
         strict = reader(ref.format).options(**_STRICT.get(ref.format, {}))
@@ -91,8 +92,8 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
 
     if ref.is_of_texts:
         frame, kept = read_texts(ref, fresh_reader, path, files, texts)
-        own = [quote_name(name) for name in frame.columns if name not in kept.hidden]
-        struct = frame.selectExpr(*own).schema
+        visible = [quote_name(name) for name in frame.columns if name not in kept.hidden]
+        struct = frame.selectExpr(*visible).schema
         dates = DateColumn.of(ref, struct)
         opened = OpenDataset(ref, struct, lambda _: frame, path, dates, texts=kept)
     else:
@@ -135,12 +136,12 @@ def _open_columns(
     if ref.format != "parquet" or has_own_base or GLOB.search(path) or not paths_of(path, files):
         return opened
 
-    def read_files(some: Collection[DataFile]) -> DataFrame:
+    def read_files(chosen: Collection[DataFile]) -> DataFrame:
         # Folder values have the types that Spark inferred from all folders.
         reader = fresh_reader().schema(struct).option("basePath", partition_root(path) or path)
         try:
             with spark_failures():
-                return reader.load(paths_of(path, some))
+                return reader.load(paths_of(path, chosen))
         except PySparkException as error:
             raise unreadable(spark, ref, error) from error
 

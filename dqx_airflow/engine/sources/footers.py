@@ -41,15 +41,15 @@ def require_orc_types(
     read = {field.name: field.dataType.simpleString() for field in struct.fields}
     folders = partition_names(files)
     for file, columns in columns_in(path, "orc", _newest(files)).items():
-        for held in columns.values():
-            name = spelled_like(held.name, read)
+        for field in columns.values():
+            name = spelled_like(field.name, read)
             if name is None:
                 continue
-            if spelled_like(held.name, folders) is not None:
+            if spelled_like(field.name, folders) is not None:
                 raise _in_file_and_folder(ref, name, file)
-            if not _holds(read[name], held.type):
+            if not _holds(read[name], field.type):
                 raise DatasetError(
-                    f"dataset '{ref.name}': column '{name}' is of type {held.type} in {file}, but "
+                    f"dataset '{ref.name}': column '{name}' is of type {field.type} in {file}, but "
                     f"would be read as {read[name]}: mismatches would become NULL",
                     "write the files with one type, or declare the wider one in its schema",
                 )
@@ -68,8 +68,8 @@ def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[Data
         first = pq.read_schema(files[0].path, filesystem=system)
     except (OSError, ValueError, pa.ArrowException):
         return  # Spark reports what is wrong with it
-    both = [name for name in first.names if spelled_like(name, folders) is not None]
-    if not both:
+    in_both = [name for name in first.names if spelled_like(name, folders) is not None]
+    if not in_both:
         return
 
     def disagrees(system: FileSystem, file: DataFile) -> bool:
@@ -77,12 +77,12 @@ def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[Data
             footer = pq.read_metadata(file.path, filesystem=system)
         except (OSError, ValueError, pa.ArrowException):
             return False
-        return not all(_has_value(footer, name, _folder(file.path, name)) for name in both)
+        return not all(_has_value(footer, name, _folder(file.path, name)) for name in in_both)
 
     newest = _newest(files)
     for file, wrong in zip(newest, read_each(path, newest, disagrees), strict=True):
         if wrong:
-            raise _in_file_and_folder(ref, both[0], file.path)
+            raise _in_file_and_folder(ref, in_both[0], file.path)
 
 
 def _in_file_and_folder(ref: DatasetRef, column: str, file: str) -> DatasetError:

@@ -80,8 +80,8 @@ def data_file(system: FileSystem, info: FileInfo) -> DataFile:
     """
     if not isinstance(system, LocalFileSystem):
         return DataFile(info.path, info.size, info.mtime_ns)
-    its = os.stat(info.path)
-    return DataFile(info.path, its.st_size, its.st_mtime_ns, its.st_ctime_ns, its.st_ino)
+    stat = os.stat(info.path)
+    return DataFile(info.path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
 
 def read_each(
@@ -123,7 +123,7 @@ def unread_files(location: str, files: Sequence[DataFile]) -> list[DataFile]:
 
 
 def _has_partition(folders: Iterable[str]) -> bool:
-    return any(name and value for name, _, value in (one.partition("=") for one in folders))
+    return any(name and value for name, _, value in (folder.partition("=") for folder in folders))
 
 
 def matches_glob(name: str, glob: str) -> bool:
@@ -146,8 +146,8 @@ def is_folder(location: str) -> bool:
 
 def changed_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> list[str]:
     """The files that no longer exist, or have other contents."""
-    there = set(after)
-    return [file.path for file in before if file not in there]
+    remaining = set(after)
+    return [file.path for file in before if file not in remaining]
 
 
 def newest_paths(location: str, files: Collection[DataFile], most_bytes: int) -> list[str]:

@@ -67,9 +67,9 @@ def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenD
             f"the filter of dataset '{opened.ref.name}': {objection}",
             "write one predicate over its columns",
         )
-    tried = spark.createDataFrame([], opened.struct).where(condition)
+    filtered = spark.createDataFrame([], opened.struct).where(condition)
     # Spark Connect checks the condition when the schema is requested.
-    struct = tried.schema
+    struct = filtered.schema
     alone = opened.read_files
     return replace(
         opened,

@@ -24,8 +24,8 @@ _SUMMARIES = ("_common_metadata", "_metadata")
 def merges_schemas(spark: SparkSession, ref: DatasetRef) -> bool:
     """True if an option or the session asks for the columns of all files."""
     name = "mergeSchema"
-    said = {key.casefold(): value for key, value in ref.options}.get(name.casefold())
-    return (said or spark.conf.get(f"spark.sql.{ref.format}.{name}")).lower() == "true"
+    option = {key.casefold(): value for key, value in ref.options}.get(name.casefold())
+    return (option or spark.conf.get(f"spark.sql.{ref.format}.{name}")).lower() == "true"
 
 
 def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None:

@@ -62,7 +62,7 @@ class SchemaDrift:
 
     def in_schema(self, schema: Schema) -> Schema:
         """The columns that all files have, and those that only some have. If a file has other
-        nested fields, the type is the one there."""
+        nested fields, the column has the type of that file."""
         kept = [
             DatasetField(name, self.reshaped[name][1] if name in self.reshaped else kind)
             for name, kind in schema.types.items()
@@ -111,13 +111,17 @@ def _drifts(
     newest = {on: _newest(of_date) for on, of_date in files.items()}
     read = dict.fromkeys(file for chosen in newest.values() for file in chosen)
     key_of = _keys(spark)
-    there = columns_in(dataset.location, ref.format, tuple(read), key_of)
+    columns_by_file = columns_in(dataset.location, ref.format, tuple(read), key_of)
     merged = merges_schemas(spark, ref)
     return {
         on: _drift(
             dataset,
             files[on],
-            {file.path: there[file.path] for file in newest[on] if file.path in there},
+            {
+                file.path: columns_by_file[file.path]
+                for file in newest[on]
+                if file.path in columns_by_file
+            },
             key_of,
             merged=merged,
         )
@@ -143,7 +147,7 @@ def _newest(files: Sequence[DataFile]) -> list[DataFile]:
 def _drift(
     dataset: OpenDataset,
     files: Sequence[DataFile],
-    there: Mapping[str, Mapping[str, DatasetField]],
+    columns_by_file: Mapping[str, Mapping[str, DatasetField]],
     key_of: Callable[[str], str],
     *,
     merged: bool,
@@ -154,35 +158,37 @@ def _drift(
     missing: dict[str, str] = {}
     new: dict[str, DatasetField] = {}
     for key, name in read.items():
-        without = [path for path, columns in there.items() if key not in columns]
+        without = [path for path, columns in columns_by_file.items() if key not in columns]
         if without and (not merged or len(without) == len(files)):
             missing[name] = without[0]
     # With a declared schema, additional columns in a file are expected.
     is_declared = dataset.ref.schema is not None
-    for columns in there.values() if not is_declared else ():
+    for columns in columns_by_file.values() if not is_declared else ():
         new |= {key: field for key, field in columns.items() if key not in {*read, *folders, *new}}
     reshaped: dict[str, tuple[str, str]] = {}
     if not merged:
-        for path, columns in there.items():
+        for path, columns in columns_by_file.items():
             for key in columns.keys() & read.keys():
-                name, held = read[key], columns[key].type
-                if _is_reshaped(dataset.schema.types[name], held, more_is_expected=is_declared):
-                    reshaped.setdefault(name, (path, held))
+                name, file_type = read[key], columns[key].type
+                if _is_reshaped(
+                    dataset.schema.types[name], file_type, more_is_expected=is_declared
+                ):
+                    reshaped.setdefault(name, (path, file_type))
     return SchemaDrift(missing, tuple(new[key] for key in sorted(new)), reshaped, key_of)
 
 
-def _is_reshaped(read: str, held: str, *, more_is_expected: bool) -> bool:
+def _is_reshaped(read: str, file_type: str, *, more_is_expected: bool) -> bool:
     """True if a type does not have the nested fields of the type that is read, whatever their
     types."""
-    if read == held:
+    if read == file_type:
         return False
     expected = dict(_nested_fields(read))
     # In a file, a variant is a struct whose fields depend on its values.
     variants = tuple(
         f"{path}." for path, kind in (("", read), *expected.items()) if kind == "variant"
     )
-    found = {path for path, _ in _nested_fields(held) if not path.startswith(variants)}
-    return not expected.keys() <= found or (expected.keys() != found and not more_is_expected)
+    existing = {path for path, _ in _nested_fields(file_type) if not path.startswith(variants)}
+    return not expected.keys() <= existing or (expected.keys() != existing and not more_is_expected)
 
 
 def _nested_fields(kind: str, outer: str = "") -> Iterator[tuple[str, str]]:
@@ -225,10 +231,14 @@ def columns_in(
             fields = read(system, file.path)
         except (OSError, ValueError, pa.ArrowException):
             return None
-        return {key_of(one.name): DatasetField(one.name, _type(one.type)) for one in fields}
+        return {key_of(field.name): DatasetField(field.name, _type(field.type)) for field in fields}
 
     schemas = zip(files, read_each(location, files, columns), strict=True)
-    return {file.path: its for file, its in schemas if its is not None}
+    return {
+        file.path: columns_of_file
+        for file, columns_of_file in schemas
+        if columns_of_file is not None
+    }
 
 
 def _type(kind: Any) -> str:

@@ -32,13 +32,13 @@ _QUOTED_PATTERNS = "spark.sql.parser.quotedRegexColumnNames"
 _CHECKS_FOLDERS = "spark.sql.sources.validatePartitionColumns"
 
 
-def require_strict_session(spark: SparkSession, ref: DatasetRef, what: str) -> None:
+def require_strict_session(spark: SparkSession, ref: DatasetRef, read: str) -> None:
     """Rejects a session that skips files, for a read that takes no options against it.
 
     :raises DatasetError: the session is configured so.
     """
     for name in _IGNORING:
-        _require(spark, ref, name, "false", f"{what} may silently lack rows")
+        _require(spark, ref, name, "false", f"{read} may silently lack rows")
 
 
 def require_plain_sql(spark: SparkSession, ref: DatasetRef) -> None:
@@ -69,9 +69,9 @@ def _require(
     """:param default: Spark's default of a boolean setting, the value that it must have.
     :raises DatasetError: it has the other one.
     """
-    given = spark.conf.get(name, default).lower()
-    if given != default:
+    actual = spark.conf.get(name, default).lower()
+    if actual != default:
         raise DatasetError(
-            f"dataset '{ref.name}': this Spark session has {name}={given}, so {consequence}",
+            f"dataset '{ref.name}': this Spark session has {name}={actual}, so {consequence}",
             f"set {name}={default}, at least for the gate",
         )

@@ -72,7 +72,9 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> N
                 ),
                 filled,
             )
-            objected = next(((one, it) for one, it in zip(filled, heads, strict=True) if it), None)
+            objected = next(
+                ((file, fault) for file, fault in zip(filled, heads, strict=True) if fault), None
+            )
     except (OSError, ValueError):
         return
     if objected is not None:

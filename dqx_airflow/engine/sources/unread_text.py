@@ -53,8 +53,8 @@ def json_faults(
         rejected those that repeat a field.
     """
     value = f"trim(LEADING '\ufeff' FROM {_text(options)})"
-    given = {name.lower(): text for name, text in options.items()}
-    parsing = {name: given[name.lower()] for name in _PARSING if name.lower() in given}
+    by_name = {name.lower(): text for name, text in options.items()}
+    parsing = {name: by_name[name.lower()] for name in _PARSING if name.lower() in by_name}
     permissive = _map({**parsing, "mode": "PERMISSIVE"})
     # An object without a nested one, and nothing after it: most lines are of this form, and need no
     # parser. For the others, the value is put into an array with a second value that no data
@@ -80,28 +80,28 @@ def json_faults(
 
 def csv_faults(options: Mapping[str, str]) -> dict[str, str]:
     """Possible faults of a whole CSV file, each with its condition as Spark SQL."""
-    given = {name.lower(): text for name, text in options.items()}
-    quote, escape = given.get("quote", '"'), given.get("escape", "\\")
+    by_name = {name.lower(): text for name, text in options.items()}
+    quote, escape = by_name.get("quote", '"'), by_name.get("escape", "\\")
     if quote in ("", "\x00"):
         return {}
     quoted, escaping = re.escape(quote), re.escape(escape or quote)
-    break_ = re.escape(given["linesep"]) if given.get("linesep") else r"\r\n|\r|\n"
-    between = re.escape(_unescaped(given.get("sep", given.get("delimiter", ","))))
+    break_ = re.escape(by_name["linesep"]) if by_name.get("linesep") else r"\r\n|\r|\n"
+    between = re.escape(_unescaped(by_name.get("sep", by_name.get("delimiter", ","))))
     blanks = "[ \\t]*+"
-    leading = blanks if given.get("ignoreleadingwhitespace", "").lower() == "true" else ""
-    trailing = blanks if given.get("ignoretrailingwhitespace", "").lower() == "true" else ""
+    leading = blanks if by_name.get("ignoreleadingwhitespace", "").lower() == "true" else ""
+    trailing = blanks if by_name.get("ignoretrailingwhitespace", "").lower() == "true" else ""
     end = rf"(?={trailing}(?:{between}|{break_}|\z))"
     # Possessive, so that the length of a file does not affect the stack.
     inner = quoted * 2
-    if given.get("unescapedquotehandling", "").upper() == "STOP_AT_CLOSING_QUOTE":
+    if by_name.get("unescapedquotehandling", "").upper() == "STOP_AT_CLOSING_QUOTE":
         inner = rf"{quoted}(?!{trailing}(?:{between}|{break_}|\z))"
     escaped = "" if escape in ("", quote) else rf"|{escaping}(?s:.)"
-    others = _in_class(quote + (escape if escaped else ""))
+    special = _in_class(quote + (escape if escaped else ""))
     value = (
-        rf"{leading}{quoted}(?:[^{others}]{escaped}|{inner})*+{quoted}{end}{trailing}|"
+        rf"{leading}{quoted}(?:[^{special}]{escaped}|{inner})*+{quoted}{end}{trailing}|"
         rf"(?!{leading}{quoted})(?:(?!{between}|{break_})(?s:.))*+"
     )
-    comment = given.get("comment", "")
+    comment = by_name.get("comment", "")
     lines = (
         "" if not comment else rf"(?:(?<=\A|\n|\r){re.escape(comment)}[^\r\n]*+(?:{break_}|\z))*+"
     )
@@ -171,8 +171,8 @@ def _is_taken(option: str) -> bool:
 
 
 def _text(options: Mapping[str, str]) -> str:
-    given = {name.lower(): text for name, text in options.items()}
-    encoding = given.get("encoding", given.get("charset", "")).lower()
+    by_name = {name.lower(): text for name, text in options.items()}
+    encoding = by_name.get("encoding", by_name.get("charset", "")).lower()
     if encoding in _DECODED:
         return f"decode(CAST({_LINE} AS BINARY), '{encoding}')"
     return _LINE

@@ -83,9 +83,9 @@ class StateCache:
             _log.warning("stored states are not used: %s", error)
             return
         for state in states:
-            asked = [sql for sql in state.fingerprints if (state.date, sql) in wanted]
+            expressions = [sql for sql in state.fingerprints if (state.date, sql) in wanted]
             valid = []
-            for sql in asked:
+            for sql in expressions:
                 request, input_files = wanted[state.date, sql]
                 if input_files.fingerprint == state.fingerprints[sql]:
                     valid.append(sql)

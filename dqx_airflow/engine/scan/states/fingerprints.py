@@ -61,8 +61,8 @@ class Chain:
 
     def added_since(self, fingerprint: str) -> tuple[DataFile, ...] | None:
         """The files added since a fingerprint; None if anything else has changed."""
-        there = self._links.get(fingerprint)
-        return None if there is None else self.files[there:]
+        start = self._links.get(fingerprint)
+        return None if start is None else self.files[start:]
 
     def is_older_than(self, moment_ns: int) -> bool:
         """False if a file may have been rewritten since a timestamp and look the same: its time is
@@ -119,10 +119,10 @@ def chain_of(
         return None
     version = None
     if dataset.log is not None:
-        held = dataset.log.files_held(on)
-        if held is None:
+        logged = dataset.log.files_held(on)
+        if logged is None:
             return None
-        files = held
+        files = logged
         # Rows deleted in place leave the files as they are, and the log does not list them.
         version = dataset.log.version if dataset.log.features else None
     elif dataset.files is not None and listed is not None:

@@ -34,7 +34,7 @@ def added_file_passes(
     growths: list[_Growth] = []
     for group in groups.values():
         part = partial_states[group[0]]
-        growth = next((item for item in growths if item.suits(part)), None)
+        growth = next((growth for growth in growths if growth.suits(part)), None)
         if growth is None:
             growths.append(growth := _Growth())
         growth.take(part, group)
@@ -52,7 +52,9 @@ class _Growth:
 
     def suits(self, part: PartialState) -> bool:
         together = self.files.keys() | set(part.added)
-        return all(together.intersection(it.files) == set(it.added) for it in (*self.parts, part))
+        return all(
+            together.intersection(state.files) == set(state.added) for state in (*self.parts, part)
+        )
 
     def take(self, part: PartialState, requests: Sequence[AggregateRequest]) -> None:
         self.files |= dict.fromkeys(part.added)

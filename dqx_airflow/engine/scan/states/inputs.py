@@ -37,17 +37,19 @@ class InputFiles:
 
     @property
     def fingerprint(self) -> str:
-        return " ".join((self.own.fingerprint, *(item.fingerprint for item in self.looked_into)))
+        return " ".join(
+            (self.own.fingerprint, *(reference.fingerprint for reference in self.looked_into))
+        )
 
     def added_since(self, fingerprint: str) -> tuple[DataFile, ...] | None:
         """The files added to the dataset; None if anything else has changed."""
-        own, *looked_into = fingerprint.split(" ")
-        is_same = looked_into == [item.fingerprint for item in self.looked_into]
-        return self.own.added_since(own) if is_same else None
+        of_dataset, *looked_into = fingerprint.split(" ")
+        is_same = looked_into == [reference.fingerprint for reference in self.looked_into]
+        return self.own.added_since(of_dataset) if is_same else None
 
     def is_older_than(self, moment_ns: int) -> bool:
         """False if a file may have been rewritten since a timestamp and look the same."""
-        chains = (self.own, *(item.chain for item in self.looked_into))
+        chains = (self.own, *(reference.chain for reference in self.looked_into))
         return all(chain.is_older_than(moment_ns) for chain in chains)
 
 
@@ -70,8 +72,8 @@ class FileSnapshot:
         """All files that an aggregate depends on; None if they are unknown."""
         if not request.is_storable:
             return None
-        own = self._chain(dataset, request.date)
-        if own is None:
+        own_chain = self._chain(dataset, request.date)
+        if own_chain is None:
             return None
         looked_into = []
         for name in request.looks_into:
@@ -81,7 +83,7 @@ class FileSnapshot:
             if chain is None:
                 return None
             looked_into.append(LookedInto(self.scope(reference), on, chain))
-        return InputFiles(own, tuple(looked_into))
+        return InputFiles(own_chain, tuple(looked_into))
 
     def _chain(self, dataset: OpenDataset, on: date | None) -> Chain | None:
         name = dataset.ref.name

@@ -155,8 +155,8 @@ class DeltaLog:
         for row in rows:
             uri = self._uri(row["path"])
             values = tuple((name, row[f"partition.{name}"]) for name in columns)
-            is_told = _folders_match_partition(uri.removeprefix(f"{self.path}/"), values)
-            parts.setdefault(() if is_told else values, []).append(uri)
+            in_folders = _folders_match_partition(uri.removeprefix(f"{self.path}/"), values)
+            parts.setdefault(() if in_folders else values, []).append(uri)
         return [FileGroup(tuple(uris), values) for values, uris in parts.items()]
 
     def _uri(self, logged: str) -> str:
@@ -182,11 +182,13 @@ class DeltaLog:
 
     def _fault(self, row: dict[str, Any], stored: Mapping[str, StoredFile | None]) -> str | None:
         uri = self._uri(row["path"])
-        there = stored[uri]
-        if there is None:
+        stored_file = stored[uri]
+        if stored_file is None:
             return f"{uri}, which does not exist"
-        if there.size != row["size_bytes"]:
-            return f"{uri} as a file of {row['size_bytes']:,} bytes, but it has {there.size:,}"
+        if stored_file.size != row["size_bytes"]:
+            return (
+                f"{uri} as a file of {row['size_bytes']:,} bytes, but it has {stored_file.size:,}"
+            )
         return None
 
     def _stored(self, rows: Iterable[dict[str, Any]]) -> Mapping[str, StoredFile | None] | None:
@@ -223,9 +225,9 @@ class DeltaLog:
         if files is None or self._lost_file(on) is not None:
             return None
         return [
-            replace(file, changed_ns=there.changed_ns, inode=there.inode)
+            replace(file, changed_ns=stored_file.changed_ns, inode=stored_file.inode)
             for file in self.files_of(on)
-            if (there := files[self._uri(file.path)]) is not None
+            if (stored_file := files[self._uri(file.path)]) is not None
         ]
 
     def is_believed(self, dates: Collection[date | None]) -> bool:
@@ -238,10 +240,12 @@ class DeltaLog:
         files = self._stored(rows)
         if files is None or self._lost_file(on) is not None:
             return False
-        there = ((row["modification_time"], files[self._uri(row["path"])]) for row in rows)
+        files_as_stored = (
+            (row["modification_time"], files[self._uri(row["path"])]) for row in rows
+        )
         return all(
             file is not None and file.changed_ns // 1_000_000 <= _milliseconds(written)
-            for written, file in there
+            for written, file in files_as_stored
         )
 
     def _rows_of_date(self, on: date | None) -> list[dict[str, Any]]:
@@ -292,8 +296,8 @@ class DeltaLog:
         values: dict[str, MetricValue] = {}
         for aggregate in aggregates:
             if aggregate.statistic is not None:
-                known, value = self._answer(aggregate, rows)
-                if known:
+                is_known, value = self._answer(aggregate, rows)
+                if is_known:
                     values[aggregate.sql] = value
         return values
 

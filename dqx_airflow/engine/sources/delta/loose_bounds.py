@@ -28,7 +28,9 @@ _THREADS = 16
 
 
 def loose_files(root: str, version: int) -> frozenset[str] | None:
-    """Such files of a version, by their paths in the log; None if the log does not tell.
+    """The files of a version with such statistics, by their paths in the log.
+
+    It is None if the log cannot be read.
 
     :param root: the location of the table.
     """
@@ -53,7 +55,9 @@ def _loose_files(system: FileSystem, version: int) -> frozenset[str] | None:
     for match in filter(None, map(_CHECKPOINT.fullmatch, names)):
         parts.setdefault(int(match[1]), []).append(match)
     whole = [
-        at for at, its in parts.items() if at <= version and len(its) == int(its[0][3] or len(its))
+        at
+        for at, matches in parts.items()
+        if at <= version and len(matches) == int(matches[0][3] or len(matches))
     ]
     start = max(whole, default=-1)
     needed = range(start + 1, version + 1)
@@ -110,8 +114,8 @@ def _in_checkpoint(system: FileSystem, path: str) -> set[str]:
     rows: pa.Table = pa.Table.from_struct_array(table.column("add").combine_chunks())
     paths: set[str] = set()
     if "stats" in fields:
-        some = rows.filter(pc.match_substring(rows.column("stats"), _TIGHT))
-        paths |= {row["path"] for row in some.to_pylist() if _is_loose(row["stats"])}
+        stated = rows.filter(pc.match_substring(rows.column("stats"), _TIGHT))
+        paths |= {row["path"] for row in stated.to_pylist() if _is_loose(row["stats"])}
     if parsed:
         tight = pc.struct_field(rows.column("stats_parsed"), _TIGHT)
         loose: list[Any] = rows.filter(pc.equal(tight, False)).column("path").to_pylist()

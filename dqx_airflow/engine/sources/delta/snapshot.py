@@ -44,9 +44,9 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
 
     def check_files(dates: Collection[date | None]) -> None:
         with deltalake_failures(ref, path):
-            which = log.lost_file(dates)
-        if which is not None:
-            raise lost_file(ref, which)
+            lost = log.lost_file(dates)
+        if lost is not None:
+            raise lost_file(ref, lost)
 
     def read_parts(file_groups: Callable[[], list[FileGroup]]) -> DataFrame:
         with deltalake_failures(ref, path):
@@ -56,8 +56,8 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
                 return frame_of_parts(spark, log, parts)
         except PySparkException as error:
             is_lost = error.getCondition() == "PATH_NOT_FOUND"
-            gone = (error.getMessageParameters() or {}).get("path", "a file")
-            lost = lost_file(ref, f"{gone}, which does not exist")
+            missing_path = (error.getMessageParameters() or {}).get("path", "a file")
+            lost = lost_file(ref, f"{missing_path}, which does not exist")
             raise (lost if is_lost else unreadable(spark, ref, error)) from error
 
     def read(dates: Collection[date | None]) -> DataFrame:
@@ -98,13 +98,13 @@ def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[FileGroup
 
 
 def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
-    known = dict(part.values)
-    struct = StructType([field for field in log.schema if field.name not in known])
+    partition_values = dict(part.values)
+    struct = StructType([field for field in log.schema if field.name not in partition_values])
     reader = spark.read.schema(struct).options(**NOTHING_IGNORED)
     # A folder that looks like a partition counts only if it agrees with the log.
-    is_told = bool(log.partitioned_by) and not known
-    reader = reader.options(**({"basePath": log.path} if is_told else _NO_PARTITIONS))
+    in_folders = bool(log.partitioned_by) and not partition_values
+    reader = reader.options(**({"basePath": log.path} if in_folders else _NO_PARTITIONS))
     frame = reader.parquet(*map(escaped, part.uris))
-    for name, value in known.items():
+    for name, value in partition_values.items():
         frame = frame.withColumn(name, F.lit(value).cast(log.schema[name].dataType))
     return frame.select(*(F.expr(quote_name(name)) for name in log.schema.names))

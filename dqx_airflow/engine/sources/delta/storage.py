@@ -54,34 +54,34 @@ class TableStorage:
         for uri in uris:
             if uri not in self._seen:
                 by_folder.setdefault(uri.rpartition("/")[0], []).append(uri)
-        far = {folder: its for folder, its in by_folder.items() if not is_local(folder)}
+        far = {folder: in_folder for folder, in_folder in by_folder.items() if not is_local(folder)}
         for folder in by_folder.keys() - far.keys():
             self._seen.update(_on_this_machine(folder, by_folder[folder]))
         if far:
-            own = file_system(self.root)
+            system = file_system(self.root)
             with ThreadPoolExecutor(min(_THREADS, len(far))) as threads:
-                for stored in threads.map(self._far_away, repeat(own), far, far.values()):
+                for stored in threads.map(self._far_away, repeat(system), far, far.values()):
                     self._seen.update(stored)
         return {uri: self._seen[uri] for uri in uris}
 
     def _far_away(
-        self, own: FileSystem, folder: str, uris: Iterable[str]
+        self, table_system: FileSystem, folder: str, uris: Iterable[str]
     ) -> dict[str, StoredFile | None]:
         root = self.root.rstrip("/")
         if folder == root or folder.startswith(f"{root}/"):
-            system, base = own, folder[len(root) :].strip("/")
+            system, base = table_system, folder[len(root) :].strip("/")
         else:  # a clone has its files elsewhere
             system, base = FileSystem.from_uri(folder)
         names = {uri.rpartition("/")[2]: uri for uri in uris}
         listed = system.get_file_info(FileSelector(base, allow_not_found=True))
-        there = {info.base_name: info for info in listed if info.type is FileType.File}
-        missing = names.keys() - there.keys()
+        existing = {info.base_name: info for info in listed if info.type is FileType.File}
+        missing = names.keys() - existing.keys()
         # A listing may change a name: a file that it does not show is requested individually.
         for name in missing:
             (info,) = system.get_file_info([f"{base}/{name}".lstrip("/")])
             if info.type is FileType.File:
-                there[name] = info
-        return {uri: _stored(there.get(name)) for name, uri in names.items()}
+                existing[name] = info
+        return {uri: _stored(existing.get(name)) for name, uri in names.items()}
 
 
 def file_system(root: str) -> FileSystem:
@@ -99,9 +99,9 @@ def _on_this_machine(folder: str, uris: Iterable[str]) -> dict[str, StoredFile |
             for entry in entries:
                 uri = by_name.get(entry.name)
                 if uri is not None and entry.is_file():
-                    its = entry.stat()
-                    latest = max(its.st_mtime_ns, its.st_ctime_ns)
-                    stored[uri] = StoredFile(its.st_size, latest, its.st_ino)
+                    stat = entry.stat()
+                    latest = max(stat.st_mtime_ns, stat.st_ctime_ns)
+                    stored[uri] = StoredFile(stat.st_size, latest, stat.st_ino)
     except (FileNotFoundError, NotADirectoryError):
         pass
     return stored

@@ -55,18 +55,18 @@ def _failure(
             f'give the gate packages="{database.package}"; for `dql run`, set '
             f'"spark.jars.packages" = "{database.package}" in [connection.conf] of dqx.toml',
         )
-    said = _JAVA.sub("", cause)
+    message = _JAVA.sub("", cause)
     if _NO_ANSWER.search(cause):
         return SparkError(
-            f"{about}: the database {connection} does not respond: {said}",
+            f"{about}: the database {connection} does not respond: {message}",
             f"check the host and the port of the connection '{connection.conn_id}'",
         )
     if _NO_TABLE.search(cause):
         return DatasetError(
-            f"{about}: the database {connection} has no table {ref.table}: {said}",
+            f"{about}: the database {connection} has no table {ref.table}: {message}",
             "write the name with its schema, in the same case as in the database",
         )
     return DatasetError(
-        f"{about}: the database {connection} refused the query: {said}",
+        f"{about}: the database {connection} refused the query: {message}",
         f"check the connection '{connection.conn_id}', and what its user may read",
     )

@@ -54,8 +54,8 @@ def open_database_table(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     database = connection.database
     table = ".".join(map(database.quoted, parts))
 
-    given = given_options(ref)
-    plain = {name: text for name, text in given.items() if name.lower() not in DIVIDING}
+    options = given_options(ref)
+    plain = {name: text for name, text in options.items() if name.lower() not in DIVIDING}
 
     def reader() -> DataFrameReader:
         return jdbc_reader(spark, connection, plain)
@@ -64,7 +64,7 @@ def open_database_table(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
         struct = reader().option("dbtable", table).load().schema
         dates = DateColumn.of(ref, struct)
         try:
-            divided = partition_options(reader, given, database, parts, struct)
+            divided = partition_options(reader, options, database, parts, struct)
         except RequestError as error:
             raise DatasetError(f"dataset '{ref.name}': {error.problem}", error.hint) from None
 
