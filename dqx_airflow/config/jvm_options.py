@@ -27,8 +27,8 @@ _SHORT_LIFE = " ".join(
         "-XX:+IgnoreUnrecognizedVMOptions",
         "-XX:+NeverActAsServerClassMachine",
         "-XX:+TieredCompilation",
-        *(f"-XX:-C1Profile{what}" for what in ("Branches", "Calls", "Checkcasts")),
-        *(f"-XX:-C1Profile{what}" for what in ("InlinedCalls", "VirtualCalls")),
+        *(f"-XX:-C1Profile{kind}" for kind in ("Branches", "Calls", "Checkcasts")),
+        *(f"-XX:-C1Profile{kind}" for kind in ("InlinedCalls", "VirtualCalls")),
         "-XX:Tier4InvocationThreshold=50000",
         "-XX:Tier4MinInvocationThreshold=6000",
         "-XX:Tier4CompileThreshold=150000",
@@ -45,10 +45,10 @@ def for_a_short_life(env: Mapping[str, str]) -> dict[str, str]:
 
     No option here can conflict with another one, and options of users come later and win.
     """
-    said = env.get(SUBMIT_OPTIONS, "")
-    if _SHORT_LIFE in said:
+    options = env.get(SUBMIT_OPTIONS, "")
+    if _SHORT_LIFE in options:
         return {}
-    return {SUBMIT_OPTIONS: f"{_SHORT_LIFE} {said}".rstrip()}
+    return {SUBMIT_OPTIONS: f"{_SHORT_LIFE} {options}".rstrip()}
 
 
 def with_archive(options: str, archive: str) -> str:

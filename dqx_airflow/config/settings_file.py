@@ -190,13 +190,13 @@ class _SettingsReader:
                     f"'{key}' must be a string", "connection", key, hint=f'write {key} = "..."'
                 )
                 return None
-        others = [key for key in _ADDRESS if key in table and key != "url"]
+        address_keys = [key for key in _ADDRESS if key in table and key != "url"]
         if "url" in table:
-            for key in others:
+            for key in address_keys:
                 message = f"'{key}' cannot be combined with `url`"
                 self._wrong(message, "connection", key, hint="remove one of them")
             return table["url"], "url"
-        if not others:
+        if not address_keys:
             return None
         kind, host = table.get("type"), table.get("host")
         if kind == "local":
@@ -205,7 +205,7 @@ class _SettingsReader:
             known = ("local", *_SCHEMES)
             message = f"unknown connection type '{kind}'" if kind else "missing connection type"
             hint = did_you_mean(kind, known) if kind else f"add type = ...: {', '.join(known)}"
-            self._wrong(message, "connection", "type" if kind else others[0], hint=hint)
+            self._wrong(message, "connection", "type" if kind else address_keys[0], hint=hint)
             return None
         if not host:
             message = f"a connection of type '{kind}' needs a host"
@@ -218,16 +218,16 @@ class _SettingsReader:
     def defaults(self, document: Mapping[str, Any]) -> Defaults:
         table = self.table(document, "defaults")
         self.keys(("defaults",), table, _DEFAULTS)
-        sound: dict[str, Any] = {}
+        valid: dict[str, Any] = {}
         for key, value in table.items():
             if key not in _DEFAULTS:
                 continue
             read, hint = _DEFAULTS[key]
-            sound[key] = read(value)
-            if sound[key] is None:
-                del sound[key]
+            valid[key] = read(value)
+            if valid[key] is None:
+                del valid[key]
                 self._wrong(f"invalid value for '{key}'", "defaults", key, hint=hint)
-        return Defaults(**sound)
+        return Defaults(**valid)
 
     def options(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
         """The options of datasets by format, without invalid ones."""
@@ -254,7 +254,7 @@ class _SettingsReader:
         for key in nested:
             hint = f"write them directly below {title}"
             self._wrong_key(f"{title} takes options without '{key}'", *place, key, hint=hint)
-        sound = DatasetRef("", path="", format=format)
+        valid = DatasetRef("", path="", format=format)
         for key, value in _flat({key: table[key] for key in table if key not in nested}).items():
             if not isinstance(value, str | int | float):
                 self._wrong(f"'{key}' must be a string, a number or a boolean", *place, key)
@@ -265,19 +265,19 @@ class _SettingsReader:
                     f"{title} has a secret in the option '{key}'", *place, key, hint=hint
                 )
                 continue
-            tried = replace(sound, options=(*sound.options, (key, _text(value))))
-            if (wrong := wrong_option(tried)) is not None:
+            candidate = replace(valid, options=(*valid.options, (key, _text(value))))
+            if (wrong := wrong_option(candidate)) is not None:
                 self._wrong_key(f"{title} {wrong.problem}", *place, key, hint=wrong.hint)
             else:
-                sound = tried
-        return dict(sound.options)
+                valid = candidate
+        return dict(valid.options)
 
     def datasets(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
         datasets: dict[str, Mapping[str, Any]] = {}
-        for name, given in self.table(document, "datasets").items():
+        for name, value in self.table(document, "datasets").items():
             path = ("datasets", name)
             earlier = len(self.problems)
-            table = {"path": given} if isinstance(given, str) else given
+            table = {"path": value} if isinstance(value, str) else value
             if not isinstance(table, dict):
                 hint = f'write [datasets.{name}] and path = "..." below'
                 self._wrong("a dataset must be a table of settings or a path", *path, hint=hint)

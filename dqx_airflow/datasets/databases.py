@@ -214,9 +214,10 @@ def connection_of(conn_id: str, airflow_fields: Mapping[str, Any]) -> DatabaseCo
         properties = {**given, **properties}
     database = DATABASES.get(kind)
     if database is None:
+        kinds = sorted({database.kind for database in DATABASES.values()})
         raise RequestError(
             f"{about} is of type {kind or 'none'}: no database of this type can be read",
-            f"use one of type {', '.join(sorted({one.kind for one in DATABASES.values()}))}",
+            f"use one of type {', '.join(kinds)}",
         )
     if not host or not re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", host):
         raise RequestError(f"{about} has no valid host", _FORM)
@@ -226,8 +227,8 @@ def connection_of(conn_id: str, airflow_fields: Mapping[str, Any]) -> DatabaseCo
             f"{about} has {unread[0]} in its extra, which the JDBC driver does not know",
             'write the setting of the driver as well: {"jdbc": {"sslMode": "VERIFY_IDENTITY"}}',
         )
-    own = {key: _text(extra[key]) for key in database.taken if extra.get(key)}
-    properties = {**database.properties, **own, **properties}
+    taken = {key: _text(extra[key]) for key in database.taken if extra.get(key)}
+    properties = {**database.properties, **taken, **properties}
     try:
         port = int(fields.get("port") or database.port)
     except (TypeError, ValueError):
@@ -270,7 +271,10 @@ def in_environment(connections: Mapping[str, DatabaseConnection]) -> Iterator[No
 
     They are passed only in the environment: arguments and `conf` are visible to others.
     """
-    variables = {f"{VARIABLE}{conn_id.upper()}": one.text for conn_id, one in connections.items()}
+    variables = {
+        f"{VARIABLE}{conn_id.upper()}": connection.text
+        for conn_id, connection in connections.items()
+    }
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

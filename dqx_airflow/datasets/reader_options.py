@@ -84,9 +84,9 @@ class WrongOption:
 
 def wrong_option(ref: DatasetRef) -> WrongOption | None:
     """The first option of a dataset that its source does not take, or would misread."""
-    given: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name, value in ref.options:
-        earlier = given.get(_meaning(name))
+        earlier = names.get(_meaning(name))
         if earlier is not None and _plain(earlier) == _plain(name):
             return WrongOption(
                 f"has the option '{name}' twice", "option names are case-insensitive"
@@ -96,7 +96,7 @@ def wrong_option(ref: DatasetRef) -> WrongOption | None:
                 f"has the option '{name}' beside '{earlier}', which means the same",
                 "remove one of them",
             )
-        given[_meaning(name)] = name
+        names[_meaning(name)] = name
         wrong = _wrong_for_source(ref, name, value) or _wrong_value(name, value)
         if wrong is not None:
             return wrong
@@ -123,14 +123,14 @@ def given_options(ref: DatasetRef) -> dict[str, str]:
 
 def option_of(ref: DatasetRef, name: str) -> str | None:
     """The value of an option, whose name may be in any case; None if it is not given."""
-    options = {given.lower(): value for given, value in given_options(ref).items()}
+    options = {key.lower(): value for key, value in given_options(ref).items()}
     return options.get(name.lower())
 
 
 def is_on(ref: DatasetRef, name: str, *, by_default: bool = False) -> bool:
     """The value of a boolean option."""
-    given = option_of(ref, name)
-    return by_default if given is None else given.lower() == "true"
+    text = option_of(ref, name)
+    return by_default if text is None else text.lower() == "true"
 
 
 def with_default_options(ref: DatasetRef, defaults: Mapping[str, Mapping[str, str]]) -> DatasetRef:
@@ -143,8 +143,10 @@ def with_default_options(ref: DatasetRef, defaults: Mapping[str, Mapping[str, st
     of_format = defaults.get(ref.format) if has_format else None
     if not of_format:
         return ref
-    own = {_meaning(name) for name, _ in ref.options}
-    missing = tuple((name, value) for name, value in of_format.items() if _meaning(name) not in own)
+    stated = {_meaning(name) for name, _ in ref.options}
+    missing = tuple(
+        (name, value) for name, value in of_format.items() if _meaning(name) not in stated
+    )
     return replace(ref, options=missing + ref.options)
 
 

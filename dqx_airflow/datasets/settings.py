@@ -162,13 +162,14 @@ def check_locations(request: Locations) -> None:
     places = [("the results", request.results_root)]
     places += [(f"the quarantine of dataset '{name}'", path) for name, path in request.quarantine]
     places += [(f"the promotion of dataset '{name}'", path) for name, path in request.promote_to]
-    for what, place in places:
+    for purpose, place in places:
         if holds_credentials(place):
             raise RequestError(
-                f"the location of {what} contains credentials: {redact_urls(place)}", _CREDENTIALS
+                f"the location of {purpose} contains credentials: {redact_urls(place)}",
+                _CREDENTIALS,
             )
         if (meant := two_slashes(place)) is not None:
-            raise RequestError(f"the location of {what} is {place}", f"write {meant}")
+            raise RequestError(f"the location of {purpose} is {place}", f"write {meant}")
 
 
 def _objection(ref: DatasetRef) -> str | None:
@@ -272,10 +273,10 @@ def check_quarantine(request: Locations) -> None:
     taken = {"the results": request.results_root}
     taken |= {f"dataset '{ref.name}'": ref.path for ref in request.datasets if ref.path}
     for name, path in request.quarantine:
-        for what, root in taken.items():
+        for owner, root in taken.items():
             if _place(path).startswith(_place(root)):
                 raise RequestError(
-                    f"the quarantine of dataset '{name}' is inside the location of {what}: {path}",
+                    f"the quarantine of dataset '{name}' is inside the location of {owner}: {path}",
                     "give it a separate path",
                 )
 
@@ -300,15 +301,15 @@ def check_promotion(request: Locations) -> None:
     taken |= {f"the quarantine of dataset '{name}'": path for name, path in request.quarantine}
     for name, target in request.promote_to:
         if refs[name].query is not None or refs[name].format == JDBC:
-            what = "a query" if refs[name].query is not None else "a table of a database"
+            noun = "a query" if refs[name].query is not None else "a table of a database"
             raise RequestError(
-                f"dataset '{name}' is {what} and cannot be promoted",
+                f"dataset '{name}' is {noun} and cannot be promoted",
                 "promote a dataset at a path or a table of the catalog",
             )
-        for what, place in taken.items():
+        for owner, place in taken.items():
             if _overlap(place, target):
                 raise RequestError(
-                    f"dataset '{name}' would be promoted to the location of {what}: {target}",
+                    f"dataset '{name}' would be promoted to the location of {owner}: {target}",
                     "give it a separate location",
                 )
         taken[f"the promotion of dataset '{name}'"] = target
@@ -319,11 +320,12 @@ def is_table(place: str) -> bool:
     return "/" not in place
 
 
-def _overlap(one: str, other: str) -> bool:
+def _overlap(place: str, other_place: str) -> bool:
     """True if two locations are the same, or one lies within the other."""
-    if is_table(one) or is_table(other):
-        return one == other
-    return _place(one).startswith(_place(other)) or _place(other).startswith(_place(one))
+    if is_table(place) or is_table(other_place):
+        return place == other_place
+    first, second = _place(place), _place(other_place)
+    return first.startswith(second) or second.startswith(first)
 
 
 def _place(path: str) -> str:

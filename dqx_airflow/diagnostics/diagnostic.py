@@ -48,4 +48,4 @@ class Diagnostic:
 
 def errors_of(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Those that are errors, in order."""
-    return tuple(one for one in diagnostics if one.level is Level.ERROR)
+    return tuple(diagnostic for diagnostic in diagnostics if diagnostic.level is Level.ERROR)

@@ -43,8 +43,8 @@ def shown(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], str]:
         return listed, ""
     ranked = sorted(range(len(listed)), key=lambda index: listed[index].level is Level.WARNING)
     kept = sorted(ranked[:MOST_SHOWN])
-    left = [listed[index].level for index in ranked[MOST_SHOWN:]]
-    counts = [(left.count(level), level.value) for level in Level]
+    left_out = [listed[index].level for index in ranked[MOST_SHOWN:]]
+    counts = [(left_out.count(level), level.value) for level in Level]
     hidden = [f"{count:,} more {name}{'s' * (count > 1)}" for count, name in counts if count]
     return [listed[index] for index in kept], f"... and {' and '.join(hidden)}"
 

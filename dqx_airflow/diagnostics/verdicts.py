@@ -85,7 +85,7 @@ def format_like_limit(
     if not isinstance(limit, int | float | Fraction):
         return format_percent(value, stated)
     lower = _PERCENTAGE_BEFORE.search(expected)
-    if any(math.isclose(float(limit), one) for one in (stated, *_lower(lower))):
+    if any(math.isclose(float(limit), stated_limit) for stated_limit in (stated, *_lower(lower))):
         return format_percent(value, float(limit))
     return format_value(value)
 
@@ -108,10 +108,10 @@ def format_duration(seconds: MetricValue) -> str:
     """A duration in its two largest units: `2 hours 4 minutes`."""
     if not isinstance(seconds, int | float | Fraction):
         return "None"
-    left = abs(int(seconds))
+    rest = abs(int(seconds))
     parts: list[str] = []
     for unit, length in _UNITS:
-        count, left = divmod(left, length)
+        count, rest = divmod(rest, length)
         if count or (unit == "second" and not parts):
             parts.append(f"{count} {unit}{'' if count == 1 else 's'}")
     return ("-" if seconds < 0 else "") + " ".join(parts[:2])
@@ -154,8 +154,8 @@ def draw_verdict(
     notes.append(("severity", f"{verdict.severity.value}{never}"))
     if verdict.clause:
         contract = report.contract
-        known = f" of {contract.id} {contract.version or ''}".rstrip() if contract else ""
-        notes.append(("clause", f"{verdict.clause}{known}"))
+        of_contract = f" of {contract.id} {contract.version or ''}".rstrip() if contract else ""
+        notes.append(("clause", f"{verdict.clause}{of_contract}"))
     if verdict.profiles:
         notes.append(("profiles", ", ".join(verdict.profiles)))
     if verdict.reason:
@@ -239,7 +239,7 @@ def shadow_account(report: GateReport) -> list[str]:
     first = f"shadow {shadow.name}: would be {shadow.outcome.value}, the gate is "
     differing = "1 verdict differs" if len(changes) == 1 else f"{len(changes)} verdicts differ"
     first += f"{report.outcome.value}; {differing}"
-    return [first, *(f"shadow {shadow.name}: {_shadow_change(*one)}" for one in changes)]
+    return [first, *(f"shadow {shadow.name}: {_shadow_change(*pair)}" for pair in changes)]
 
 
 def shadow_changes(report: GateReport) -> list[tuple[Verdict | None, Verdict | None]]:
@@ -248,25 +248,29 @@ def shadow_changes(report: GateReport) -> list[tuple[Verdict | None, Verdict | N
     shadow = report.shadow
     if shadow is None or shadow.outcome is None:
         return []
-    own = {(one.check, one.name): one for one in report.verdicts}
-    others = {(one.check, one.name): one for one in shadow.verdicts}
-    pairs = ((own.get(key), others.get(key)) for key in dict.fromkeys((*own, *others)))
+    of_gate = {(verdict.check, verdict.name): verdict for verdict in report.verdicts}
+    of_shadow = {(verdict.check, verdict.name): verdict for verdict in shadow.verdicts}
+    pairs = (
+        (of_gate.get(key), of_shadow.get(key)) for key in dict.fromkeys((*of_gate, *of_shadow))
+    )
     return [
-        (one, other)
-        for one, other in pairs
-        if one is None or other is None or one.status is not other.status
+        (gate_verdict, shadow_verdict)
+        for gate_verdict, shadow_verdict in pairs
+        if gate_verdict is None
+        or shadow_verdict is None
+        or gate_verdict.status is not shadow_verdict.status
     ]
 
 
-def _shadow_change(own: Verdict | None, other: Verdict | None) -> str:
-    known = own or other
-    assert known is not None
-    if own is None or other is None:
-        where = "only in the shadow" if own is None else "not in the shadow"
-        return f"{known.name}: {where}, {known.status.value}"
-    expected = f"expected {own.expected}, in the shadow {other.expected}"
-    value = scaled_text(other)
-    return f"{own.name}: {own.status.value} -> {other.status.value}; is {value}, {expected}"
+def _shadow_change(gate: Verdict | None, shadow: Verdict | None) -> str:
+    verdict = gate or shadow
+    assert verdict is not None
+    if gate is None or shadow is None:
+        where = "only in the shadow" if gate is None else "not in the shadow"
+        return f"{verdict.name}: {where}, {verdict.status.value}"
+    expected = f"expected {gate.expected}, in the shadow {shadow.expected}"
+    value = scaled_text(shadow)
+    return f"{gate.name}: {gate.status.value} -> {shadow.status.value}; is {value}, {expected}"
 
 
 def on_call(report: GateReport) -> str:
@@ -285,8 +289,9 @@ def unscaled_limit(verdict: Verdict) -> str | None:
     limit = verdict.threshold
     if verdict.multiplier == 1.0 or isinstance(limit, str) or limit is None:
         return None
-    own = limit / Fraction(exact_as_written(verdict.multiplier))
-    return f"{format_in_unit(limit, verdict)}, for the metric value {format_in_unit(own, verdict)}"
+    unscaled = limit / Fraction(exact_as_written(verdict.multiplier))
+    value = format_in_unit(unscaled, verdict)
+    return f"{format_in_unit(limit, verdict)}, for the metric value {value}"
 
 
 def not_evaluated(report: GateReport) -> str | None:

@@ -106,15 +106,26 @@ def check_source(
         help_line = "this is a library file; a gate needs a suite that imports it"
         diagnostics.append(Diagnostic("the file has no suite", first, code="E008", help=help_line))
     for causes, effects in _CASCADES:
-        if any(item.code in causes for item in diagnostics):
-            diagnostics = [item for item in diagnostics if item.code not in effects]
+        if any(diagnostic.code in causes for diagnostic in diagnostics):
+            diagnostics = [
+                diagnostic for diagnostic in diagnostics if diagnostic.code not in effects
+            ]
     if errors_of(diagnostics):
-        diagnostics = [item for item in diagnostics if item.code not in _OF_SOUND_SUITES]
+        diagnostics = [
+            diagnostic for diagnostic in diagnostics if diagnostic.code not in _OF_SOUND_SUITES
+        ]
     order = {name: number for number, name in enumerate(linker.sources)}
     diagnostics.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
     # A mistake in a macro occurs at every use: it is reported at the first one.
-    once = {(item.code, item.span, item.message): item for item in reversed(diagnostics)}
-    kept = [item for item in diagnostics if once[item.code, item.span, item.message] is item]
+    once = {
+        (diagnostic.code, diagnostic.span, diagnostic.message): diagnostic
+        for diagnostic in reversed(diagnostics)
+    }
+    kept = [
+        diagnostic
+        for diagnostic in diagnostics
+        if once[diagnostic.code, diagnostic.span, diagnostic.message] is diagnostic
+    ]
     return Checked(suite, tuple(kept), linker.sources, tuple(linker.imported))
 
 

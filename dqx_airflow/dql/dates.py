@@ -255,9 +255,9 @@ def _check_nth_weekday(call: nodes.Call) -> Iterator[Diagnostic]:
     in_month = () if is_monthly else call.arguments[:1]
     weekday, n, *year = call.arguments[len(in_month) :]
     words = [*((word, MONTHS, "month") for word in in_month), (weekday, WEEKDAYS, "weekday")]
-    for word, known, what in words:
-        if not isinstance(word, nodes.Name) or word.text not in known:
-            yield _bad(f"this is not a {what}", word, did_you_mean(_word(word), known))
+    for word, names, noun in words:
+        if not isinstance(word, nodes.Name) or word.text not in names:
+            yield _bad(f"this is not a {noun}", word, did_you_mean(_word(word), names))
     if not isinstance(n, nodes.Number) or _whole(n) not in (*range(1, 6), *range(-5, 0)):
         yield _bad("the number of a weekday in its month must be 1 to 5, or -1 for the last", n)
     yield from _check_year(year)

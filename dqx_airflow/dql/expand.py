@@ -61,9 +61,9 @@ class Expander:
                 checks.append(replace(check, body=tuple(self._check(check)), where=where))
         except _TooMuchError:
             return replace(suite, checks=())
-        own = {constant.name.text for constant in suite.constants}
+        names = {constant.name.text for constant in suite.constants}
         imported = tuple(
-            constant for name, constant in self.scope.constants.items() if name not in own
+            constant for name, constant in self.scope.constants.items() if name not in names
         )
         return replace(
             suite,
@@ -74,19 +74,19 @@ class Expander:
         )
 
     def _check(self, check: nodes.Check) -> list[nodes.Assertion]:
-        made: list[nodes.Assertion] = []
+        assertions: list[nodes.Assertion] = []
         for item in check.body:
             if isinstance(item, nodes.Use):
-                made += self._use(item, self.scope, {}, (), ())
+                assertions += self._use(item, self.scope, {}, (), ())
             else:
-                made.append(self._filled(item, self.scope, {}, ()))
-        return list(self._with_own_names(made))
+                assertions.append(self._filled(item, self.scope, {}, ()))
+        return list(self._with_own_names(assertions))
 
-    def _with_own_names(self, made: list[nodes.Assertion]) -> Iterator[nodes.Assertion]:
+    def _with_own_names(self, assertions: list[nodes.Assertion]) -> Iterator[nodes.Assertion]:
         """The assertions, with a suffix for repeated names that macros have generated."""
         first: dict[str, nodes.Assertion] = {}
         numbers: dict[str, int] = {}
-        for assertion in made:
+        for assertion in assertions:
             name = assertion.name
             if name is None or not assertion.uses or name.value not in first:
                 if name is not None:
@@ -175,7 +175,7 @@ class Expander:
         return defined
 
     def _are_values(self, use: nodes.Use, chain: tuple[Span, ...]) -> bool:
-        named = [item for item in use.arguments if isinstance(item, nodes.Parameter)]
+        named = [argument for argument in use.arguments if isinstance(argument, nodes.Parameter)]
         for argument in named:
             message = "macro arguments are positional"
             help_line = "separate two arguments by a comma, or remove the name"
@@ -215,20 +215,20 @@ class Expander:
         stack: tuple[nodes.Macro, ...],
         chain: tuple[Span, ...],
     ) -> list[nodes.Assertion]:
-        made: list[nodes.Assertion] = []
+        assertions: list[nodes.Assertion] = []
         for item in body:
             match item:
                 case nodes.Assertion():
                     filled = _with_words(self._filled(item, home, bindings, chain), bindings)
-                    made.append(replace(filled, uses=chain))
+                    assertions.append(replace(filled, uses=chain))
                 case nodes.Use():
-                    made += self._use(item, home, bindings, stack, chain)
+                    assertions += self._use(item, home, bindings, stack, chain)
                 case nodes.Loop(variable=variable, over=over, body=inner):
                     for value in _values(bindings.get(over.text)):
                         self._count(1, chain)
                         looped = {**bindings, variable.text: value}
-                        made += self._body(inner, home, looped, stack, chain)
-        return made
+                        assertions += self._body(inner, home, looped, stack, chain)
+        return assertions
 
     # Filling in
 
@@ -273,8 +273,8 @@ class Expander:
         if chain:
             filled = cast(Node, rebound(filled))
             # If an argument is used twice, it is visited twice although it is one node.
-            left = MOST_WORDS - self._words
-            self._count(sum(1 for _ in islice(parts_of(filled), left + 1)), chain)
+            remaining = MOST_WORDS - self._words
+            self._count(sum(1 for _ in islice(parts_of(filled), remaining + 1)), chain)
         return filled
 
     def _count(self, words: int, chain: tuple[Span, ...]) -> None:
@@ -400,9 +400,9 @@ def _with_words(assertion: nodes.Assertion, bindings: Bindings) -> nodes.Asserti
             yield nodes.Name(_text_of_value(value), value.span)
 
     severity = assertion.severity
-    given = None if severity is None else next(words(severity), severity)
+    filled_severity = None if severity is None else next(words(severity), severity)
     tags = tuple(word for tag in assertion.tags for word in words(tag))
-    return replace(assertion, severity=given, tags=tags)
+    return replace(assertion, severity=filled_severity, tags=tags)
 
 
 def placeholders_of(assertion: nodes.Assertion) -> Iterator[nodes.Placeholder]:

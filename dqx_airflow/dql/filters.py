@@ -44,6 +44,6 @@ def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.
         inner = replace(check, where=around)
         of_parts = (filters_over(inner, part) for part in assertion.claim.parts)
         return tuple(dict.fromkeys(where for filters in of_parts for where in filters))
-    own = [call.where for call in calls_in(assertion.claim)]
-    filters = (joined(around, where) for where in own or [None])
+    of_calls = [call.where for call in calls_in(assertion.claim)]
+    filters = (joined(around, where) for where in of_calls or [None])
     return tuple(dict.fromkeys(where for where in filters if where is not None))

@@ -84,9 +84,9 @@ class Linker:
         for defined in names:
             self._warn_of_hidden(defined, scope)
         # Definitions of a file hide imported ones.
-        own = {constant.name.text for constant in constants}
-        left = [item for name, item in scope.constants.items() if name not in own]
-        scope.constants = settle((*left, *constants))
+        own_names = {constant.name.text for constant in constants}
+        imported = [constant for name, constant in scope.constants.items() if name not in own_names]
+        scope.constants = settle((*imported, *constants))
         for macro in reversed(macros):  # of two with the same name the first counts
             scope.macros[macro.name.text] = Defined(macro, scope)
         return scope
@@ -155,8 +155,8 @@ class Linker:
         exported = {
             *(
                 name
-                for name, item in exporter.macros.items()
-                if item.home is exporter and item.macro.is_exported
+                for name, macro in exporter.macros.items()
+                if macro.home is exporter and macro.macro.is_exported
             ),
             *(
                 name
@@ -197,7 +197,7 @@ class Linker:
 
 def _exports(file: nodes.File) -> bool:
     definitions: tuple[nodes.Constant | nodes.Macro, ...] = (*file.all_constants, *file.all_macros)
-    return any(one.is_exported for one in definitions)
+    return any(definition.is_exported for definition in definitions)
 
 
 def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
@@ -212,7 +212,7 @@ def no_imports(importer: str, path: str) -> str:
 
 def inlined(files: Iterable[ImportedFile]) -> Reader:
     """The reader of a job: the worker has read every import, and the request contains it."""
-    known = {(item.importer, item.path): item.file for item in files}
+    known = {(file.importer, file.path): file.file for file in files}
 
     def read(importer: str, path: str) -> SourceFile | str:
         return known.get((importer, path)) or "the file is not part of the request"
@@ -228,7 +228,9 @@ def search_path(environment: Mapping[str, str]) -> tuple[Path, ...]:
 def project_root(file: Path) -> Path | None:
     """The nearest folder above a file with a `dqx.toml` or a `.git`; None if there is none."""
     folders = Path(os.path.realpath(file)).parents
-    return next((one for one in folders if any((one / mark).exists() for mark in _MARKS)), None)
+    return next(
+        (folder for folder in folders if any((folder / mark).exists() for mark in _MARKS)), None
+    )
 
 
 class FileReader:

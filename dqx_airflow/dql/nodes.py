@@ -103,7 +103,9 @@ class Call:
 
     def parameter(self, name: str) -> Expression | None:
         """The value of a named argument; None if it is not given."""
-        return next((item.value for item in self.parameters if item.name.text == name), None)
+        return next(
+            (parameter.value for parameter in self.parameters if parameter.name.text == name), None
+        )
 
 
 @dataclass(frozen=True, slots=True)

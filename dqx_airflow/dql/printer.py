@@ -245,8 +245,8 @@ def _digits(value: int | Fraction | float | Decimal) -> str:
         if abs(value) < _PLAIN_BELOW and value.denominator == 1:
             return f"{value.numerator}.0"
         near = nearest_float(value)
-        is_told = math.isfinite(near) and (Fraction(repr(near)) == value or not is_decimal(value))
-        return repr(near) if is_told else exact_text(value)
+        is_enough = math.isfinite(near) and (Fraction(repr(near)) == value or not is_decimal(value))
+        return repr(near) if is_enough else exact_text(value)
     if isinstance(value, float) and value.is_integer() and abs(value) < _PLAIN_BELOW:
         return f"{value:.1f}"
     return repr(value)

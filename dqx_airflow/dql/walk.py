@@ -50,9 +50,9 @@ def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
     changes = {}
     for name in names:
         part = getattr(node, name)
-        made = rewritten(part, change)
-        if made is not part:
-            changes[name] = made
+        new = rewritten(part, change)
+        if new is not part:
+            changes[name] = new
     return replace(node, **changes) if changes else node
 
 

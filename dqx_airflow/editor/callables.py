@@ -109,22 +109,24 @@ def _measures() -> Iterator[Called]:
         arguments, columns = _SHORTCUT_ARGUMENTS.get(name, ("column, ...", None))
         doc = f"A complete assertion, short for `{meaning}`."
         signature = f"{name}({arguments})"
-        own = ("order_by",) if name == "is_sorted" else ()
-        parameters = (*own, "dataset", "where")
-        yield Called(name, CallableKind.SHORTCUT, signature, doc, columns, parameters, own)
+        of_shortcut = ("order_by",) if name == "is_sorted" else ()
+        parameters = (*of_shortcut, "dataset", "where")
+        yield Called(name, CallableKind.SHORTCUT, signature, doc, columns, parameters, of_shortcut)
 
 
 def _metric(metric: Metric) -> Called:
     columns = [argument.kind in _COLUMNS for argument in metric.arguments]
-    own = tuple(parameter.name for parameter in metric.parameters)
-    of_columns = tuple(one.name for one in metric.parameters if one.kind in _COLUMNS)
+    names = tuple(parameter.name for parameter in metric.parameters)
+    of_columns = tuple(
+        parameter.name for parameter in metric.parameters if parameter.kind in _COLUMNS
+    )
     return Called(
         metric.name,
         CallableKind.METRIC,
         metric.signature,
         f"{metric.doc}\n\nUnit: {metric.unit.value}.",
         columns.index(False) if False in columns else len(columns),
-        (*own, *_PARAMETERS[metric.scan], *(("where",) if metric.takes_where else ())),
+        (*names, *_PARAMETERS[metric.scan], *(("where",) if metric.takes_where else ())),
         of_columns,
         metric.example,
     )

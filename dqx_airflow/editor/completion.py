@@ -148,7 +148,7 @@ def _texts(
                     yield from ((tag.text, Sort.VALUE) for tag in assertion.tags)
         case Slot.ASSERTION_TEXT | Slot.CHECK_OF_ASSERTION_TEXT:
             for check in checks:
-                names = [item.name.value for item in check.assertions if item.name]
+                names = [assertion.name.value for assertion in check.assertions if assertion.name]
                 if place.slot is Slot.ASSERTION_TEXT:
                     yield from ((name, Sort.VALUE) for name in names)
                 elif place.assertion in names:
@@ -219,8 +219,8 @@ class _Finder:
             case Slot.OTHER_VALUES:
                 yield _call(MEASURES["values"])
             case Slot.ANNOTATION:
-                known = ANNOTATED[self.place.annotated]
-                yield from _values({name: keyword_docs.ANNOTATIONS[name] for name in known})
+                allowed = ANNOTATED[self.place.annotated]
+                yield from _values({name: keyword_docs.ANNOTATIONS[name] for name in allowed})
             case Slot.ANNOTATION_ARGUMENT:
                 for name in ANNOTATED["assertion"].get(self.place.call, ()):
                     yield Suggestion(name, Sort.PARAMETER, text=f"{name}=")
@@ -279,9 +279,9 @@ class _Finder:
 
     def _named(self, kind: SymbolKind) -> Iterator[Occurrence]:
         """The names of a kind in the file, except for the one being typed."""
-        for item in occurrences(self.reading):
-            if item.kind is kind and item.span != self.typed:
-                yield item
+        for occurrence in occurrences(self.reading):
+            if occurrence.kind is kind and occurrence.span != self.typed:
+                yield occurrence
 
     def _exports(self) -> Iterator[Suggestion]:
         """The exports of the file after the names: `import { | } from "path"`."""

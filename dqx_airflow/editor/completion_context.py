@@ -351,8 +351,12 @@ def _expected_by_statement(parser: InteractiveParser) -> set[str]:
 @cache
 def _spellings() -> dict[str, str]:
     """The keywords and punctuation of the grammar, by the names of their terminals."""
-    known = grammar().terminals
-    return {item.name: item.pattern.value for item in known if item.pattern.type == "str"}
+    terminals = grammar().terminals
+    return {
+        terminal.name: terminal.pattern.value
+        for terminal in terminals
+        if terminal.pattern.type == "str"
+    }
 
 
 def _typed(item: Any) -> str:

@@ -44,18 +44,22 @@ class OpenFiles:
     def findings(self, file: str) -> list[Diagnostic]:
         """The findings in a file: each once, however many files import it."""
         diagnostics: dict[object, Diagnostic] = {}
-        for item in self._all(file):
-            diagnostics.setdefault((item.code, item.span, item.message), item)
+        for diagnostic in self._all(file):
+            diagnostics.setdefault(
+                (diagnostic.code, diagnostic.span, diagnostic.message), diagnostic
+            )
         return list(diagnostics.values())
 
     def text(self, file: str) -> str | None:
         """The text of a file when it was checked."""
-        known = (checked.sources[file] for checked in self._seeing(file))
-        return next(known, None)
+        texts = (checked.sources[file] for checked in self._seeing(file))
+        return next(texts, None)
 
     def _all(self, file: str) -> Iterator[Diagnostic]:
         for checked in self._seeing(file):
-            yield from (item for item in checked.diagnostics if item.span.file == file)
+            yield from (
+                diagnostic for diagnostic in checked.diagnostics if diagnostic.span.file == file
+            )
 
     def _seeing(self, file: str) -> Iterator[Checked]:
         """The checks that involved a file, its own first."""

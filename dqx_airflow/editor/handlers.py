@@ -127,8 +127,8 @@ def answer_rename(ls: DqlServer, params: types.RenameParams) -> types.WorkspaceE
     edits = _or_refuse(lambda: rename(reading, offset, params.new_name, others))
     changes: dict[str, list[types.TextEdit]] = {}
     for edit in edits:
-        made = types.TextEdit(ls.range(edit.span), edit.text)
-        changes.setdefault(ls.uri_of(edit.span.file), []).append(made)
+        text_edit = types.TextEdit(ls.range(edit.span), edit.text)
+        changes.setdefault(ls.uri_of(edit.span.file), []).append(text_edit)
     return types.WorkspaceEdit(changes)
 
 
@@ -188,5 +188,5 @@ def answer_fixes(ls: DqlServer, params: types.CodeActionParams) -> list[types.Co
     return actions
 
 
-def _meets(one: types.Range, other: types.Range) -> bool:
-    return one.start <= other.end and other.start <= one.end
+def _meets(first: types.Range, second: types.Range) -> bool:
+    return first.start <= second.end and second.start <= first.end

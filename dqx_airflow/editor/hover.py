@@ -94,8 +94,10 @@ def _called(called: Called) -> str:
 
 
 def _constant(occurrence: Occurrence, reading: ParsedFile) -> str:
-    known = (*reading.constants, *reading.scope.constants.values())
-    constant = next((item for item in known if item.name.span in occurrence.definitions), None)
+    constants = (*reading.constants, *reading.scope.constants.values())
+    constant = next(
+        (constant for constant in constants if constant.name.span in occurrence.definitions), None
+    )
     if constant is None:
         return ""
     text = f"```dql\nconst {occurrence.text} = {show_constant(constant)}\n```"
@@ -103,24 +105,26 @@ def _constant(occurrence: Occurrence, reading: ParsedFile) -> str:
 
 
 def _macro(occurrence: Occurrence, reading: ParsedFile) -> str:
-    known = (defined.macro for defined in reading.scope.macros.values())
-    macro = next((item for item in known if item.name.span in occurrence.definitions), None)
+    macros = (defined.macro for defined in reading.scope.macros.values())
+    macro = next((macro for macro in macros if macro.name.span in occurrence.definitions), None)
     if macro is None:
         return ""
     parts = [f"```dql\nmacro {show_macro_head(macro)}\n```", _place(macro.name.span, reading)]
-    made = reading.expand(occurrence.use) if occurrence.use else ()
-    if made:
-        lines = [line for item in made[:_MOST_SHOWN] for line in show_assertion(item)]
+    assertions = reading.expand(occurrence.use) if occurrence.use else ()
+    if assertions:
+        lines = [
+            line for assertion in assertions[:_MOST_SHOWN] for line in show_assertion(assertion)
+        ]
         parts += ["Here it creates:", "```dql\n" + "\n".join(lines) + "\n```"]
-    if len(made) > _MOST_SHOWN:
-        parts.append(f"and {len(made) - _MOST_SHOWN} more")
+    if len(assertions) > _MOST_SHOWN:
+        parts.append(f"and {len(assertions) - _MOST_SHOWN} more")
     return "\n\n".join(parts)
 
 
 def _dataset(name: str, catalog: Catalog) -> str:
     columns = catalog.columns(name)
     parts = [f"dataset `{name}`" + (f" at `{path}`" if (path := catalog.path(name)) else "")]
-    listed = [f"- `{item.name}` {item.type}".rstrip() for item in columns[:_MOST_SHOWN]]
+    listed = [f"- `{column.name}` {column.type}".rstrip() for column in columns[:_MOST_SHOWN]]
     if len(columns) > _MOST_SHOWN:
         listed.append(f"- and {len(columns) - _MOST_SHOWN} more")
     return "\n\n".join([*parts, "\n".join(listed)]) if listed else parts[0]

@@ -76,12 +76,12 @@ def occurrences(reading: ParsedFile) -> tuple[Occurrence, ...]:
 def occurrence_at(reading: ParsedFile, offset: int) -> Occurrence | None:
     """The name at an offset, or the one that ends there."""
     nearest = None
-    for item in occurrences(reading):
-        start, end = reading.lines.stretch(item.span)
+    for occurrence in occurrences(reading):
+        start, end = reading.lines.stretch(occurrence.span)
         if start <= offset < end:
-            return item
+            return occurrence
         if offset == end:
-            nearest = item
+            nearest = occurrence
     return nearest
 
 
@@ -292,8 +292,8 @@ class _OccurrenceFinder:
         words = self._matches_in(_WORD, name.span)
         *before, (text, span) = words or [(name.text, name.span)]
         for alias, place in before:
-            known = (self.aliases[alias],) if alias in self.aliases else ()
-            yield Occurrence(SymbolKind.ALIAS, alias, place, known)
+            definitions = (self.aliases[alias],) if alias in self.aliases else ()
+            yield Occurrence(SymbolKind.ALIAS, alias, place, definitions)
         yield Occurrence(kind, unquoted(text), span, places, use=use)
 
     def _holes(self, span: Span, around: _Around) -> Iterator[Occurrence]:
@@ -323,18 +323,24 @@ def _selected(selector: nodes.Selector, checks: tuple[nodes.Check, ...]) -> Iter
     named = [item for item in checks if check is None or item.name.value == check.value]
     match selector.kind:
         case "check":
-            places = [item.name.span for item in named if item.name.value == name.value]
+            places = [check.name.span for check in named if check.name.value == name.value]
             yield Occurrence(SymbolKind.CHECK, name.value, name.span, tuple(places))
         case "tag":
-            tags = [tag for item in named for made in item.assertions for tag in made.tags]
+            tags = [
+                tag for check in named for assertion in check.assertions for tag in assertion.tags
+            ]
             places = [tag.span for tag in tags if tag.text == name.value]
             yield Occurrence(SymbolKind.TAG, name.value, name.span, tuple(dict.fromkeys(places)))
         case _:
-            made = [assertion for item in named for assertion in item.assertions]
-            places = [one.name.span for one in made if one.name and one.name.value == name.value]
+            assertions = [assertion for check in named for assertion in check.assertions]
+            places = [
+                assertion.name.span
+                for assertion in assertions
+                if assertion.name and assertion.name.value == name.value
+            ]
             yield Occurrence(
                 SymbolKind.ASSERTION, name.value, name.span, tuple(dict.fromkeys(places))
             )
     if check is not None:
-        places = [item.name.span for item in named]
+        places = [profile.name.span for profile in named]
         yield Occurrence(SymbolKind.CHECK, check.value, check.span, tuple(places))

@@ -44,7 +44,10 @@ def outline(reading: ParsedFile) -> tuple[Symbol, ...]:
     for suite in file.suites:
         inner = [*_definitions(suite.constants, suite.macros)]
         inner += [_check(check) for check in suite.checks]
-        inner += [_named(OutlineKind.PROFILE, item.name, "", item.span) for item in suite.profiles]
+        inner += [
+            _named(OutlineKind.PROFILE, profile.name, "", profile.span)
+            for profile in suite.profiles
+        ]
         symbols.append(_named(OutlineKind.SUITE, suite.name, "", suite.span, _in_order(inner)))
     return _in_order(symbols)
 

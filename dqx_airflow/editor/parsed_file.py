@@ -50,7 +50,11 @@ class ParsedFile:
     @property
     def aliases(self) -> dict[str, nodes.Name]:
         """The aliases of imports."""
-        return {item.alias.text: item.alias for item in self.imports if item.alias is not None}
+        return {
+            statement.alias.text: statement.alias
+            for statement in self.imports
+            if statement.alias is not None
+        }
 
     def library(self, path: str) -> nodes.File | None:
         """The contents of a file imported by this path; None if there is none."""
@@ -77,7 +81,11 @@ def read(source: SourceFile, reader: Reader, encoding: str = "utf-16") -> Parsed
     file = parsed.file or nodes.File((), (), (), ())
     linker = Linker(reader, _ignore, {source.name: source.text})
     scope = linker.link(file, source.name)
-    links = {item.path: item.file.name for item in linker.imported if item.importer == source.name}
+    links = {
+        imported.path: imported.file.name
+        for imported in linker.imported
+        if imported.importer == source.name
+    }
     return ParsedFile(
         source, Lines(source.text, encoding), file, scope, links, linker.sources, reader
     )

@@ -64,12 +64,12 @@ def rename(
     occurrence = renamable(reading, offset)
     if not _NAME.match(name):
         raise RequestError(f"'{name}' is not a name: use only letters, digits and _")
-    readings = {one.name: one for one in (reading, *others)}.values()
-    edits = {one.name: _edits(one, occurrence, name) for one in readings}
-    changed = {one.name: _applied(one, edits[one.name]) for one in readings if edits[one.name]}
-    for one in readings:
-        if one.name in changed or changed.keys() & one.sources.keys():
-            _check_meaning(one, edits[one.name], changed, name)
+    files = {file.name: file for file in (reading, *others)}.values()
+    edits = {file.name: _edits(file, occurrence, name) for file in files}
+    changed = {file.name: _applied(file, edits[file.name]) for file in files if edits[file.name]}
+    for file in files:
+        if file.name in changed or changed.keys() & file.sources.keys():
+            _check_meaning(file, edits[file.name], changed, name)
     return tuple(edit for of_file in edits.values() for edit in of_file)
 
 

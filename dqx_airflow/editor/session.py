@@ -95,7 +95,7 @@ class DqlServer(LanguageServer):
 
     def publish(self, files: Iterable[str]) -> None:
         for file in sorted(files):
-            diagnostics = [self.diagnostic(item) for item in self.board.findings(file)]
+            diagnostics = [self.diagnostic(finding) for finding in self.board.findings(file)]
             self.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(self.uri_of(file), diagnostics)
             )
@@ -112,8 +112,8 @@ class DqlServer(LanguageServer):
             source="dql",
             tags=[types.DiagnosticTag.Unnecessary] if diagnostic.code in _UNUSED else None,
             related_information=[
-                types.DiagnosticRelatedInformation(self.location(item.span), item.label)
-                for item in diagnostic.related
+                types.DiagnosticRelatedInformation(self.location(related.span), related.label)
+                for related in diagnostic.related
             ],
         )
 

@@ -53,16 +53,16 @@ def contract_event(
         dataset_facets["schema"] = schema_dataset.SchemaDatasetFacet(
             fields=[_column(item) for item in contract.fields], producer=PRODUCER
         )
-    made = {
+    column_fields = {
         sanitize.text(item.name, sanitize.NAME): column_lineage_dataset.Fields(
             inputFields=[_input(source) for source in item.sources]
         )
         for item in contract.fields
         if item.sources
     }
-    if made:
+    if column_fields:
         dataset_facets["columnLineage"] = column_lineage_dataset.ColumnLineageDatasetFacet(
-            fields=made, producer=PRODUCER
+            fields=column_fields, producer=PRODUCER
         )
     return DatasetEvent(
         eventTime=timestamp(when),

@@ -231,10 +231,10 @@ class LineageEmitter:
         for part in self._parts:
             part.down = None
         sent, refused_runs = 0, set()
-        until = time.monotonic() + self.time_budget.left_s
+        deadline = time.monotonic() + self.time_budget.left_s
         for path in waiting:
             # Reading them takes time as well, if there are many.
-            if self.time_budget.is_over or time.monotonic() > until:
+            if self.time_budget.is_over or time.monotonic() > deadline:
                 break
             try:
                 content = spools.read(path)

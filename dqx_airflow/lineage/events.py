@@ -164,18 +164,18 @@ def inputs(
     run's test facet.
     """
     input_datasets: dict[tuple[str, str], InputDataset] = {}
-    for each in _subjects(request, report, catalog):
+    for subject in _subjects(request, report, catalog):
         verdicts = [
             verdict
             for verdict in report.verdicts
-            if verdict.datasets and verdict.datasets[0] in each.aliases
+            if verdict.datasets and verdict.datasets[0] in subject.aliases
         ]
         assertions = facets.data_assertions(verdicts, report)
         dataset = InputDataset(
-            each.name.namespace,
-            each.name.name,
-            facets=facets.data_facets(each.name, each.snapshot, each.symlink),
-            inputFacets=facets.input_metrics(each.snapshot),
+            subject.name.namespace,
+            subject.name.name,
+            facets=facets.data_facets(subject.name, subject.snapshot, subject.symlink),
+            inputFacets=facets.input_metrics(subject.snapshot),
         )
         if assertions.assertions and dataset.facets is not None and dataset.inputFacets is not None:
             # By its schema this is a facet of inputs; in practice consumers read it from the
@@ -200,14 +200,14 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
             continue
         place = promotion.location
         name = _name_of(place, catalog)
-        there = DatasetSnapshot(
+        target = DatasetSnapshot(
             snapshot.name, place, "delta", promotion.version, fields=snapshot.fields
         )
         output_datasets.append(
             OutputDataset(
                 name.namespace,
                 name.name,
-                facets=facets.data_facets(name, there),
+                facets=facets.data_facets(name, target),
                 outputFacets={"outputStatistics": facets.output_rows(promotion.rows)},
             )
         )
@@ -251,14 +251,14 @@ def _subjects(request: GateRequest, report: GateReport, catalog: str) -> list[_S
     subjects: dict[DatasetName, _Subject] = {}
     for snapshot in snapshots.values():
         name, symlink = _names(refs.get(snapshot.name), snapshot.location, catalog)
-        known = subjects.get(name)
+        earlier = subjects.get(name)
         # The same table under two names (for example with two filters) is one dataset: its metrics
         # are those of the first name, its assertions those of all.
         subjects[name] = _Subject(
             name,
-            known.symlink if known else symlink,
-            known.snapshot if known else snapshot,
-            (*(known.aliases if known else ()), snapshot.name),
+            earlier.symlink if earlier else symlink,
+            earlier.snapshot if earlier else snapshot,
+            (*(earlier.aliases if earlier else ()), snapshot.name),
         )
     return list(subjects.values())
 

@@ -140,17 +140,17 @@ def origin(request: GateRequest) -> dict[str, JobFacet]:
 
     The owner of the contract comes before that of the task.
     """
-    given = request.origin or GateOrigin()
+    gate_origin = request.origin or GateOrigin()
     responsible = (request.contract.responsible if request.contract else None) or Responsible()
     facets: dict[str, JobFacet] = {
         "documentation": documentation_job.DocumentationJobFacet(
             description=sanitize.text(_documentation(request), sanitize.MESSAGE), producer=PRODUCER
         )
     }
-    if name := responsible.owner or given.owner:
+    if name := responsible.owner or gate_origin.owner:
         owner = ownership_job.Owner(sanitize.text(name, sanitize.NAME), "OWNER")
         facets["ownership"] = ownership_job.OwnershipJobFacet(owners=[owner], producer=PRODUCER)
-    if place := given.source:
+    if place := gate_origin.source:
         facets["sourceCodeLocation"] = source_code_location_job.SourceCodeLocationJobFacet(
             type="git" if place.repository else "file",
             url=sanitize.text(place.url, sanitize.CONTENT),

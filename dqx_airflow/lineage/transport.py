@@ -81,12 +81,12 @@ def settings(client: OpenLineageClient) -> dict[str, Any] | None:
         return dict(configured)
     # What OpenLineageClient does itself if only a URL is given.
     if url := os.environ.get("OPENLINEAGE_URL"):
-        found: dict[str, Any] = {"type": "http", "url": url}
+        http_settings: dict[str, Any] = {"type": "http", "url": url}
         if endpoint := os.environ.get("OPENLINEAGE_ENDPOINT"):
-            found["endpoint"] = endpoint
+            http_settings["endpoint"] = endpoint
         if api_key := os.environ.get("OPENLINEAGE_API_KEY"):
-            found["auth"] = {"type": "api_key", "apiKey": api_key}
-        return found
+            http_settings["auth"] = {"type": "api_key", "apiKey": api_key}
+        return http_settings
     return None
 
 
@@ -99,9 +99,9 @@ def limited(config: dict[str, Any]) -> dict[str, Any]:
         # The asynchronous transport never reports a lost event. Two events for each run need no
         # asynchrony.
         config["type"] = "http" if kind == "async_http" else kind
-        given = config.get("timeout")
-        is_shorter = isinstance(given, int | float) and given < _TIMEOUT_S
-        config["timeout"] = given if is_shorter else _TIMEOUT_S
+        timeout = config.get("timeout")
+        is_shorter = isinstance(timeout, int | float) and timeout < _TIMEOUT_S
+        config["timeout"] = timeout if is_shorter else _TIMEOUT_S
         retry = config["retry"] if isinstance(config.get("retry"), dict) else _RETRY
         config["retry"] = {**retry, **_NO_NAPS}
     elif kind == "composite":

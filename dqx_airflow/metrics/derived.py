@@ -150,8 +150,8 @@ def _deadline(newest: MetricValue, clock: MetricValue, zone: MetricValue) -> Met
     """The given time on the day after that of `newest`, both in the time zone."""
     place = _zone(zone)
     day = _timestamp(newest, place).astimezone(place).date()
-    due = datetime.combine(day + timedelta(days=1), time.fromisoformat(str(clock)), place)
-    return due.isoformat(sep=" ")
+    deadline = datetime.combine(day + timedelta(days=1), time.fromisoformat(str(clock)), place)
+    return deadline.isoformat(sep=" ")
 
 
 FUNCTIONS: dict[str, Callable[..., MetricValue]] = {

@@ -31,11 +31,11 @@ class Merge(str, Enum):
     LEAST = "the smaller one is taken"
     MOST = "the larger one is taken"
 
-    def merged(self, one: MetricValue, other: MetricValue) -> MetricValue:
+    def merged(self, first: MetricValue, second: MetricValue) -> MetricValue:
         """The result over the rows of both. None, the result over no rows, is neutral."""
-        if one is None or other is None:
-            return other if one is None else one
-        pair: tuple[Any, Any] = (one, other)
+        if first is None or second is None:
+            return second if first is None else first
+        pair: tuple[Any, Any] = (first, second)
         match self:
             case Merge.COUNT | Merge.SUM:
                 return plain(pair[0] + pair[1])

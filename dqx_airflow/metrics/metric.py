@@ -324,7 +324,10 @@ class Metric:
     def signature(self) -> str:
         """The call: `count_values(column, value)`."""
         shown = [argument.name for argument in self.arguments]
-        shown += [f"{one.name} {_GIVEN.get(one.kind, 'column')}" for one in self.parameters]
+        shown += [
+            f"{parameter.name} {_GIVEN.get(parameter.kind, 'column')}"
+            for parameter in self.parameters
+        ]
         return f"{self.name}({', '.join(shown)})"
 
     @property

@@ -111,23 +111,25 @@ def _metric(metric: Metric) -> str:
 def _read_after_an_append(metric: Metric) -> str:
     """The reads after files were added to those that an earlier run has measured."""
     aggregates = metric.aggregates(_some_arguments(metric))
-    if metric.is_of_texts or any(item.merge is None for item in aggregates):
+    if metric.is_of_texts or any(aggregate.merge is None for aggregate in aggregates):
         return "all files are read"
-    is_of_values = any(item.merge is not Merge.COUNT and item.column for item in aggregates)
-    apart = ", but all files for floating-point numbers" if is_of_values else ""
-    return f"only the new files are read{apart}"
+    is_of_values = any(
+        aggregate.merge is not Merge.COUNT and aggregate.column for aggregate in aggregates
+    )
+    exception = ", but all files for floating-point numbers" if is_of_values else ""
+    return f"only the new files are read{exception}"
 
 
 def _some_arguments(metric: Metric) -> Arguments:
-    some = {
+    examples = {
         ArgumentKind.COLUMNS: ("c",),
         ArgumentKind.NAMES: ("c",),
         ArgumentKind.SHARE: 0.5,
         ArgumentKind.SHARES: (("v", 0.5),),
         ArgumentKind.COUNT: 1,
     }
-    given = [some.get(argument.kind, "c") for argument in metric.arguments]
-    return (*given, *("c" if one.is_required else None for one in metric.parameters))
+    given = [examples.get(argument.kind, "c") for argument in metric.arguments]
+    return (*given, *("c" if parameter.is_required else None for parameter in metric.parameters))
 
 
 def _argument(argument: Argument) -> str:
@@ -152,9 +154,9 @@ def _arithmetic() -> Iterator[tuple[str, str]]:
 def _elsewhere() -> Iterator[str]:
     for table in (MEASURES, ASSERTIONS, FUNCTIONS):
         for written, names in table.items():
-            said = ", ".join(f"`{name}`" for name in names.split())
-            yield f"| {said} | `{written.format('column')}` |"
+            calls = ", ".join(f"`{name}`" for name in names.split())
+            yield f"| {calls} | `{written.format('column')}` |"
 
 
-def _table(what: str, rows: Iterable[tuple[str, str]]) -> str:
-    return "\n".join([f"| call | {what} |", "|---|---|", *(f"| `{a}` | {b} |" for a, b in rows)])
+def _table(heading: str, rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join([f"| call | {heading} |", "|---|---|", *(f"| `{a}` | {b} |" for a, b in rows)])

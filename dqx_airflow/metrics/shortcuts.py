@@ -100,9 +100,9 @@ def _extremes_of(column: str) -> tuple[Aggregate, ...]:
     # A string loses no digit, and distinguishes NaN from NULL.
     return tuple(
         Aggregate(
-            f"CAST({function}({quote_name(column)}) AS STRING)", statistic=which, column=column
+            f"CAST({function}({quote_name(column)}) AS STRING)", statistic=statistic, column=column
         )
-        for function, which in (("min", Statistic.LEAST), ("max", Statistic.MOST))
+        for function, statistic in (("min", Statistic.LEAST), ("max", Statistic.MOST))
     )
 
 

@@ -62,8 +62,8 @@ def cast_sql(text: str, spark_type: str, options: Mapping[str, str]) -> str:
     """
     kind = spark_type.split("(", 1)[0]
     value = f"TRY_CAST({text} AS {spark_type})"
-    given = {name.lower(): written for name, written in options.items()}
-    written = given.get(OPTIONS.get(kind, "").lower())
+    formats = {name.lower(): written for name, written in options.items()}
+    written = formats.get(OPTIONS.get(kind, "").lower())
     if written is not None:
         timestamp = f"try_to_timestamp({text}, {quote_literal(written)})"
         return timestamp if kind == "timestamp" else f"CAST({timestamp} AS {spark_type})"

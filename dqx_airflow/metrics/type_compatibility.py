@@ -35,13 +35,13 @@ def misfits(actual: str, wanted: str, place: str) -> Iterator[str]:
     if actual == "void" or kind == "any":
         return
     if kind == _name(actual) == "struct":
-        own = fields_of(actual)
+        actual_fields = fields_of(actual)
         for field, inner in fields_of(wanted).items():
-            name = spelled_like(field, own)
+            name = spelled_like(field, actual_fields)
             if name is None:
                 yield f"{place}.{field} is missing"
             else:
-                yield from misfits(own[name], inner, f"{place}.{name}")
+                yield from misfits(actual_fields[name], inner, f"{place}.{name}")
     elif kind == _name(actual) and kind in ("array", "map"):
         parts = ("item",) if kind == "array" else ("key", "value")
         for part, own_type, inner in zip(parts, parts_of(actual), parts_of(wanted), strict=True):
@@ -51,7 +51,7 @@ def misfits(actual: str, wanted: str, place: str) -> Iterator[str]:
 
 
 def _is_within(actual: str, wanted: str) -> bool:
-    """True if a simple type is the wanted one, a narrower one, or one of those of a word."""
+    """True if a simple type is the wanted type, a narrower one, or one that the word includes."""
     kind = _name(actual)
     match _name(wanted):
         case "number":
@@ -69,9 +69,8 @@ def _is_within(actual: str, wanted: str) -> bool:
             return kind in _EXACT_IN[floating]
         case "string":
             return family_of(actual) is Family.TEXT
-        case (
-            "timestamp"
-        ):  # files without a time zone are read as the other type, whatever wrote them
+        case "timestamp":
+            # Files without a time zone are read as the other type, whatever wrote them.
             return kind in ("timestamp", "timestamp_ntz")
         case "varchar" if kind in ("char", "varchar") and parts_of(actual) and parts_of(wanted):
             return int(parts_of(actual)[0]) <= int(parts_of(wanted)[0])

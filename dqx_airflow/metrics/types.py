@@ -108,13 +108,18 @@ def decimal_size(number_type: str) -> tuple[int, int]:
 
 
 def roomless_decimal(*number_types: str) -> str | None:
-    """If no decimal holds the numbers of all the types, none of which is floating: the one with all
-    fractional digits. A number that does not fit it belongs to only one of the types."""
-    if not all(family_of(each) is Family.NUMBER for each in number_types):
+    """The longest decimal with all fractional digits of several types, if no decimal holds the
+    numbers of all of them; None if a decimal does.
+
+    A number that does not fit into it belongs to only one of the types.
+
+    :param number_types: none is floating.
+    """
+    if not all(family_of(type_) is Family.NUMBER for type_ in number_types):
         return None
-    sizes = [decimal_size(each) for each in number_types]
+    sizes = [decimal_size(type_) for type_ in number_types]
     scale = max(scale for _, scale in sizes)
-    if max(precision - own for precision, own in sizes) + scale <= LONGEST_DECIMAL:
+    if max(precision - fraction for precision, fraction in sizes) + scale <= LONGEST_DECIMAL:
         return None
     return f"DECIMAL({LONGEST_DECIMAL},{scale})"
 
@@ -137,21 +142,21 @@ def widest(*types: str) -> str:
     return wide
 
 
-def _wider(one: str, other: str) -> str:
-    pair = {one, other}
-    if len(pair) == 1 or other == "void":
-        return one
-    if one == "void":
-        return other
-    if Family.TIME in (family_of(one), family_of(other)):
+def _wider(first: str, second: str) -> str:
+    pair = {first, second}
+    if len(pair) == 1 or second == "void":
+        return first
+    if first == "void":
+        return second
+    if Family.TIME in (family_of(first), family_of(second)):
         return "timestamp" if "timestamp" in pair or "date" not in pair else "timestamp_ntz"
     if pair & {"float", "double"}:
         return "double"
     if all(name in WHOLE_SIZES for name in pair):
         return max(pair, key=WHOLE_SIZES.__getitem__)
-    if family_of(one) is not Family.NUMBER:
-        return one
-    (precision, scale), (other_precision, other_scale) = decimal_size(one), decimal_size(other)
+    if family_of(first) is not Family.NUMBER:
+        return first
+    (precision, scale), (other_precision, other_scale) = decimal_size(first), decimal_size(second)
     fraction = max(scale, other_scale)
     whole = max(precision - scale, other_precision - other_scale)
     return f"decimal({min(whole + fraction, LONGEST_DECIMAL)},{min(fraction, LONGEST_DECIMAL)})"

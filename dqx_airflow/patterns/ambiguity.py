@@ -83,10 +83,16 @@ class _Automaton:
             case Anything(length=int(length)):
                 return self.part(Concatenation((One(chars.EVERYTHING),) * length), room)
             case Anything():
-                one = self._position(chars.EVERYTHING)
-                self._join(one.last, one.first)
+                position = self._position(chars.EVERYTHING)
+                self._join(position.last, position.first)
                 empty = 1 if node.is_reference else 0
-                return _Part(one.first, one.last, empty, is_free=False, free_ends=one.free_ends)
+                return _Part(
+                    position.first,
+                    position.last,
+                    empty,
+                    is_free=False,
+                    free_ends=position.free_ends,
+                )
             case ZeroWidth() | Start():
                 return _Part({}, {}, 1, is_free=False, free_ends=frozenset())
             case Group(body=body, kind="plain"):
@@ -166,7 +172,7 @@ class _Automaton:
         )
 
     def _taken_for_good(self, body: Node, *, is_repeated: bool) -> _Part:
-        """Parts that never backtrack: there is one path. Its characters, in any order."""
+        """A part that never backtracks, so that there is one path: its characters, in any order."""
         self.inner = max(self.inner, power(body, is_anchored=True))
         inside = _Automaton()
         part = inside.part(body, _COPIES)
@@ -303,18 +309,18 @@ class _Graph:
 
     def _is_split(self, earlier: frozenset[int], later: frozenset[int]) -> bool:
         """True if both may repeat a string that also leads from one to the other."""
-        both = self._union(earlier) & self._union(later)
-        while both:
-            usable = {at for at in range(len(self.sets)) if self.sets[at] & both}
+        shared = self._union(earlier) & self._union(later)
+        while shared:
+            usable = {at for at in range(len(self.sets)) if self.sets[at] & shared}
             ways = {at: [to for to in self.after[at] if to in usable] for at in usable}
             froms = _turning(earlier & usable, ways)
             tos = _turning(later & usable, ways)
             if not froms or not tos or not _reaches(froms, tos, ways):
                 return False
-            narrowed = both & self._union(froms) & self._union(tos)
-            if narrowed == both:
+            narrowed = shared & self._union(froms) & self._union(tos)
+            if narrowed == shared:
                 return True
-            both = narrowed
+            shared = narrowed
         return False
 
     def _union(self, positions: Iterable[int]) -> Characters:
@@ -351,7 +357,7 @@ class _Graph:
 
 
 def _turning(positions: Collection[int], ways: dict[int, list[int]]) -> set[int]:
-    """Those of the positions that lead back to themselves within them."""
+    """The positions from which a path through only these positions leads back."""
     inside = {at: [to for to in ways[at] if to in positions] for at in positions}
     return {
         at

@@ -141,8 +141,8 @@ def _characters_in(node: Node) -> Characters:
     characters = chars.NOTHING
     for part in parts_of(node):
         match part:
-            case One(characters=own):
-                characters |= own
+            case One(characters=matched):
+                characters |= matched
             case Anything():
                 characters |= chars.EVERYTHING
     return characters
@@ -250,8 +250,8 @@ def _with_classes(node: Node, pattern: str, edits: list[Edit]) -> Node:
             ones = [branch for branch in branches if isinstance(branch, One) and branch.within]
             # Flags in the group would be lost: `((?i)a|b)+`.
             if len(ones) == len(branches) and _PLAIN_GROUP.fullmatch(pattern, start, end):
-                edits.append((start, end, f"[{''.join(one.within for one in ones)}]"))
-                return replace(node, body=One(reduce(or_, (one.characters for one in ones))))
+                edits.append((start, end, f"[{''.join(branch.within for branch in ones)}]"))
+                return replace(node, body=One(reduce(or_, (branch.characters for branch in ones))))
             return replace(node, body=_with_classes(node.body, pattern, edits))
         case Repeat(body=body) | Group(body=body):
             return replace(node, body=_with_classes(body, pattern, edits))

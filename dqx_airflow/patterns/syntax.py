@@ -262,8 +262,8 @@ class _PatternReader:
             case "E":
                 return [NOTHING]
             case "R":
-                both = Concatenation((One(chars.one(13)), One(chars.one(10))))
-                return [Choice((both, One(chars.VERTICAL)))]
+                both_characters = Concatenation((One(chars.one(13)), One(chars.one(10))))
+                return [Choice((both_characters, One(chars.VERTICAL)))]
             case "X":
                 return [Anything(None)]
             case "k":

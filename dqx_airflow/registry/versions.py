@@ -113,14 +113,14 @@ class Registry:
         """
         digest = digest_of(texts)
         for _ in range(_MOST_TRIES):
-            known = self.versions(contract.id)
-            problems = objections(contract, digest, known, on, semantic=semantic)
+            versions = self.versions(contract.id)
+            problems = objections(contract, digest, versions, on, semantic=semantic)
             if problems:
                 return Publication(None, problems)
-            same = next((item for item in known if item.digest == digest), None)
+            same = next((version for version in versions if version.digest == digest), None)
             if same is not None:
                 return Publication(same, was_there=True)
-            number = known[-1].number + 1 if known else 1
+            number = versions[-1].number + 1 if versions else 1
             published = PublishedVersion(contract, number, on, digest)
             if is_dry or self.home.add(_entry(published, texts)):
                 return Publication(published)

@@ -197,9 +197,9 @@ class GateReport:
         if self.outcome not in (Outcome.PASSED, Outcome.WARNED):
             return {}
         return {
-            item.name: ValidatedRows(place.location, place.version, item.condition)
-            for item in self.datasets
-            if (place := item.promotion or item).version is not None
+            dataset.name: ValidatedRows(place.location, place.version, dataset.condition)
+            for dataset in self.datasets
+            if (place := dataset.promotion or dataset).version is not None
         }
 
     def with_status(self, status: Status) -> tuple[Verdict, ...]:
@@ -228,10 +228,10 @@ class GateReport:
         failed, errors = self.with_status(Status.FAILED), self.with_status(Status.ERROR)
         match self.outcome:
             case Outcome.BROKEN:
-                decisive = tuple(one for one in errors if one.can_block(self.fail_on))
+                decisive = tuple(verdict for verdict in errors if verdict.can_block(self.fail_on))
                 ranked = decisive + self.not_evaluated + errors + failed
             case Outcome.BLOCKED:
-                decisive = tuple(one for one in failed if one.can_block(self.fail_on))
+                decisive = tuple(verdict for verdict in failed if verdict.can_block(self.fail_on))
                 ranked = decisive + failed + errors
             case _:
                 ranked = self.not_evaluated + failed + errors

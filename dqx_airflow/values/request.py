@@ -127,7 +127,7 @@ class Selection:
             ("severity", (f"{self.severity} or worse",) if self.severity else ()),
             ("dimension", self.dimensions),
         )
-        return "; ".join(f"{what} {', '.join(words)}" for what, words in parts if words)
+        return "; ".join(f"{criterion} {', '.join(words)}" for criterion, words in parts if words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +212,8 @@ class GateRequest(RunOptions):
     @property
     def parts(self) -> tuple[GateRequest, ...]:
         """A request for each report: its own first, then those of `more`."""
-        own = replace(self, more=())
-        return (own, *(_part_of(own, part) for part in self.more))
+        first = replace(self, more=())
+        return (first, *(_part_of(first, part) for part in self.more))
 
     @property
     def job_key(self) -> RunKey:

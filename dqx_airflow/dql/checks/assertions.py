@@ -208,9 +208,9 @@ class ClaimChecker:
         if claim.condition is not None:
             message = f"`{name}` is a complete assertion and takes no condition"
             self._error("E101", message, claim.condition.span, f"it is short for {SHORTCUTS[name]}")
-        own = METRICS["decrease_count"].parameters if name == "is_sorted" else ()
-        self.arguments.parameters(call, ("dataset", "where"), own)
-        self.arguments.required(call, "is_sorted(column, order_by other)", own)
+        parameters = METRICS["decrease_count"].parameters if name == "is_sorted" else ()
+        self.arguments.parameters(call, ("dataset", "where"), parameters)
+        self.arguments.required(call, "is_sorted(column, order_by other)", parameters)
         self.arguments.one_dataset(call)
         self.measures.filter(call)
         if name == "is_sorted":
@@ -310,9 +310,9 @@ class ClaimChecker:
         try:
             canonical_type(claim.type.value, words)
         except TypeTextError as error:
-            known = did_you_mean(error.text, (*words, *TYPE_NAMES))
+            hint = did_you_mean(error.text, (*words, *TYPE_NAMES))
             message = f"'{claim.type.value}' is not a Spark type"
-            self._error("E114", message, claim.type.span, known)
+            self._error("E114", message, claim.type.span, hint)
 
     def _check_rows_match(self, claim: nodes.RowsMatch) -> None:
         self._two_datasets(claim.dataset, claim.reference)
@@ -415,7 +415,9 @@ def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
                         names.update(dict.fromkeys(_dataset_names(choices)))
                 names.update(dict.fromkeys(_compared_with(claim)))
             members = (member for predicate in predicates for member in members_in(predicate))
-            names.update((name, None) for one in members for name in _dataset_names(one.choices))
+            names.update(
+                (name, None) for member in members for name in _dataset_names(member.choices)
+            )
     return tuple(names)
 
 

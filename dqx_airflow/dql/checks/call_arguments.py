@@ -131,12 +131,12 @@ class ArgumentChecker:
         self.error("E121", f"`{name}` takes no filter", parameter.span, hint_without_where(name))
 
     def parameters(
-        self, call: nodes.Call, allowed: tuple[str, ...], own: tuple[Argument, ...] = ()
+        self, call: nodes.Call, allowed: tuple[str, ...], of_metric: tuple[Argument, ...] = ()
     ) -> None:
         """Checks `lag`, `n`, `dataset` and `where` where they are allowed, and the parameters of
         the metric. The predicate of a filter is checked elsewhere."""
         seen: set[str] = set()
-        names = (*allowed, *(argument.name for argument in own))
+        names = (*allowed, *(argument.name for argument in of_metric))
         for parameter in call.parameters:
             name = parameter.name.text
             if name == "where" and name not in names:
@@ -153,7 +153,9 @@ class ArgumentChecker:
             elif name in allowed:
                 self._days(parameter, fewest=1 if name in ("n", "step") else 0)
             else:
-                self._own(parameter, next(one for one in own if one.name == name))
+                self._own(
+                    parameter, next(argument for argument in of_metric if argument.name == name)
+                )
             seen.add(name)
 
     def _own(self, parameter: nodes.Parameter, argument: Argument) -> None:
@@ -161,8 +163,8 @@ class ArgumentChecker:
             case ArgumentKind.DATASET:
                 pass  # checked by `other_dataset`
             case ArgumentKind.TOLERANCE:
-                given = self._folded(parameter.value)
-                if not isinstance(given, NUMBERS) or given < 0:
+                tolerance = self._folded(parameter.value)
+                if not isinstance(tolerance, NUMBERS) or tolerance < 0:
                     message = f"expected {ArgumentKind.TOLERANCE.value}"
                     self.error("E101", message, parameter.value.span, "write tolerance 0.01")
             case ArgumentKind.STEP:
@@ -174,10 +176,10 @@ class ArgumentChecker:
             case _:
                 self.check(COLUMN, parameter.value)
 
-    def required(self, call: nodes.Call, signature: str, own: tuple[Argument, ...]) -> None:
+    def required(self, call: nodes.Call, signature: str, of_metric: tuple[Argument, ...]) -> None:
         """Checks the required parameters of a call."""
         given = {parameter.name.text for parameter in call.parameters}
-        for argument in own:
+        for argument in of_metric:
             if argument.is_required and argument.name not in given:
                 message = f"{call.name.text} needs `{argument.name}`"
                 self.error("E101", message, call.span, f"write {signature}")
@@ -207,16 +209,16 @@ class ArgumentChecker:
 
     def other_dataset(self, call: nodes.Call, signature: str) -> None:
         """Checks a call that compares a dataset of the check with another one."""
-        given = call.parameter("dataset")
-        if given is None:
+        dataset = call.parameter("dataset")
+        if dataset is None:
             message = f"{call.name.text} needs a dataset to compare with"
             # Soda and others count NULL with `missing_count`.
             help_line = f"write {signature}; null_count(column) counts NULL values"
             self.error("E101", message, call.span, help_line)
-        elif not isinstance(given, nodes.Name):
-            self.error("E101", "'dataset' takes the name of a dataset", given.span)
+        elif not isinstance(dataset, nodes.Name):
+            self.error("E101", "'dataset' takes the name of a dataset", dataset.span)
         else:
-            self._base(given)
+            self._base(dataset)
 
     def _base(self, other: nodes.Name) -> None:
         """Checks that a single dataset is compared with the other one."""

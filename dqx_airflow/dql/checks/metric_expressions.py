@@ -144,8 +144,8 @@ class MeasureChecker:
             case () | (nodes.Number(),) if metric.name == "count":
                 self._sql_count(call)
                 return
-        sound = self.arguments.count(call, wanted, wanted, metric.signature)
-        if sound:
+        is_complete = self.arguments.count(call, wanted, wanted, metric.signature)
+        if is_complete:
             for argument, node in zip(metric.arguments, call.arguments, strict=True):
                 self.arguments.check(argument, node)
         if metric.scan is Scan.QUERY:
@@ -229,11 +229,11 @@ class MeasureChecker:
             case nodes.Call(name=name, arguments=arguments):
                 if name.text in METRICS or name.text in AGES:
                     return 1
-                each = sum(self.demand(argument) for argument in arguments)
+                demand = sum(self.demand(argument) for argument in arguments)
                 if name.text in CHANGES:
-                    return 2 * each
+                    return 2 * demand
                 days = node.parameter("n")
                 count = None if days is None else fold(days, self.arguments.constants)
-                return each * (count if isinstance(count, int) else 1)
+                return demand * (count if isinstance(count, int) else 1)
             case _:
                 return 0

@@ -109,9 +109,9 @@ def _check_scaled(
         is_composed = isinstance(first.claim, nodes.Composite)
         kind, scaled = ("several claims", "claims") if is_composed else ("a share", "shares")
         related = (Related(first.claim.span, kind),)
-        what = f"{_name_of(first)}, which is {kind}" if len(matched) == 1 else "only shares"
+        subject = f"{_name_of(first)}, which is {kind}" if len(matched) == 1 else "only shares"
         yield Diagnostic(
-            f"this rule scales {what}",
+            f"this rule scales {subject}",
             rule.selector.span,
             code="E305",
             related=related,
@@ -120,7 +120,9 @@ def _check_scaled(
         return
     if _LEAST_FACTOR <= rule.factor <= _LARGEST_FACTOR:
         return
-    for assertion in (item for item in required[:_MOST_NAMED] if id(item) not in shares):
+    for assertion in (
+        assertion for assertion in required[:_MOST_NAMED] if id(assertion) not in shares
+    ):
         yield Diagnostic(
             f"the factor {exact_text(rule.factor)} nearly disables "
             f"{_name_of(assertion)}, which is required",
@@ -147,12 +149,14 @@ def _check_downgrade(rule: nodes.Downgrade, matched: list[nodes.Assertion]) -> I
     wanted = rule.severity.text
     for assertion in matched:
         severity = assertion.severity
-        own = nodes.DEFAULT_SEVERITY.value if severity is None else severity.text
-        if {wanted, own} <= set(_SEVERITIES) and wanted < own:
-            message = f"this rule raises {_name_of(assertion)} from {own} to {wanted}"
+        current = nodes.DEFAULT_SEVERITY.value if severity is None else severity.text
+        if {wanted, current} <= set(_SEVERITIES) and wanted < current:
+            message = f"this rule raises {_name_of(assertion)} from {current} to {wanted}"
             place = assertion.claim.span if severity is None else severity.span
-            related = (Related(place, f"{own} by default" if severity is None else own),)
-            help_line = f"a downgrade lowers the severity: write {own} or lower, or remove the rule"
+            related = (Related(place, f"{current} by default" if severity is None else current),)
+            help_line = (
+                f"a downgrade lowers the severity: write {current} or lower, or remove the rule"
+            )
             yield Diagnostic(
                 message, rule.severity.span, code="W010", related=related, help=help_line
             )

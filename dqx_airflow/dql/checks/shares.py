@@ -57,7 +57,7 @@ def _is_share(node: nodes.Expression, surroundings: Surroundings) -> bool:
             if name.text in METRICS:
                 return METRICS[name.text].unit is MetricUnit.SHARE
             return name.text in _SAME_KIND and any(
-                _is_share(one, surroundings) for one in arguments
+                _is_share(argument, surroundings) for argument in arguments
             )
         case nodes.Negative(operand=operand):
             return _is_share(operand, surroundings)
@@ -82,15 +82,15 @@ def _are_counts_of_same_rows(
     calls = [tuple(_calls_in(side)) for side in (part, whole)]
     if not calls[1] or any(not _is_count_of_rows(call) for side in calls for call in side):
         return False
-    all_of_them, *others = (surroundings.rows_of(call) for call in calls[1])
+    all_rows, *other_rows = (surroundings.rows_of(call) for call in calls[1])
     parts = [surroundings.rows_of(call) for call in calls[0]]
     are_whole = all(
-        call.name.text == "num_rows" and rows == all_of_them
+        call.name.text == "num_rows" and rows == all_rows
         for call, rows in zip(calls[0], parts, strict=True)
     )
-    if are_whole or any(other != all_of_them for other in others):
+    if are_whole or any(other != all_rows for other in other_rows):
         return False  # rows per value are not a share
-    return all(rows.are_among(all_of_them) for rows in parts)
+    return all(rows.are_among(all_rows) for rows in parts)
 
 
 def _is_count_of_rows(call: nodes.Call) -> bool:

@@ -154,7 +154,9 @@ def _only(text: str) -> Expr:
     # Unknown syntax is rejected below: sqlglot's own warning would add nothing.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
-        statements = [item for item in sqlglot.parse(text, dialect="spark") if item is not None]
+        statements = [
+            statement for statement in sqlglot.parse(text, dialect="spark") if statement is not None
+        ]
     except SqlglotError as error:
         details = error.errors if isinstance(error, ParseError) else []
         problem = (details[0]["description"] if details else str(error)).splitlines()[0]

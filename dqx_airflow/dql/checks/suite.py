@@ -35,12 +35,12 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     """
     diagnostics: list[Diagnostic] = []
     constants: dict[str, nodes.Constant] = {}
-    sound: list[nodes.Constant] = []
+    valid: list[nodes.Constant] = []
     for constant in suite.constants:
         wrong = list(check_constant(constant, constants, used))
         diagnostics += wrong
         if not wrong:
-            sound.append(constant)
+            valid.append(constant)
         constants.setdefault(constant.name.text, settle_one(constant, constants))
     threshold = suite.availability_threshold
     if threshold is not None and threshold.value > 1:
@@ -49,7 +49,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
         message, help_line = "duplicate modifier", "remove one of them"
         diagnostics.append(Diagnostic(message, repeated, code="E013", help=help_line))
     diagnostics += _check_title(suite.name)
-    meaning = MeaningChecker.of(sound)
+    meaning = MeaningChecker.of(valid)
     rules = [rule for profile in suite.profiles for rule in profile.rules]
     selection = SelectableAssertions(suite.checks)
     factors = {rule.selector for rule in rules if isinstance(rule, nodes.Scale)}
@@ -77,10 +77,10 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
             if not errors_of(diagnostics[earlier:]):
                 is_scaled = id(assertion) in scaled - shares
                 filtered = replace(check, where=around)
-                for item in meaning.check(assertion, filtered, is_scaled=is_scaled):
-                    report(item)
-            for item in _check_assertion(assertion):
-                report(item)
+                for diagnostic in meaning.check(assertion, filtered, is_scaled=is_scaled):
+                    report(diagnostic)
+            for diagnostic in _check_assertion(assertion):
+                report(diagnostic)
         diagnostics += _check_names(check)
     diagnostics += _check_unique_titles(suite)
     diagnostics += _check_that_something_is_checked(suite)
@@ -124,8 +124,8 @@ def _check_filter(check: nodes.Check, checker: ClaimChecker) -> nodes.Expression
     wrong: list[Diagnostic] = [_unfilled(hole, ()) for hole in placeholders_in(where)]
     if not wrong:
         replace(checker, report=wrong.append).check_filter(where)
-    for item in wrong:
-        checker.report(item)
+    for diagnostic in wrong:
+        checker.report(diagnostic)
     return None if wrong else where
 
 
@@ -281,18 +281,18 @@ def _check_profile(
         )
     for repeated in profile.repeated:
         yield Diagnostic("duplicate modifier", repeated, code="E013", help="remove one of them")
-    sound = True
+    is_valid = True
     for keyword, expression in (("from", profile.start), ("to", profile.end)):
         if expression is None:
             message = f"profile '{profile.name.value}' has no `{keyword}` date"
             help_line = f"add {keyword} 2024-12-24, or another date expression"
             yield Diagnostic(message, profile.name.span, code="E302", help=help_line)
-            sound = False
+            is_valid = False
         else:
             wrong = list(check_date(expression))
             yield from wrong
-            sound = sound and not wrong
-    if sound and profile.start and profile.end and is_backwards(profile.start, profile.end):
+            is_valid = is_valid and not wrong
+    if is_valid and profile.start and profile.end and is_backwards(profile.start, profile.end):
         related = (Related(profile.start.span, "starts here"),)
         message = "the profile ends before it starts"
         yield Diagnostic(message, profile.end.span, code="E302", related=related)

@@ -159,8 +159,8 @@ class _Checker:
         second: Quantity,
         claim: nodes.Measure | None = None,
     ) -> None:
-        """Reports two parts, of which one is more likely to be wrong: a literal, or the right
-        one."""
+        """Reports that two parts do not fit, at the one that is more likely to be wrong: a literal,
+        or else the right part."""
         if isinstance(left, nodes.Number | nodes.Name):
             left, first, right, second = right, second, left, first
         message = f"{show(left)} is {first.value}, {show(right)} is {second.value}"
@@ -170,7 +170,7 @@ class _Checker:
 
 def _of_metric(metric: Metric) -> Quantity:
     if metric.unit.is_of_column and not metric.is_picked:
-        is_number = all(_NUMBERS <= one.accepts <= _COUNTED for one in metric.arguments)
+        is_number = all(_NUMBERS <= argument.accepts <= _COUNTED for argument in metric.arguments)
         return Quantity.MEASURE if is_number else Quantity.UNKNOWN
     return _OF_UNITS.get(metric.unit, Quantity.UNKNOWN)
 

@@ -163,11 +163,11 @@ class _Formatter:
 
     def _line(self, rule: str, children: Sequence[Written]) -> LineGroup:
         """Tokens separated by spaces; if broken, each item of a list begins a line."""
-        asked = _ASKED_FOR.get(rule, Rung.SUM)
+        precedence = _ASKED_FOR.get(rule, Rung.SUM)
         parts: list[Part] = []
         before: Token | None = None
         for written in _spread(children):
-            child = _bare(written, asked)
+            child = _bare(written, precedence)
             blanks = 0 if before is None else _blanks_between(before, _first(child), rule)
             breaks, depth, closes = Break.NEVER, 0, False
             if rule not in _PLACEHOLDERS and not _must_follow(_first(child)):
@@ -272,7 +272,7 @@ def _rung(written: Written) -> int:
     return _RUNGS.get(written.data, Rung.TEST)
 
 
-def _bare(written: Written, asked: int) -> Written:
+def _bare(written: Written, precedence: int) -> Written:
     """The content of redundant parentheses, if its precedence allows removing them.
 
     A name that is also a keyword keeps its parentheses: without them it could be read as the
@@ -281,7 +281,7 @@ def _bare(written: Written, asked: int) -> Written:
     while isinstance(written, Tree) and written.data == "parenthesis":
         inner = written.children[1]
         first = _first(inner)
-        if _rung(inner) < asked or (first.type == "IDENT" and first in _keywords()):
+        if _rung(inner) < precedence or (first.type == "IDENT" and first in _keywords()):
             break
         written = inner
     return written

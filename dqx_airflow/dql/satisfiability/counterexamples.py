@@ -44,7 +44,7 @@ def _made_up(request: RequestedValue, question: Question, trial: int, number: in
     rows = _ROWS[trial % len(_ROWS)]
     if request.rows.where is not None:
         # The number of these that satisfy a filter, whatever it is.
-        filters = [one.rows.where for one in question.requests()]
+        filters = [requested.rows.where for requested in question.requests()]
         rows //= 1 + (trial + filters.index(request.rows.where)) % 2
     if name == "num_rows":
         return rows
@@ -96,6 +96,8 @@ def _value(
             request = question.surroundings.request_of(node)
             if request in values:
                 return values[request]
-            return apply(name.text, tuple(_value(item, question, values) for item in arguments))
+            return apply(
+                name.text, tuple(_value(argument, question, values) for argument in arguments)
+            )
         case _:
             return None

@@ -150,17 +150,17 @@ class _Answer:
 
     # Findings
 
-    def _never(self, why: str, span: Span, help_line: str = _LOOSEN) -> Diagnostic:
-        return Diagnostic(f"this can never pass: {why}", span, code="E104", help=help_line)
+    def _never(self, reason: str, span: Span, help_line: str = _LOOSEN) -> Diagnostic:
+        return Diagnostic(f"this can never pass: {reason}", span, code="E104", help=help_line)
 
-    def _always(self, why: str, sides: list[_Side]) -> Diagnostic:
+    def _always(self, reason: str, sides: list[_Side]) -> Diagnostic:
         lacking = list(dict.fromkeys(side.text for side in sides if not side.range.is_certain))
         span = self.question.condition.span
         if not lacking:
-            message = f"this can never fail: {why}"
+            message = f"this can never fail: {reason}"
             return Diagnostic(message, span, code="W008", help=_TIGHTEN)
         help_line = f"write `{lacking[0]} is not None`" if len(lacking) == 1 else _TIGHTEN
-        message = f"this only fails without a value: {why}"
+        message = f"this only fails without a value: {reason}"
         return Diagnostic(message, span, code="W008", help=help_line)
 
     def _without_value(self, side: _Side) -> Diagnostic:
@@ -174,12 +174,14 @@ class _Answer:
     def _about_none(self, subject: _Side, keyword: nodes.Keyword) -> Diagnostic | None:
         wants_none = keyword is nodes.Keyword.NONE
         if subject.range.is_empty:
-            why, holds = f"{subject.text} never has a value", wants_none
+            reason, holds = f"{subject.text} never has a value", wants_none
         elif subject.range.is_certain:
-            why, holds = f"{subject.text} always has a value", not wants_none
+            reason, holds = f"{subject.text} always has a value", not wants_none
         else:
             return None
-        return self._always(why, []) if holds else self._never(why, self.question.condition.span)
+        return (
+            self._always(reason, []) if holds else self._never(reason, self.question.condition.span)
+        )
 
     # Comparisons
 
@@ -283,18 +285,18 @@ class _Answer:
 _ABOUT_NONE = (nodes.Keyword.NONE, nodes.Keyword.NOT_NONE)
 
 
-def _minus(one: Number, other: Number) -> Number:
+def _minus(left: Number, right: Number) -> Number:
     """The exact difference of two bounds: the sign of a difference of floats would be rounded."""
-    if math.isinf(one) or math.isinf(other):
-        return float(one) - float(other)
-    return Fraction(one) - Fraction(other)
+    if math.isinf(left) or math.isinf(right):
+        return float(left) - float(right)
+    return Fraction(left) - Fraction(right)
 
 
-def _slack(one: Number, other: Number) -> Number:
+def _slack(left: Number, right: Number) -> Number:
     """How near two bounds may be to compare as equal."""
-    if math.inf in (magnitude(one), magnitude(other)):
+    if math.inf in (magnitude(left), magnitude(right)):
         return 0
-    return max(nearest_float(magnitude(one)), nearest_float(magnitude(other))) * _NEAR
+    return max(nearest_float(magnitude(left)), nearest_float(magnitude(right))) * _NEAR
 
 
 def _is_fraction(span: Range, tolerance: Number) -> bool:

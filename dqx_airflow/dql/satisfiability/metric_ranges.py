@@ -124,8 +124,12 @@ class Surroundings:
         """The request of a call of a metric or of an extended metric."""
         if not call.parameters:
             return RequestedValue(call, RowsOfDay(self.dataset, 0))
-        others = tuple(item for item in call.parameters if item.name.text not in ("dataset", "lag"))
-        return RequestedValue(replace(call, parameters=others), self.rows_of(call))
+        parameters = tuple(
+            parameter
+            for parameter in call.parameters
+            if parameter.name.text not in ("dataset", "lag")
+        )
+        return RequestedValue(replace(call, parameters=parameters), self.rows_of(call))
 
 
 def constant_ranges(constants: Iterable[nodes.Constant]) -> dict[str, Range]:

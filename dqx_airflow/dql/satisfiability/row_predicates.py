@@ -195,7 +195,7 @@ class _Trials:
 
     def truths(self, node: nodes.Expression) -> _Truths:
         """The possible results of a predicate, for any values of the other operands."""
-        return frozenset[bool | None]().union(*(self._truths(node, one) for one in self.values))
+        return frozenset[bool | None]().union(*(self._truths(node, value) for value in self.values))
 
     def _truths(self, node: nodes.Expression, value: Number | None) -> _Truths:
         match node:

@@ -57,31 +57,38 @@ class _InexactError(Exception):
 
 
 def _expression(
-    node: nodes.Expression, given: Surroundings, symbols: dict[RequestedValue, Any]
+    node: nodes.Expression, surroundings: Surroundings, symbols: dict[RequestedValue, Any]
 ) -> Any:
     """:raises _InexactError: floating point may round the value."""
     match node:
         case nodes.Number(value=int() | Fraction() as value):
             return sympy.Rational(value.numerator, value.denominator)
         case nodes.Negative(operand=operand):
-            return -_expression(operand, given, symbols)
+            return -_expression(operand, surroundings, symbols)
         case nodes.Arithmetic(op=op, left=left, right=right):
-            a, b = _expression(left, given, symbols), _expression(right, given, symbols)
+            a = _expression(left, surroundings, symbols)
+            b = _expression(right, surroundings, symbols)
             return {"+": a.__add__, "-": a.__sub__, "*": a.__mul__, "/": a.__truediv__}[op](b)
-        case nodes.Call() if range_of(node, given).is_whole and range_of(node, given).low >= 0:
+        case nodes.Call() if (
+            range_of(node, surroundings).is_whole and range_of(node, surroundings).low >= 0
+        ):
             symbol = sympy.Dummy(node.name.text, integer=True, nonnegative=True)
-            return symbols.setdefault(given.request_of(node), symbol)
+            return symbols.setdefault(surroundings.request_of(node), symbol)
         case _:
             raise _InexactError
 
 
 def _forms(
-    expression: Any, given: Surroundings, symbols: dict[RequestedValue, Any]
+    expression: Any, surroundings: Surroundings, symbols: dict[RequestedValue, Any]
 ) -> Iterator[Any]:
     """The expression, also with the number of rows as the sum of some of them and the rest."""
     yield expression
     for part, symbol in symbols.items():
         for rows, whole in symbols.items():
-            if part != rows and part.rows == rows.rows and is_part(part.call, rows.call, given):
+            if (
+                part != rows
+                and part.rows == rows.rows
+                and is_part(part.call, rows.call, surroundings)
+            ):
                 rest = sympy.Dummy("rest", integer=True, nonnegative=True)
                 yield expression.subs(whole, symbol + rest)

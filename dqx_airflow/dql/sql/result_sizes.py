@@ -79,7 +79,9 @@ def _objection(name: str, arguments: Sequence[Sequence[Token]]) -> str | None:
         )
     else:
         return None
-    inner = next((one for part in arguments for one in _calls(part) if one in _BUILDERS), None)
+    inner = next(
+        (builder for part in arguments for builder in _calls(part) if builder in _BUILDERS), None
+    )
     return f"{inner}() within {name}(): the sizes would multiply" if inner else None
 
 

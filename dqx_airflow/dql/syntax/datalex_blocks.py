@@ -114,7 +114,7 @@ class _BlockReader:
                 self._twice(message, block.span, first, "rename it")
                 continue
             blocks[block.name] = block
-        self._found.sort(key=lambda one: (one.span.line, one.span.column))
+        self._found.sort(key=lambda diagnostic: (diagnostic.span.line, diagnostic.span.column))
         return BlockFile(tuple(blocks.values()), tuple(self._found))
 
     def _tree(self) -> Tree[Token]:
@@ -153,7 +153,7 @@ class _BlockReader:
             unwind(parser, "$END")
             position += 1
         follows = _NEXT_STATEMENT if is_statement else _NEXT_BLOCK
-        matches = (one for one in follows.finditer(text, position) if one.lastgroup == "next")
+        matches = (match for match in follows.finditer(text, position) if match.lastgroup == "next")
         match = next(matches, None)
         state.last_token = None
         move_lexer(state.line_ctr, text, match.start() if match else len(text))
@@ -210,7 +210,7 @@ def _wanted(parser: InteractiveParser, token: Token) -> tuple[str, str | None]:
     """What may come instead of a token, and how to write it."""
     expected = expected_terminals(parser)
     values = parser.parser_state.value_stack
-    keys = [str(one) for one in values if isinstance(one, Token) and one.type in _KEYS]
+    keys = [str(value) for value in values if isinstance(value, Token) and value.type in _KEYS]
     if "OTHER" in expected:
         return "}", f"unclosed section '{keys[0]}'"
     if "LSQB" in expected:
@@ -233,7 +233,7 @@ def _wanted(parser: InteractiveParser, token: Token) -> tuple[str, str | None]:
 def _is_deep(node: _Node) -> bool:
     trees = [node] if isinstance(node, Tree) else []
     for _ in range(_MOST_NESTED):
-        trees = [child for one in trees for child in one.children if isinstance(child, Tree)]
+        trees = [child for tree in trees for child in tree.children if isinstance(child, Tree)]
     return bool(trees)
 
 

@@ -152,9 +152,9 @@ def _sign_elsewhere(before: str, rest: str, expected: set[str]) -> str | None:
     :param rest: the text of the line from there.
     :param expected: the terminals that may come there.
     """
-    for earlier, here, terminal, hint in _SIGNS_ELSEWHERE:
+    for earlier, following, terminal, hint in _SIGNS_ELSEWHERE:
         is_possible = not terminal or terminal in expected
-        if is_possible and re.match(here, rest) and re.search(rf"(?:{earlier})\Z", before):
+        if is_possible and re.match(following, rest) and re.search(rf"(?:{earlier})\Z", before):
             return hint
     return None
 
@@ -251,7 +251,7 @@ def _spelling(terminal: str) -> str:
     """A terminal as displayed: a keyword as it is typed, others in words."""
     if terminal in _PLAIN_NAMES:
         return _PLAIN_NAMES[terminal]
-    for known in grammar().terminals:
-        if known.name == terminal:
-            return f"`{_OTHER_SPELLINGS.get(known.pattern.value, known.pattern.value)}`"
+    for definition in grammar().terminals:
+        if definition.name == terminal:
+            return f"`{_OTHER_SPELLINGS.get(definition.pattern.value, definition.pattern.value)}`"
     return terminal

@@ -152,11 +152,11 @@ class ExpressionBuilder:
     _parameter_placeholder = _placeholder
 
     def _call(self, children: list[Any], span: Span) -> nodes.Call | nodes.Quantified:
-        name, *given = (child for child in children if child is not None)
+        name, *arguments = (child for child in children if child is not None)
         call = nodes.Call(
             name,
-            tuple(child for child in given if not isinstance(child, nodes.Parameter)),
-            tuple(child for child in given if isinstance(child, nodes.Parameter)),
+            tuple(child for child in arguments if not isinstance(child, nodes.Parameter)),
+            tuple(child for child in arguments if isinstance(child, nodes.Parameter)),
             span,
         )
         return quantified(call)

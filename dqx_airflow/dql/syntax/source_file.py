@@ -32,7 +32,7 @@ class Unreadable:
 
     @property
     def reason(self) -> str:
-        """The same on one line, for the import that leads there."""
+        """The diagnostic on one line, for the statement that imports the file."""
         place, help_line = self.diagnostic.span, self.diagnostic.help
         where = f" (line {place.line}, column {place.column})" if self.text else ""
         return f"{self.diagnostic.message}{where}{f'; {help_line}' if help_line else ''}"

@@ -102,12 +102,12 @@ class _TreeBuilder(ExpressionBuilder):
     def _assertion(self, children: list[Any], span: Span) -> nodes.Assertion:
         modifiers, repeated = _settings_in(children)
         return nodes.Assertion(
-            next(item for item in children if isinstance(item, nodes.Claim)),
+            next(child for child in children if isinstance(child, nodes.Claim)),
             modifiers.get("name"),
             modifiers.get("severity"),
             modifiers.get("tolerance"),
             modifiers.get("tags", ()),
-            tuple(item for item in children if isinstance(item, nodes.Annotation)),
+            tuple(child for child in children if isinstance(child, nodes.Annotation)),
             repeated,
             span,
             where=modifiers.get("where"),

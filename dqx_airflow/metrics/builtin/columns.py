@@ -37,10 +37,12 @@ def _extra_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[Metr
 
 
 def _forbidden_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
-    given = listed_values(arguments[0])
-    patterns = [str(one).lower().replace("[", "[[]").replace("?", "[?]") for one in given]
+    names = listed_values(arguments[0])
+    patterns = [str(value).lower().replace("[", "[[]").replace("?", "[?]") for value in names]
     found = [
-        column for column in types if any(fnmatchcase(column.lower(), one) for one in patterns)
+        column
+        for column in types
+        if any(fnmatchcase(column.lower(), pattern) for pattern in patterns)
     ]
     return len(found), f"forbidden: {listed(found)}" if found else ""
 

@@ -61,10 +61,10 @@ def _furthest_share(arguments: Arguments, results: tuple[MetricValue, ...]) -> M
     total, *counts = (int(result or 0) for result in results)
     if not total:
         return None
-    due = [share for _, share in arguments[1]]
+    expected = [share for _, share in arguments[1]]
     actual = [Fraction(count, total) for count in counts]
-    rest = abs((1 - sum(actual)) - (1 - sum(due)))
-    return exact(max([rest, *(abs(a - b) for a, b in zip(actual, due, strict=True))]))
+    rest = abs((1 - sum(actual)) - (1 - sum(expected)))
+    return exact(max([rest, *(abs(a - b) for a, b in zip(actual, expected, strict=True))]))
 
 
 # The same in Python, with Spark's results
@@ -76,9 +76,9 @@ def _share_difference(column: ColumnValues, shares: Sequence[tuple[Any, Exact]])
     if not rows:
         return None
     actual = [Fraction(equal_count(column, value), rows) for value, _ in shares]
-    due = [share for _, share in shares]
-    unlisted = abs(Fraction(sum(actual)) - sum(due))
-    return exact(max([unlisted, *(abs(a - b) for a, b in zip(actual, due, strict=True))]))
+    expected = [share for _, share in shares]
+    unlisted = abs(Fraction(sum(actual)) - sum(expected))
+    return exact(max([unlisted, *(abs(a - b) for a, b in zip(actual, expected, strict=True))]))
 
 
 def _true_share(truths: ColumnValues) -> Exact:

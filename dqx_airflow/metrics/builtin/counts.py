@@ -139,7 +139,10 @@ def _repetitions(rows: Sequence[tuple[Any, ...]]) -> int:
 
 def is_equal_to_any(value: Any, spark_type: str, given: Any) -> bool:
     """True if a value of a type equals one of the literals."""
-    sides = (comparable(value, spark_type, one, literal_type(one)) for one in listed_values(given))
+    sides = (
+        comparable(value, spark_type, literal, literal_type(literal))
+        for literal in listed_values(given)
+    )
     return any(left == right for left, right in sides)
 
 

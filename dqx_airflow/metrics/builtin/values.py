@@ -60,10 +60,10 @@ def _once(sql: str) -> str:
 def _correlation(arguments: Arguments) -> tuple[Aggregate, ...]:
     """Pearson's coefficient: the covariance divided by the product of the standard deviations."""
     # `corr` ends the scan in ANSI mode if a column is constant.
-    one, other = map(quote_name, arguments)
-    sql = f"covar_pop({_once(one)}, {_once(other)})"
-    for column, given in ((one, other), (other, one)):
-        spread = f"stddev_pop({_once(f'CASE WHEN {given} IS NOT NULL THEN {column} END')})"
+    first, second = map(quote_name, arguments)
+    sql = f"covar_pop({_once(first)}, {_once(second)})"
+    for column, other in ((first, second), (second, first)):
+        spread = f"stddev_pop({_once(f'CASE WHEN {other} IS NOT NULL THEN {column} END')})"
         sql = f"try_divide({sql}, {spread})"
     return (Aggregate(sql),)
 
@@ -157,11 +157,11 @@ def _sample_variance(column: ColumnValues) -> float | None:
     return sum(move * move for move in _moves(values)) / (len(values) - 1)
 
 
-def _pearson(one: ColumnValues, other: ColumnValues) -> float | None:
+def _pearson(left: ColumnValues, right: ColumnValues) -> float | None:
     """Pearson's correlation over the rows that have both values."""
     pairs = [
         (float(a), float(b))
-        for a, b in zip(one.values, other.values, strict=True)
+        for a, b in zip(left.values, right.values, strict=True)
         if a is not None and b is not None
     ]
     if not pairs:
