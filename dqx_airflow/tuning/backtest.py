@@ -345,9 +345,8 @@ class Backtest:
                 series = tuple(apply(term.function, values) for values in zip(*parts, strict=True))
             else:
                 assert isinstance(term, Measured)
-                keys = self._past_judge.keys(planned, self._groups[number].plan)
-                key = keys.behind[term.request]
-                series = tuple(self.days[index].measured.values.get(key) for index in days)
+                plan, of_days = self._groups[number].plan, [self.days[index] for index in days]
+                series = self._past_judge.values(term.request, planned, plan, of_days)
             self._series[number, term] = series
         return series
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.plan.evaluate import judge_one
 from dqx_airflow.plan.measured import key_text, keys_of, requests_behind
-from dqx_airflow.plan.model import Measured, MetricRequest, Plan, PlannedAssertion, Scanned
+from dqx_airflow.plan.model import (
+    Measured,
+    MetricRequest,
+    Plan,
+    PlannedAssertion,
+    Scanned,
+    row_count,
+)
 from dqx_airflow.tuning.moved_limits import has_limits, number_of
 from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.tuning.past_suite import asks_for_now
-from dqx_airflow.values import Status, Verdict
+from dqx_airflow.values import MetricValue, Status, Verdict
 
 _MOST_REMEMBERED = 200_000
 
@@ -96,6 +103,24 @@ class PastJudge:
         scanned = day.measured.scanned(self.keys(planned, plan).behind)
         skipped = {plan.date - timedelta(days=lag) for lag in day.measured.skipped}
         return judge_one(planned, plan, scanned, skipped, now=day.now)
+
+    def values(
+        self, request: MetricRequest, planned: PlannedAssertion, plan: Plan, days: Iterable[PastDay]
+    ) -> tuple[MetricValue, ...]:
+        """The value of a request on each day as `verdict` uses it: None for another date that was
+        skipped or had no rows."""
+        behind = self.keys(planned, plan).behind
+        key = behind[request]
+        if request.date in (None, plan.date):
+            return tuple(day.measured.values.get(key) for day in days)
+        lag = (plan.date - request.date).days
+        rows_key = behind[row_count(request.dataset, request.date)]
+        return tuple(
+            day.measured.values.get(key)
+            if lag not in day.measured.skipped and day.measured.values.get(rows_key)
+            else None
+            for day in days
+        )
 
     def keys(self, planned: PlannedAssertion, plan: Plan) -> AssertionKeys:
         keys = self._known_keys.get(id(planned))

@@ -92,7 +92,7 @@ def ran_at(on: date) -> datetime:
     return datetime.combine(on, datetime.min.time(), timezone.utc) + timedelta(hours=20)
 
 
-@pytest.mark.parametrize("trials", [2, pytest.param(60, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("trials", [16, pytest.param(200, marks=pytest.mark.nightly)])
 def test_any_values_give_the_verdicts_of_a_gate_with_these_values(
     everything: MemoryDatabase, tmp_path: Path, trials: int
 ) -> None:
