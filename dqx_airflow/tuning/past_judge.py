@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.plan.evaluate import judge_one
@@ -17,6 +17,7 @@ from dqx_airflow.plan.model import (
     Scanned,
     row_count,
 )
+from dqx_airflow.plan.term_values import KnownValues
 from dqx_airflow.tuning.moved_limits import has_limits, number_of
 from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.tuning.past_suite import asks_for_now
@@ -101,26 +102,21 @@ class PastJudge:
             scanned = Scanned({request: day.verdicts[planned.check, planned.name].value})
             return judge_one(replace(planned, term=Measured(request)), plan, scanned, now=day.now)
         scanned = day.measured.scanned(self.keys(planned, plan).behind)
-        skipped = {plan.date - timedelta(days=lag) for lag in day.measured.skipped}
-        return judge_one(planned, plan, scanned, skipped, now=day.now)
+        return judge_one(planned, plan, scanned, _skipped(plan, day), now=day.now)
 
     def values(
         self, request: MetricRequest, planned: PlannedAssertion, plan: Plan, days: Iterable[PastDay]
     ) -> tuple[MetricValue, ...]:
-        """The value of a request on each day as `verdict` uses it: None for another date that was
-        skipped or had no rows."""
+        """The value of a request on each day, as `verdict` uses it."""
         behind = self.keys(planned, plan).behind
-        key = behind[request]
-        if request.date in (None, plan.date):
-            return tuple(day.measured.values.get(key) for day in days)
-        lag = (plan.date - request.date).days
-        rows_key = behind[row_count(request.dataset, request.date)]
-        return tuple(
-            day.measured.values.get(key)
-            if lag not in day.measured.skipped and day.measured.values.get(rows_key)
-            else None
-            for day in days
-        )
+        needed = (request, row_count(request.dataset, request.date))
+        keys = {needed_request: behind.get(needed_request) for needed_request in needed}
+
+        def value(day: PastDay) -> MetricValue:
+            stored = {item: day.measured.values.get(key) for item, key in keys.items() if key}
+            return KnownValues(stored, day.now, plan, _skipped(plan, day)).value(request)
+
+        return tuple(map(value, days))
 
     def keys(self, planned: PlannedAssertion, plan: Plan) -> AssertionKeys:
         keys = self._known_keys.get(id(planned))
@@ -131,6 +127,11 @@ class PastJudge:
                 self._known_keys.clear()
             keys = self._known_keys[id(planned)] = AssertionKeys(planned, needed, behind)
         return keys
+
+
+def _skipped(plan: Plan, day: PastDay) -> frozenset[date]:
+    """The skipped dates of a day, as if it were that of the plan."""
+    return frozenset(plan.date - timedelta(days=lag) for lag in day.measured.skipped)
 
 
 def _current_reads(days: Sequence[PastDay]) -> dict[str, frozenset[str]]:
