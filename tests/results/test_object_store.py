@@ -176,7 +176,7 @@ def test_the_log_of_a_table_is_used_only_while_its_objects_exist(address: str) -
     for other, reason in (
         (content[::-1], None),  # of the same size
         (content[:-3], f"but it has {len(content) - 3}"),
-        (b"", "and it has 0"),
+        (b"", "but it has 0"),
         (None, "which does not exist"),
     ):
         if other is None:
