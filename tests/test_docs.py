@@ -70,6 +70,19 @@ def test_the_table_of_outcomes_is_that_of_the_readme() -> None:
     assert table in (DOCS / "outcomes.md").read_text(encoding="utf-8")
 
 
+def test_every_promise_names_tests_that_exist() -> None:
+    page = (DOCS / "promises.md").read_text(encoding="utf-8")
+    section = page.split("\n## The promises\n")[1].split("\n[What a gate trusts]")[0]
+    promises = section.split("\n- **")[1:]
+    assert len(promises) > 10
+    for promise in promises:
+        held_by = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", promise)
+        assert held_by, f"no test is named for: {promise.splitlines()[0]}"
+        for path, test in held_by:
+            source = (Path(__file__).parent / path).read_text(encoding="utf-8")
+            assert f"def {test or 'test_'}" in source, f"{path} has no {test}"
+
+
 def test_every_example_has_a_tested_language() -> None:
     kinds = {
         kind
