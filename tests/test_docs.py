@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from codes_page import codes_page
 from markdown_cases import REWRITE
+from results_page import results_page
 
 import dqx_airflow
 from dqx_airflow.config.settings_file import read_settings
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import CODES, draw
-from dqx_airflow.diagnostics.reference_page import reference_page as codes_page
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.results.reference_page import reference_page as results_page
 from dqx_airflow.values import SourceFile
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from test_docs import DOCS, assert_up_to_date, examples
@@ -36,13 +37,13 @@ print(json.dumps(done))
 
 OPERATOR_PAGES = """
 import json
-from dqx_airflow.operators.reference_page import OPERATORS, reference_page
-print(json.dumps({name: reference_page(operator) for name, operator in OPERATORS.items()}))
+from operators_page import OPERATORS, operator_page
+print(json.dumps({name: operator_page(operator) for name, operator in OPERATORS.items()}))
 """
 
 SILENT_OPERATOR = """
 from dqx_airflow.operators.dql_gate import DqlGateOperator
-from dqx_airflow.operators.reference_page import reference_page
+from operators_page import operator_page
 
 class Silent(DqlGateOperator):
     'Says nothing.'
@@ -51,7 +52,7 @@ class Silent(DqlGateOperator):
         super().__init__(suite=suite, **kwargs)
 
 try:
-    reference_page(Silent)
+    operator_page(Silent)
 except ValueError as error:
     print(error)
 """
@@ -59,7 +60,7 @@ except ValueError as error:
 FORGOTTEN_ARGUMENTS = """
 import inspect, json
 from dqx_airflow.operators.gate import GateOperator
-from dqx_airflow.operators.reference_page import OPERATORS
+from operators_page import OPERATORS
 
 forgotten = []
 for operator in OPERATORS.values():
@@ -116,11 +117,17 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     # A mapped gate looks at its sources at once.
     (home / "orders.dql").write_text(suite.replace("flights", "orders"))
     (home / "orders.yaml").write_text(CONTRACT)
+    tools = Path(__file__).parents[1] / "tools" / "docs"
     done = subprocess.run(
         [sys.executable, "-c", RUN_ALL],
         input=json.dumps(PROGRAMS),
         cwd=home,
-        env={"AIRFLOW_HOME": str(home), "PATH": os.defpath, "HOME": str(home)},
+        env={
+            "AIRFLOW_HOME": str(home),
+            "PATH": os.defpath,
+            "HOME": str(home),
+            "PYTHONPATH": str(tools),
+        },
         capture_output=True,
         text=True,
         check=False,

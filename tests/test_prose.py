@@ -98,7 +98,7 @@ PAGES = sorted(
 MODULES = sorted(PACKAGE.rglob("*.py"))
 EXAMPLES = sorted(
     path
-    for folder in ("benchmarks", "dags_examples", "spark_jobs")
+    for folder in ("benchmarks", "dags_examples", "spark_jobs", "tools")
     for path in (CHECKOUT / folder).rglob("*.py")
 )
 

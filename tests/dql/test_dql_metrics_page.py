@@ -10,12 +10,12 @@ from textwrap import fill
 
 import pytest
 from markdown_cases import REWRITE
+from metrics_page import metrics_page
 
 import dqx_airflow
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.reference_page import reference_page
 from dqx_airflow.values import SourceFile
 
 PAGE = Path(dqx_airflow.__file__).parent / "docs" / "metrics.md"
@@ -24,8 +24,8 @@ _LIST_BEGINS, _LIST_ENDS = "- **Metrics** ([reference](metrics.md)):", "with `la
 
 def test_the_reference_page_is_up_to_date() -> None:
     if REWRITE:
-        PAGE.write_text(reference_page(), encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == reference_page()
+        PAGE.write_text(metrics_page(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == metrics_page()
 
 
 def test_the_page_of_the_language_lists_the_metrics() -> None:

@@ -23,7 +23,7 @@ _FAMILIES = {
 }
 
 
-def reference_page() -> str:
+def codes_page() -> str:
     """The page, with codes in their order, family by family."""
     sections = [_OPENING]
     for start, title in _FAMILIES.items():

@@ -62,7 +62,7 @@ Names in SQL, pandas, Great Expectations, Soda, Deequ, Databricks DQX and dbt. I
 error suggests the DQL form; case and underscores do not matter."""
 
 
-def reference_page() -> str:
+def metrics_page() -> str:
     """The page, metrics in the order of their table."""
     sections = [
         _OPENING,

@@ -134,7 +134,7 @@ _TABLES: Mapping[str, str] = {
 }
 
 
-def reference_page() -> str:
+def results_page() -> str:
     """The page, with tables in reading order."""
     tables = (_table(name, opening) for name, opening in _TABLES.items())
     return "\n\n".join([_OPENING, *tables, _OPERATING])

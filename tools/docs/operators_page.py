@@ -87,7 +87,7 @@ A gate that passes these checks is not checked again until it, a source or an im
 results are cached in a folder of the user that parses, below the temporary folder."""
 
 
-def reference_page(operator: type[GateOperator]) -> str:
+def operator_page(operator: type[GateOperator]) -> str:
     """The page of an operator: its example, and its own and all common arguments."""
     own = _arguments(operator.__doc__)
     shared = _arguments(GateOperator.__doc__)
