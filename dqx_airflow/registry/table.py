@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
+from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.errors import RegistryError, first_line
 from dqx_airflow.registry.versions import FORMAT, VersionEntry
 
@@ -84,6 +85,7 @@ class TableHome:
             table = DeltaTable(self.place)
         except TableNotFoundError:
             return None
+        require_whole_commits(self.place, table.version())
         columns = {column.name for column in table.schema().fields}
         if not columns.issuperset(_SCHEMA.names):
             raise RegistryError(

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import TableNotFoundError
 
+from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.errors import DqxError, StoreError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -86,6 +87,7 @@ def open_table(location: ResultsRoot, name: str) -> DeltaTable | None:
             table = DeltaTable(uri, storage_options=location.options)
         except TableNotFoundError:
             return None
+        require_whole_commits(uri, table.version(), location.options)
         columns = {column.name for column in table.schema().fields}
     if columns.isdisjoint(_OURS):
         raise StoreError(

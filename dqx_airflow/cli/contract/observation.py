@@ -31,6 +31,7 @@ from dqx_airflow.contracts.drafting.observed import (
     is_personal,
 )
 from dqx_airflow.datasets.reader_options import with_default_options
+from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.errors import DatasetError, DqxError, first_line
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
@@ -161,7 +162,9 @@ class ColumnTable:
 def _delta(place: str, _: ReaderOptions) -> ColumnTable:
     from deltalake import DeltaTable
 
-    return _of_dataset(DeltaTable(place).to_pyarrow_dataset())
+    table = DeltaTable(place)
+    require_whole_commits(place, table.version())
+    return _of_dataset(table.to_pyarrow_dataset())
 
 
 def _parquet(place: str, _: ReaderOptions) -> ColumnTable:

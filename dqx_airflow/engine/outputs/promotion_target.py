@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets.settings import is_table
+from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.engine.outputs.promoted_slices import Noted, Promoter, Slice
 from dqx_airflow.engine.outputs.replaced_rows import RefusedPromotionError, ReplacedRows
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -147,9 +148,11 @@ class PromotionTarget:
     def table(self) -> DeltaTable | None:
         """The Delta table at the location, or None."""
         try:
-            return DeltaTable(self.location)
+            table = DeltaTable(self.location)
         except TableNotFoundError:
             return None
+        require_whole_commits(self.location, table.version())
+        return table
 
     @property
     def named(self) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DateType, StringType, StructField, StructType
 
+from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.engine.outputs.delta_writer import WrittenFiles, nullable, write_files
 from dqx_airflow.engine.outputs.samples import rows_with_faults
 from dqx_airflow.engine.scan.frames import ReferenceTables
@@ -180,9 +181,11 @@ class _Quarantine:
 
     def _table(self) -> DeltaTable | None:
         try:
-            return DeltaTable(self.path)
+            table = DeltaTable(self.path)
         except TableNotFoundError:
             return None
+        require_whole_commits(self.path, table.version())
+        return table
 
     def _is_empty(self) -> bool:
         """True if no attempt at the run key has left any rows."""

@@ -15,10 +15,13 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.reader_options import given_options, of_delta_table
 from dqx_airflow.datasets.settings import timestamp_of
+from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.dql.checks.sql_text import objection_to_select, tables_of_select
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.delta.load import deltalake_failures
 from dqx_airflow.engine.sources.delta.log import COMMITS_READ, KEEP_THE_DATA
 from dqx_airflow.engine.sources.errors import too_early
+from dqx_airflow.engine.sources.paths import absolute, is_local
 from dqx_airflow.engine.sources.strict_reads import require_strict_session
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_literal
@@ -58,6 +61,9 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
         wrong = of_delta_table(ref.options[0][0])
         raise DatasetError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
     version = _version_of(spark, ref, table)
+    if (location := about.get("Location")) and is_local(location := absolute(location)):
+        with deltalake_failures(ref, location):
+            require_whole_commits(location, version)
     opened = OpenDataset.of_frame(ref, reader.option("versionAsOf", version).table(table), table)
     is_of_now = ref.version is None and ref.timestamp is None
     return replace(

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from dqx_airflow.datasets.settings import timestamp_of
+from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.engine.sources.errors import nothing_there, too_early
 from dqx_airflow.engine.sources.paths import is_local
 from dqx_airflow.errors import DatasetError, first_line
@@ -39,9 +40,7 @@ def table_at(ref: DatasetRef, path: str) -> DeltaTable:
             _load_version(table, ref, path)
         if ref.timestamp is not None:
             table.load_as_version(_version_at(table, ref, path))
-        newest = Path(path) / "_delta_log" / f"{table.version():020}.json"
-        if is_local(path) and newest.exists() and newest.stat().st_size == 0:
-            raise ValueError(f"the commit {newest.name} is empty")
+        require_whole_commits(path, table.version())
     return table
 
 

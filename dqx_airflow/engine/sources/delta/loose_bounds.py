@@ -7,24 +7,18 @@ Writers mark them by `tightBounds: false`, which deltalake does not expose: the 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
-from pyarrow.fs import FileSelector, FileSystem
+from pyarrow.fs import FileSystem
 
-from dqx_airflow.engine.sources.delta.storage import file_system
+from dqx_airflow.delta_log import log_files, table_files
 
-_LOG = "_delta_log"
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.)?parquet")
 _TIGHT = "tightBounds"
-_THREADS = 16
 
 
 def loose_files(root: str, version: int) -> frozenset[str] | None:
@@ -35,7 +29,7 @@ def loose_files(root: str, version: int) -> frozenset[str] | None:
     :param root: the location of the table.
     """
     try:
-        return _loose_files(file_system(root), version)
+        return _loose_files(table_files(root), version)
     except (
         OSError,
         ValueError,
@@ -49,32 +43,16 @@ def loose_files(root: str, version: int) -> frozenset[str] | None:
 
 
 def _loose_files(system: FileSystem, version: int) -> frozenset[str] | None:
-    names = [info.base_name for info in system.get_file_info(FileSelector(_LOG))]
-    commits = {int(match[1]): match[0] for match in map(_COMMIT.fullmatch, names) if match}
-    parts: dict[int, list[re.Match[str]]] = {}
-    for match in filter(None, map(_CHECKPOINT.fullmatch, names)):
-        parts.setdefault(int(match[1]), []).append(match)
-    whole = [
-        at
-        for at, matches in parts.items()
-        if at <= version and len(matches) == int(matches[0][3] or len(matches))
-    ]
-    start = max(whole, default=-1)
-    needed = range(start + 1, version + 1)
-    if any(at not in commits for at in needed):
+    log = log_files(system, version)
+    needed = range(log.start, version + 1)
+    if any(at not in log.commits for at in needed):
         return None
     loose: set[str] = set()
-    for part in parts.get(start, ()):
-        loose |= _in_checkpoint(system, f"{_LOG}/{part[0]}")
-
-    def read(at: int) -> bytes:
-        with system.open_input_stream(f"{_LOG}/{commits[at]}") as file:
-            return bytes(file.read())
-
-    with ThreadPoolExecutor(_THREADS) as threads:
-        for text in threads.map(read, needed):
-            for path, is_loose in _in_commit(text):
-                (loose.add if is_loose else loose.discard)(path)
+    for part in log.checkpoint:
+        loose |= _in_checkpoint(system, part)
+    for text in log.texts(log.commits[at] for at in needed):
+        for path, is_loose in _in_commit(text):
+            (loose.add if is_loose else loose.discard)(path)
     return frozenset(loose)
 
 

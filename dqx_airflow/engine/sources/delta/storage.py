@@ -12,17 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
 
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import (
-    FileInfo,
-    FileSelector,
-    FileSystem,
-    FileType,
-    LocalFileSystem,
-    PyFileSystem,
-    SubTreeFileSystem,
-)
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
+from dqx_airflow.delta_log import table_files
 from dqx_airflow.engine.sources.paths import is_local
 
 _THREADS = 16
@@ -58,7 +50,7 @@ class TableStorage:
         for folder in by_folder.keys() - far.keys():
             self._seen.update(_on_this_machine(folder, by_folder[folder]))
         if far:
-            system = file_system(self.root)
+            system = table_files(self.root)
             with ThreadPoolExecutor(min(_THREADS, len(far))) as threads:
                 for stored in threads.map(self._far_away, repeat(system), far, far.values()):
                     self._seen.update(stored)
@@ -82,13 +74,6 @@ class TableStorage:
             if info.type is FileType.File:
                 existing[name] = info
         return {uri: _stored(existing.get(name)) for name, uri in names.items()}
-
-
-def file_system(root: str) -> FileSystem:
-    """The file system below the root of a table."""
-    if is_local(root):
-        return SubTreeFileSystem(root, LocalFileSystem())
-    return PyFileSystem(DeltaStorageHandler(root))
 
 
 def _on_this_machine(folder: str, uris: Iterable[str]) -> dict[str, StoredFile | None]:
