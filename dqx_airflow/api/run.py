@@ -212,7 +212,7 @@ def plan_of(
             suite, source, db.datasets, day, selection, contract, sources=checked.sources
         )
     selected = suite if chosen is None else chosen.suite
-    raise_errors(check_datasets(selected, db.datasets), checked)
+    raise_errors(check_datasets(selected, db.datasets, options.fail_on), checked)
     return resolve(
         suite,
         source,

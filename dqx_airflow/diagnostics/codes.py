@@ -60,7 +60,7 @@ CODES: dict[str, str] = {
     "E301": "bad date expression",
     "E302": "profile without valid dates",
     "E303": "unknown profile type",
-    "E304": "rule disables a required assertion",
+    "E304": "rule mutes a required assertion",
     "E305": "rule scales a share",
     # Contracts
     "E401": "invalid YAML",
@@ -109,7 +109,6 @@ CODES: dict[str, str] = {
     "W010": "downgrade that raises the severity",
     "W011": "first row without an order",
     "W012": "nothing is checked",
-    "W013": "factor that nearly disables an assertion",
     "W014": "profile disables everything",
     "W015": "name hides an imported one",
     "W020": "clause not checked",

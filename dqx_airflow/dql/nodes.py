@@ -613,7 +613,7 @@ class Profile:
 
     @property
     def allows_required(self) -> bool:
-        """True if it may explicitly disable required assertions."""
+        """True if it may explicitly mute required assertions."""
         return is_among(self.annotations, "allow_required")
 
 

@@ -87,7 +87,7 @@ ANNOTATIONS: dict[str, str] = {
     "human_review": "Changes of this assertion need the approval of a person.",
     "auto_approve": "`dql tune --propose` writes new values for this assertion without asking.",
     "max_groups": "How many groups there may be, by default 10,000: `@max_groups(count=50_000)`.",
-    "allow_required": "Allows this profile to disable required assertions.",
+    "allow_required": "Allows this profile to mute required assertions.",
     "require_history": "Makes the gate broken if an assertion lacks data of other dates.",
 }
 """All annotations."""

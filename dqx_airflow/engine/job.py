@@ -179,7 +179,7 @@ def _plan(request: GateRequest, checked: Checked) -> Plan:
     suite = checked.valid_suite
     chosen = chosen_of(request, suite)
     selected = chosen.suite if chosen is not None else suite
-    if errors := check_datasets(selected, request.datasets):
+    if errors := check_datasets(selected, request.datasets, request.fail_on):
         raise SourceError(draw(errors, checked.sources), diagnostics=errors)
     datasets = request.datasets
     if chosen is not None and request.shadow is None:

@@ -97,7 +97,7 @@ class DqlGateOperator(GateOperator):
         for source, result, (suite, selection) in zip(self._found, checked, chosen, strict=True):
             diagnostics = list(result.diagnostics)
             if suite is not None:
-                diagnostics += check_datasets(suite, request.datasets)
+                diagnostics += check_datasets(suite, request.datasets, request.fail_on)
             log_diagnostics(diagnostics, result.sources, self.log, kind="suite")
             name = result.valid_suite.name.value
             if name in suites:

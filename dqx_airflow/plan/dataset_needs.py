@@ -1,4 +1,4 @@
-"""What a suite requires of the datasets of a gate."""
+"""What a suite requires of a gate: of its datasets, and of its `fail_on`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from dataclasses import replace
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.checks.profile_rules import check_downgrades
 from dqx_airflow.dql.filters import simple_claims
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
-from dqx_airflow.values import DatasetRef, Span
+from dqx_airflow.values import DatasetRef, Severity, Span
 
 
-def check_datasets(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[Diagnostic, ...]:
-    """The requirements that the datasets of a gate do not meet: a name, a date column."""
+def check_datasets(
+    suite: nodes.Suite, datasets: Sequence[DatasetRef], fail_on: Severity = Severity.P1
+) -> tuple[Diagnostic, ...]:
+    """The requirements that the datasets of a gate do not meet: a name, a date column; and profiles
+    by which required assertions would not block with this `fail_on`.
+    """
     by_name = {dataset.name: dataset for dataset in datasets}
-    mistakes = []
+    # With P1, they are errors of the suite itself.
+    mistakes = list(check_downgrades(suite, fail_on)) if fail_on is not Severity.P1 else []
     for name in datasets_of(suite.checks):
         if name not in by_name:
             names = ", ".join(by_name) or "none"

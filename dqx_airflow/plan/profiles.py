@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from datetime import date
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.profile_selectors import selects
+from dqx_airflow.dql.checks.profile_rules import is_beyond, is_scalable
+from dqx_airflow.dql.checks.profile_selectors import is_required, selects
 from dqx_airflow.dql.checks.shares import is_about_share
 from dqx_airflow.dql.dates import is_active
-from dqx_airflow.exact import Exact, exact
+from dqx_airflow.dql.printer import show_claim
+from dqx_airflow.errors import RequestError
+from dqx_airflow.exact import Exact, exact, exact_text
 from dqx_airflow.values import Severity
 
 
@@ -46,9 +49,11 @@ def adjust(
     """Applies all rules of the profiles in definition order. A share is not scaled.
 
     :param constants: those of the suite, evaluated.
+    :raises RequestError: together they nearly disable a required assertion.
     """
     severity = Severity(assertion.severity.text) if assertion.severity else nodes.DEFAULT_SEVERITY
     multiplier: Exact = 1
+    unallowed: Exact = 1
     disabled_by, names = None, []
     for profile in profiles:
         for rule in profile.rules:
@@ -62,8 +67,17 @@ def adjust(
             match rule:
                 case nodes.Scale(factor=factor):
                     multiplier = exact(multiplier * factor)
+                    unallowed = unallowed if profile.allows_required else exact(unallowed * factor)
                 case nodes.Downgrade(severity=name):
                     severity = Severity(name.text)
                 case nodes.Disable():
                     disabled_by = disabled_by or profile.name.value
+    if is_beyond(unallowed) and is_required(assertion) and is_scalable(assertion.claim):
+        title = assertion.name.value if assertion.name else show_claim(assertion.claim)
+        together = ", ".join(map(repr, dict.fromkeys(names)))
+        raise RequestError(
+            f"the profiles {together} are active together: by the factor {exact_text(unallowed)} "
+            f"they nearly disable {title!r}, which is required",
+            "write factors that are together from 0.1x to 10x, or @allow_required above a profile",
+        )
     return Adjustment(severity, multiplier, disabled_by, tuple(dict.fromkeys(names)))

@@ -286,7 +286,7 @@ class _CallReader:
                 return None
             suite = choose(suite, source, known_refs, template.run_key.date, selection).suite
         datasets = tuple(given[name] for name in datasets_of(suite.checks) if name in given)
-        errors = check_datasets(suite, known_refs)
+        errors = check_datasets(suite, known_refs, template.fail_on)
         self.problems.add([with_advice(error, checked.sources, given) for error in errors], {})
         return replace(
             template,

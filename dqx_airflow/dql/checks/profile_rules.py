@@ -1,4 +1,4 @@
-"""Checks the rules of profiles: what they select, and what they must not change."""
+"""Checks the rules of profiles: what they select, and what they must not mute."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.profile_selectors import SelectableAssertions
-from dqx_airflow.exact import exact_text
+from dqx_airflow.exact import Exact, exact, exact_text
 from dqx_airflow.values import Severity, Span
 
 _MOST_NAMED = 10
@@ -17,6 +17,8 @@ _MOST_NAMED = 10
 
 _LEAST_FACTOR, _LARGEST_FACTOR = Fraction(1, 10), Fraction(10)
 """Beyond these bounds, a rule that scales is close to one that disables."""
+
+_ALLOW = "write @allow_required above the profile"
 
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
@@ -28,8 +30,11 @@ def check_rules(
 
     :param shares: the ids of the scaled assertions that are about a share.
     """
+    factors: dict[int, Exact] = {}
     for rule in profile.rules:
-        yield from _check_rule(rule, profile, selection, shares)
+        yield from _check_rule(rule, selection, shares)
+        if not profile.allows_required:
+            yield from _check_muted(rule, selection.required(rule.selector), shares, factors)
     disabled = {
         id(assertion)
         for rule in profile.rules
@@ -42,11 +47,34 @@ def check_rules(
         yield Diagnostic(message, profile.name.span, code="W014", help=help_line)
 
 
+def check_downgrades(suite: nodes.Suite, fail_on: Severity) -> Iterator[Diagnostic]:
+    """The rules by which failures of required assertions would not block a gate with `fail_on`."""
+    selection = SelectableAssertions(suite.checks)
+    for profile in suite.profiles:
+        for rule in profile.rules:
+            if isinstance(rule, nodes.Downgrade) and not profile.allows_required:
+                yield from _muted(rule, selection.required(rule.selector), fail_on)
+
+
+def is_beyond(factor: Exact) -> bool:
+    """True for a factor that nearly disables what it scales."""
+    return not _LEAST_FACTOR <= factor <= _LARGEST_FACTOR
+
+
+def is_scalable(claim: nodes.Claim) -> bool:
+    """False for claims whose result no factor changes, such as a comparison with zero."""
+    match claim:
+        case nodes.Measure(expression=left, condition=nodes.Comparison(bound=right)):
+            return not any(
+                isinstance(side, nodes.Number) and side.value == 0 for side in (left, right)
+            )
+        case nodes.Measure(condition=nodes.Between() | nodes.WithinStddev()):
+            return True
+    return False
+
+
 def _check_rule(
-    rule: nodes.Rule,
-    profile: nodes.Profile,
-    selection: SelectableAssertions,
-    shares: Collection[int],
+    rule: nodes.Rule, selection: SelectableAssertions, shares: Collection[int]
 ) -> Iterator[Diagnostic]:
     selector = rule.selector
     if isinstance(rule, nodes.Downgrade) and rule.severity.text not in _SEVERITIES:
@@ -72,39 +100,76 @@ def _check_rule(
             message = f"check '{selector.check.value}' has no assertion '{selector.name.value}'"
         hint = did_you_mean(selector.name.value, selection.names(selector.kind))
         yield Diagnostic(message, selector.span, code="W002", help=hint)
+    if isinstance(rule, nodes.Downgrade):
+        yield from _check_downgrade(rule, matched)
+    elif isinstance(rule, nodes.Scale):
+        yield from _check_scaled(rule, matched, shares)
+
+
+def _check_muted(
+    rule: nodes.Rule,
+    required: list[nodes.Assertion],
+    shares: Collection[int],
+    factors: dict[int, Exact],
+) -> Iterator[Diagnostic]:
+    """Reports what a rule mutes although it is required.
+
+    :param factors: collects the product of all factors of the profile for each assertion.
+    """
     match rule:
-        case nodes.Downgrade():
-            yield from _check_downgrade(rule, matched)
         case nodes.Disable():
-            if not profile.allows_required:
-                yield from _check_disabled(rule, selection.required(selector))
-        case nodes.Scale():
-            yield from _check_scaled(rule, matched, selection.required(selector), shares)
+            yield from _refused(rule.selector.span, "this rule disables", required)
+        case nodes.Downgrade():
+            yield from _muted(rule, required, Severity.P1)
+        case nodes.Scale() if rule.factor > 0:
+            scaled = [
+                item for item in required if id(item) not in shares and is_scalable(item.claim)
+            ]
+            for item in scaled:
+                factors[id(item)] = exact(factors.get(id(item), 1) * rule.factor)
+            nearly = [item for item in scaled if is_beyond(factors[id(item)])]
+            if nearly:
+                factor = exact_text(factors[id(nearly[0])])
+                yield from _refused(
+                    rule.span,
+                    f"the factor {factor} nearly disables",
+                    nearly,
+                    "write factors that are together from 0.1x to 10x",
+                )
 
 
-def _check_disabled(rule: nodes.Disable, required: list[nodes.Assertion]) -> Iterator[Diagnostic]:
-    help_line = "remove the rule, or write @allow_required above the profile"
+def _muted(
+    rule: nodes.Downgrade, required: list[nodes.Assertion], fail_on: Severity
+) -> Iterator[Diagnostic]:
+    """Reports required assertions whose failures would no longer block."""
+    if rule.severity.text not in _SEVERITIES or Severity(rule.severity.text).at_least(fail_on):
+        return
+    muted = [item for item in required if _severity_of(item) <= fail_on.value]
+    verb = f"this rule lets a gate with fail_on={fail_on.value} pass in spite of"
+    help_line = f"write {fail_on.value} or a higher severity, remove the rule"
+    yield from _refused(rule.selector.span, verb, muted, help_line)
+
+
+def _refused(
+    span: Span, verb: str, required: list[nodes.Assertion], help_line: str = "remove the rule"
+) -> Iterator[Diagnostic]:
+    help_line += f", or {_ALLOW}"
     for assertion in required[:_MOST_NAMED]:
         is_marked = assertion.is_annotated("required")
         related = (Related(_place_of_requirement(assertion), "required here"),)
-        message = f"this rule disables {_name_of(assertion)}, which is "
+        message = f"{verb} {_name_of(assertion)}, which is "
         message += "@required" if is_marked else "required, since it is P0"
-        yield Diagnostic(message, rule.selector.span, code="E304", related=related, help=help_line)
+        yield Diagnostic(message, span, code="E304", related=related, help=help_line)
     if (more := len(required) - _MOST_NAMED) > 0:
-        message = f"this rule disables {more} more required assertions"
-        yield Diagnostic(message, rule.selector.span, code="E304", help=help_line)
+        message = f"{verb} {more} more required assertions"
+        yield Diagnostic(message, span, code="E304", help=help_line)
 
 
 def _check_scaled(
-    rule: nodes.Scale,
-    matched: list[nodes.Assertion],
-    required: list[nodes.Assertion],
-    shares: Collection[int],
+    rule: nodes.Scale, matched: list[nodes.Assertion], shares: Collection[int]
 ) -> Iterator[Diagnostic]:
-    """Reports a rule that scales only shares, or that almost disables a required assertion."""
-    if rule.factor <= 0:
-        return
-    if matched and all(id(assertion) in shares for assertion in matched):
+    """Reports a rule that scales only shares."""
+    if rule.factor > 0 and matched and all(id(assertion) in shares for assertion in matched):
         first = matched[0]
         is_composed = isinstance(first.claim, nodes.Composite)
         kind, scaled = ("several claims", "claims") if is_composed else ("a share", "shares")
@@ -116,20 +181,6 @@ def _check_scaled(
             code="E305",
             related=related,
             help=f"{scaled} cannot be scaled: remove the rule, or write `downgrade` or `disable`",
-        )
-        return
-    if _LEAST_FACTOR <= rule.factor <= _LARGEST_FACTOR:
-        return
-    for assertion in (
-        assertion for assertion in required[:_MOST_NAMED] if id(assertion) not in shares
-    ):
-        yield Diagnostic(
-            f"the factor {exact_text(rule.factor)} nearly disables "
-            f"{_name_of(assertion)}, which is required",
-            rule.span,
-            code="W013",
-            related=(Related(_place_of_requirement(assertion), "required here"),),
-            help="write a factor from 0.1x to 10x",
         )
 
 
@@ -145,11 +196,16 @@ def _place_of_requirement(assertion: nodes.Assertion) -> Span:
     return assertion.severity.span if assertion.severity else assertion.span
 
 
+def _severity_of(assertion: nodes.Assertion) -> str:
+    severity = assertion.severity
+    return nodes.DEFAULT_SEVERITY.value if severity is None else severity.text
+
+
 def _check_downgrade(rule: nodes.Downgrade, matched: list[nodes.Assertion]) -> Iterator[Diagnostic]:
     wanted = rule.severity.text
     for assertion in matched:
         severity = assertion.severity
-        current = nodes.DEFAULT_SEVERITY.value if severity is None else severity.text
+        current = _severity_of(assertion)
         if {wanted, current} <= set(_SEVERITIES) and wanted < current:
             message = f"this rule raises {_name_of(assertion)} from {current} to {wanted}"
             place = assertion.claim.span if severity is None else severity.span
