@@ -7,7 +7,8 @@ its names: what serves the pages is imported when the server requests its apps.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
 
 # Airflow moves this class to the SDK; the Spark provider finds it in every version.
 from airflow.providers.common.compat.sdk import AirflowPlugin
@@ -17,6 +18,13 @@ from dqx_airflow.operators.links import TAB_ROUTE, GateReportLink
 log = logging.getLogger(__name__)
 
 _PREFIX = "/dqx"
+_Message: TypeAlias = MutableMapping[str, Any]
+
+_HEADERS = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
+_BODY = (
+    b"Closed: this version of Airflow lacks what dqx-airflow needs to see who may read its pages. "
+    b"The log of the API server says what is missing.\n"
+)
 _TASK = "dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}"
 
 
@@ -57,7 +65,16 @@ def _server() -> Any:
         log.exception(
             "the data quality pages are disabled: this Airflow lacks an interface that they need"
         )
-        from dqx_airflow.plugin.deny_all import closed
-
         return closed
     return app
+
+
+async def closed(
+    scope: _Message,
+    receive: Callable[[], Awaitable[_Message]],
+    send: Callable[[_Message], Awaitable[None]],
+) -> None:
+    """The app if the pages cannot determine permissions: it rejects every request."""
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 403, "headers": _HEADERS})
+        await send({"type": "http.response.body", "body": _BODY})

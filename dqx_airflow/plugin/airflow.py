@@ -1,16 +1,17 @@
 """All queries of the pages to Airflow: the user, the permissions, the results of tasks.
 
 Airflow guarantees none of these names. If one is missing, this module cannot be imported, and the
-pages are closed: see `deny_all`.
+pages are closed: see `closed` in `plugin/__init__.py`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Annotated, Any, TypeAlias
 from uuid import UUID
 
@@ -19,11 +20,7 @@ from airflow.api_fastapi.auth.tokens import get_signing_key
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
 from airflow.configuration import conf
-from airflow.models.asset import (
-    AssetModel,
-    DagScheduleAssetReference,
-    TaskOutletAssetReference,
-)
+from airflow.models.asset import AssetModel, DagScheduleAssetReference, TaskOutletAssetReference
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.log import Log
@@ -37,8 +34,7 @@ from sqlalchemy import and_, func, or_, select, tuple_
 
 from dqx_airflow.operators.outcome import XCOM_KEY
 from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
-from dqx_airflow.plugin.dag_graph import DagGraph, graph_of
-from dqx_airflow.plugin.summaries import as_pushed, summaries_of
+from dqx_airflow.plugin.report_view import Summary
 
 __all__ = [
     "MOST_INSTANCES",
@@ -484,3 +480,99 @@ def _task_run(row: Sequence[Any]) -> TaskRun:
         label=str(label or ""),
         run_state=str(run_state) if run_state else None,
     )
+
+
+_MOST_KEPT = 10_000
+_ASKED_AT_ONCE = 500
+
+_kept: dict[tuple[object, datetime], object] = {}
+"""The parsed summaries, by the attempt and the time."""
+
+
+def summaries_of(session: Any, timestamps: Mapping[Any, datetime]) -> dict[Any, object]:
+    """The summaries of attempts under our key.
+
+    :param timestamps: the time of the summary of each attempt.
+    """
+    pushed = {
+        attempt_id: _kept[attempt_id, at]
+        for attempt_id, at in timestamps.items()
+        if (attempt_id, at) in _kept
+    }
+    missing = iter([attempt_id for attempt_id in timestamps if attempt_id not in pushed])
+    while batch := list(islice(missing, _ASKED_AT_ONCE)):
+        for attempt_id, at, value in session.execute(_pushed().where(TaskInstance.id.in_(batch))):
+            _kept[attempt_id, at] = pushed[attempt_id] = as_pushed(value)
+    for key in [*islice(_kept, max(len(_kept) - _MOST_KEPT, 0))]:
+        _kept.pop(key, None)
+    return pushed
+
+
+def as_pushed(value: object) -> object:
+    """The summary of a task, as in Airflow's table."""
+    if isinstance(value, str):
+        # Some ways into the table store the text of the JSON, not the JSON.
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    if isinstance(value, dict) and not isinstance(value, Summary):
+        return Summary(value)
+    return value
+
+
+def _pushed() -> Any:
+    pushed = and_(
+        XComModel.dag_id == TaskInstance.dag_id,
+        XComModel.task_id == TaskInstance.task_id,
+        XComModel.run_id == TaskInstance.run_id,
+        XComModel.map_index == TaskInstance.map_index,
+        XComModel.key == XCOM_KEY,
+    )
+    return select(TaskInstance.id, XComModel.timestamp, XComModel.value).join(XComModel, pushed)
+
+
+@dataclass(frozen=True, slots=True)
+class DagGraph:
+    """The tasks of a DAG by their ids, each with its direct successors."""
+
+    following: Mapping[str, frozenset[str]]
+
+    def after(self, task_id: str) -> frozenset[str]:
+        """All tasks downstream of a task."""
+        return _reached(self.following, task_id)
+
+    def before(self, task_id: str) -> frozenset[str]:
+        """All tasks upstream of a task."""
+        preceding: dict[str, set[str]] = {}
+        for task, followers in self.following.items():
+            for follower in followers:
+                preceding.setdefault(follower, set()).add(task)
+        return _reached(preceding, task_id)
+
+
+def graph_of(data: object) -> DagGraph:
+    """The graph of a serialized DAG; an empty one for invalid input."""
+    tasks = _get(_get(data, "dag"), "tasks")
+    upstream: dict[str, frozenset[str]] = {}
+    for task in tasks if isinstance(tasks, list) else ():
+        fields = _get(task, "__var") or task
+        task_id, following = _get(fields, "task_id"), _get(fields, "downstream_task_ids")
+        if isinstance(task_id, str):
+            ids = following if isinstance(following, list) else ()
+            upstream[task_id] = frozenset(follower for follower in ids if isinstance(follower, str))
+    return DagGraph(upstream)
+
+
+def _get(value: object, key: str) -> Any:
+    return value.get(key) if isinstance(value, Mapping) else None
+
+
+def _reached(edges: Mapping[str, Iterable[str]], start: str) -> frozenset[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        fresh = set(edges.get(waiting.pop(), ())) - seen
+        seen |= fresh
+        waiting += fresh
+    return frozenset(seen)

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from itertools import takewhile
+from datetime import date, datetime, timedelta, timezone
+from itertools import chain, takewhile
+from typing import Annotated
 
-from dqx_airflow.plugin.airflow import GateDag, TaskRun
-from dqx_airflow.plugin.dataset_locations import LocatedDataset, datasets_in, promotions_in
-from dqx_airflow.plugin.paging import Paging
-from dqx_airflow.plugin.report_view import ReportView, outcome_of_summary, view_of_summary
-from dqx_airflow.plugin.value_format import fault_of
-from dqx_airflow.values import EnforcedContract, Status, Verdict
+from fastapi import APIRouter, Depends, Response
+
+from dqx_airflow.plugin.airflow import GateDag, SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.plugin.report_view import (
+    LocatedDataset,
+    ReportView,
+    datasets_in,
+    fault_of,
+    outcome_of_summary,
+    promotions_in,
+    view_of_summary,
+)
+from dqx_airflow.plugin.responses import PageNumber, Paging, html_page, store_client
+from dqx_airflow.plugin.store import Answer, StoreClient
+from dqx_airflow.results.history import OpenStore
+from dqx_airflow.results.recent_alerts import gates_of_attempts, unlabelled_counts
+from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 
 DEPTH = 14
 """The number of recent runs of a DAG that are inspected."""
@@ -27,6 +39,7 @@ _BAD = ("broken", "blocked", NO_REPORT)
 _UNDECIDED = (RUNNING, NOT_RUN)
 _RUNNING_STATES = ("running", "queued", "scheduled", "up_for_retry", "restarting", "deferred")
 _ENDED_STATES = ("failed", "success")
+router = APIRouter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,3 +332,90 @@ def _owners(row: GateRow) -> list[str]:
 
 def _choices(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(values) - {""}))
+
+
+def gates_of_rows(
+    client: StoreClient, rows: list[GateRow]
+) -> tuple[dict[tuple[str, str], set[str]], str | None]:
+    """The names of gates by DAG and task, one for each suite, and why there are none."""
+    tasks = recent_attempts(rows)
+    runs = client.ask(lambda store: gates_of_attempts(store.select, tasks))
+    gates: dict[tuple[str, str], set[str]] = {}
+    for run in runs.found:
+        gates.setdefault(tasks[run.attempt_id], set()).add(run.gate)
+    return gates, runs.problem
+
+
+def counts_of_rows(client: StoreClient, rows: list[GateRow]) -> dict[tuple[str, str], int]:
+    """The number of recent alerts without a label for each gate, by DAG and task."""
+    if client.root is None:
+        return {}
+    gates, _ = gates_of_rows(client, rows)
+    names = set(chain.from_iterable(gates.values()))
+
+    def counts(store: OpenStore) -> tuple[tuple[str, int], ...]:
+        return unlabelled_counts(store.select, names)
+
+    by_gate = dict(client.ask(counts).found) if names else {}
+    return {
+        task: sum(by_gate.get(gate, 0) for gate in own)
+        for task, own in gates.items()
+        if not own.isdisjoint(by_gate)
+    }
+
+
+_MOST_PAST, _MOST_PAST_OF_GATE = 300, 60
+
+
+def past_of_gates(
+    rows: list[GateRow], most: int = _MOST_PAST_OF_GATE
+) -> tuple[dict[tuple[str, str], list[GateReport]], str | None]:
+    """The reports of gates by DAG and task, newest first; and why there are none."""
+    tasks = recent_attempts(rows)
+    client = store_client()
+    recent = client.ask(lambda store: store.reports_of(tasks))
+    if not recent.found:
+        return {}, recent.problem
+    gates: dict[tuple[str, str], set[str]] = {}
+    for report in recent.found:
+        gates.setdefault(tasks[report.attempt.id], set()).add(report.run_key.gate)
+    until = max(report.run_key.date for report in recent.found)
+    most = max(1, min(_MOST_PAST // len(set().union(*gates.values())), most))
+    instances = {(row.dag_id, row.task_id): _map_index(row) for row in rows}
+    past: dict[tuple[str, str], list[GateReport]] = {}
+    problem = None
+    for index in {instances[task] for task in gates}:
+        of_index = {task: own for task, own in gates.items() if instances[task] == index}
+        answer = _past_reports(client, set().union(*of_index.values()), until, most, index)
+        problem = problem or answer.problem
+        for task, own in of_index.items():
+            past[task] = [report for report in answer.found if report.run_key.gate in own]
+    return past, problem
+
+
+def _past_reports(
+    client: StoreClient, gates: set[str], until: date, most: int, map_index: int
+) -> Answer[GateReport]:
+    return client.ask(lambda store: store.past_reports(gates, until, most, map_index))
+
+
+def _map_index(row: GateRow) -> int:
+    """The map index if a row is about one instance of a mapped gate; -1 for all of them."""
+    instances = {cell.run.map_index if cell.instances == 1 else -1 for cell in row.cells}
+    return instances.pop() if len(instances) == 1 else -1
+
+
+@router.get("/board")
+def board(
+    session: SessionDep,
+    tasks: TasksDep,
+    filters: Annotated[Filters, Depends()],
+    page: PageNumber,
+) -> Response:
+    """The gates of all DAGs that the user may read."""
+    now = datetime.now(timezone.utc)
+    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags, now)
+    session.close()
+    shown = board_of(rows, filters, page)
+    alerts = counts_of_rows(store_client(), list(shown.rows))
+    return html_page("board.html", board=shown, alerts=alerts)

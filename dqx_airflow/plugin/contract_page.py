@@ -6,19 +6,37 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from http import HTTPStatus
+from typing import Annotated
 
-from dqx_airflow.plugin.addresses import address, gate_address, report_address
-from dqx_airflow.plugin.airflow import TaskRun
-from dqx_airflow.plugin.board_page import GateRow, counts_line
-from dqx_airflow.plugin.clause_line import clause_line
-from dqx_airflow.plugin.dataset_locations import location_in
-from dqx_airflow.plugin.report_view import ReportView, view_of_report, view_of_summary
+from fastapi import APIRouter, Query, Response
+
+from dqx_airflow.plugin.airflow import SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.plugin.board_page import DEPTH, GateRow, counts_line, gate_rows
+from dqx_airflow.plugin.board_page import past_of_gates as _past_of
+from dqx_airflow.plugin.report_view import (
+    ReportView,
+    clause_line,
+    location_in,
+    view_of_report,
+    view_of_summary,
+)
+from dqx_airflow.plugin.responses import (
+    address,
+    gate_address,
+    html_page,
+    notice,
+    report_address,
+    store_client,
+)
+from dqx_airflow.plugin.store import Answer
 from dqx_airflow.results.contract_uses import ContractRun
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Status, Verdict
 
 _SHOWN_VERSIONS = 30
 _SHOWN_CLAUSES = 20
 _BAD = (Status.FAILED, Status.ERROR)
+router = APIRouter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,3 +293,37 @@ def _broken(reported: Sequence[GateVerdicts]) -> tuple[BrokenClause, ...]:
         )
     clauses.sort(key=lambda clause: (-clause.failures, clause.newest.severity.value, clause.path))
     return tuple(clauses)
+
+
+_MOST_GATES = 10
+
+
+@router.get("/contract")
+def contract(
+    session: SessionDep,
+    tasks: TasksDep,
+    contract_id: Annotated[str, Query(alias="id")] = "",
+) -> Response:
+    """How the gates of those DAGs enforce a contract."""
+    runs = recent_runs(session, tasks.tasks, DEPTH)
+    session.close()
+    rows = gate_rows(runs_under(runs, contract_id), tasks.dags)
+    if not rows:
+        return notice(
+            HTTPStatus.NOT_FOUND,
+            "No such contract",
+            f"No gate that you may read has recently enforced contract {contract_id}.",
+        )
+    shown, more = list(rows[:_MOST_GATES]), max(len(rows) - _MOST_GATES, 0)
+    past, problem = _past_of(shown, DEPTH)
+    enforced: Answer[ContractRun] = Answer()
+    newest = [reports[0].run_key for reports in past.values() if reports]
+    if newest:
+        gates, until = {key.gate for key in newest}, max(key.date for key in newest)
+        client = store_client()
+        enforced = client.ask(lambda store: store.contract_runs(gates, contract_id, until))
+    return html_page(
+        "contract.html",
+        page=contract_page(contract_id, shown, past, enforced.found, more),
+        problem=problem or enforced.problem,
+    )

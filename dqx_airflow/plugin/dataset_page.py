@@ -1,28 +1,213 @@
-"""The page of a dataset, identified by its location: the findings of all gates there, and their
-times."""
+"""The pages of datasets, each identified by its location: the index of all that gates read or fill,
+and the findings of all gates in one of them, with their times."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age
-from dqx_airflow.plugin.addresses import report_address
-from dqx_airflow.plugin.board_page import GateRow, counts_line
+from dqx_airflow.lineage.locations import trimmed_location
+from dqx_airflow.plugin.airflow import SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.plugin.board_page import DEPTH, STATES_WORST_FIRST, GateRow, counts_line, gate_rows
+from dqx_airflow.plugin.board_page import past_of_gates as _past_of
 from dqx_airflow.plugin.chart import Chart, PastValue, chart_of
-from dqx_airflow.plugin.dataset_index import DatasetRow
-from dqx_airflow.plugin.dataset_locations import is_at
 from dqx_airflow.plugin.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
-from dqx_airflow.plugin.paging import Paging
-from dqx_airflow.plugin.report_view import PromotionView, promotion_of
-from dqx_airflow.plugin.value_format import Reading, reading_of
+from dqx_airflow.plugin.report_view import (
+    PromotionView,
+    Reading,
+    Summary,
+    _nameless,
+    datasets_in,
+    is_at,
+    outcome_of_summary,
+    promotion_of,
+    promotions_in,
+    reading_of,
+    view_of_summary,
+)
+from dqx_airflow.plugin.responses import PageNumber, Paging, html_page, notice, report_address
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Status, Verdict
+
+_ROWS_OF_A_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRow:
+    """A location. `names` are its names in gates, `gates` those that read it, worst first, and
+    `promoted_by` those that promote rows into it."""
+
+    location: str
+    names: tuple[str, ...]
+    gates: tuple[GateRow, ...]
+    promoted_by: tuple[GateRow, ...]
+
+    @property
+    def state(self) -> str:
+        """The worst status of its gates; empty if no gate reads it."""
+        return self.gates[0].state if self.gates else ""
+
+    @property
+    def ran(self) -> datetime | None:
+        """When a gate last read it."""
+        return max((row.ran for row in self.gates if row.ran), default=None)
+
+    @property
+    def contracts(self) -> tuple[str, ...]:
+        """The ids of the contracts that gates enforce on it."""
+        return tuple(dict.fromkeys(contract.id for row in self.gates for contract in row.contracts))
+
+    def is_found(self, words: Sequence[str]) -> bool:
+        """Whether each of the words, in lower case, is in its location or in one of its names."""
+        rows = (*self.gates, *self.promoted_by)
+        texts = (self.location, *self.names, *self.contracts, *(row.gate for row in rows))
+        text = "\n".join(texts).lower()
+        return all(word in text for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFilters:
+    """The filters; empty strings mean all."""
+
+    search: str = ""
+    outcome: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The filters as parameters of an address."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetIndex:
+    """The matching datasets, worst first. `page` of `pages` is displayed, counted from 1; `total`
+    are all matches, and `known` all datasets."""
+
+    rows: tuple[DatasetRow, ...]
+    page: int
+    pages: int
+    total: int
+    known: int
+    outcomes: tuple[str, ...]
+    filters: IndexFilters
+
+
+def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
+    """A row for each location, worst first.
+
+    :param gates: worst first.
+    """
+    readers: dict[str, list[GateRow]] = {}
+    writers: dict[str, list[GateRow]] = {}
+    names: dict[str, list[str]] = {}
+    for row in gates:
+        for location in dict.fromkeys(dataset.location for dataset in row.datasets):
+            readers.setdefault(location, []).append(row)
+        for location in row.promotions:
+            writers.setdefault(location, []).append(row)
+        for dataset in row.datasets:
+            names.setdefault(dataset.location, []).append(dataset.name)
+    rows = [
+        DatasetRow(
+            location,
+            tuple(dict.fromkeys(names.get(location, ()))),
+            tuple(readers.get(location, ())),
+            tuple(writers.get(location, ())),
+        )
+        for location in dict.fromkeys((*readers, *writers))
+    ]
+    return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.location)))
+
+
+def index_of(rows: Sequence[DatasetRow], filters: IndexFilters, page: int = 1) -> DatasetIndex:
+    """A page of the index; the nearest one if the page does not exist."""
+    words = filters.search.lower().split()
+    shown = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
+    paging = Paging.of(page, len(shown), _ROWS_OF_A_PAGE)
+    states = {row.state for row in rows}
+    return DatasetIndex(
+        rows=paging.shown(shown),
+        page=paging.number,
+        pages=paging.pages,
+        total=len(shown),
+        known=len(rows),
+        outcomes=tuple(state for state in STATES_WORST_FIRST if state in states),
+        filters=filters,
+    )
+
+
+def _rank(state: str) -> int:
+    return STATES_WORST_FIRST.index(state) if state else len(STATES_WORST_FIRST)
+
+
+def runs_reading(runs: Iterable[TaskRun], location: str) -> list[TaskRun]:
+    """The runs of the task instances that recently read or filled a location, in the same order.
+
+    An instance of a mapped task that was about other data in another run is left out.
+    """
+    candidates = [(run, _is_about(run.pushed, location)) for run in runs]
+    instances = {_instance(run) for run, is_about in candidates if is_about}
+    return [
+        run
+        for run, is_about in candidates
+        if is_about or (_instance(run) in instances and outcome_of_summary(run.pushed) is None)
+    ]
+
+
+def _is_about(pushed: object, location: str) -> bool:
+    """Whether a summary is about a location; most are not, and are not parsed further."""
+    if not isinstance(pushed, Mapping) or location not in _mentioned(pushed):
+        return False
+    if outcome_of_summary(pushed) is None:
+        return False
+    view = view_of_summary(pushed)
+    assert view is not None
+    return location in (*(dataset.location for dataset in datasets_in(view)), *promotions_in(view))
+
+
+def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
+    """A superset of the locations that a summary may be about."""
+    if not isinstance(pushed, Summary):
+        return _locations_and_names(pushed)
+    if not hasattr(pushed, "mentioned"):
+        pushed.mentioned = _locations_and_names(pushed)
+    return pushed.mentioned
+
+
+def _locations_and_names(pushed: Mapping[str, Any]) -> frozenset[str]:
+    locations, validated = pushed.get("places"), pushed.get("validated")
+    mentioned = (
+        {str(location) for location in locations.values()}
+        if isinstance(locations, Mapping)
+        else set()
+    )
+    if isinstance(validated, Mapping):
+        locations = (
+            entry.get("location") for entry in validated.values() if isinstance(entry, Mapping)
+        )
+        mentioned |= {
+            trimmed_location(location) for location in locations if isinstance(location, str)
+        }
+    datasets = pushed.get("datasets")
+    if isinstance(datasets, list):
+        mentioned |= {_nameless(name, pushed.get("gate")) for name in datasets}
+    return frozenset(mentioned)
+
+
+def _instance(run: TaskRun) -> tuple[str, str, int]:
+    return run.dag_id, run.task_id, run.map_index
+
 
 _GATES_OF_A_PAGE = 10
 _SHOWN_ASSERTIONS = 100
 _SHOWN_PAST = 30
+router = APIRouter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +393,41 @@ def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory
     is_old = is_age(newest.expression)
     chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old)
     return AssertionHistory(newest, past, chart, read)
+
+
+@router.get("/datasets")
+def datasets(
+    session: SessionDep,
+    tasks: TasksDep,
+    filters: Annotated[IndexFilters, Depends()],
+    page: PageNumber,
+) -> Response:
+    """The datasets of the gates of all DAGs that the user may read."""
+    rows = dataset_rows(gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags))
+    session.close()
+    shown = index_of(rows, filters, page)
+    return html_page("datasets.html", index=shown)
+
+
+@router.get("/dataset")
+def dataset(
+    session: SessionDep,
+    tasks: TasksDep,
+    page: PageNumber,
+    place: str = "",
+) -> Response:
+    """The findings of the gates of those DAGs in a dataset."""
+    runs = runs_reading(recent_runs(session, tasks.tasks, DEPTH), place)
+    session.close()
+    rows = dataset_rows(gate_rows(runs, tasks.dags))
+    row_there = next((row for row in rows if row.location == place), None)
+    if row_there is None:
+        return notice(
+            HTTPStatus.NOT_FOUND,
+            "No such dataset",
+            f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
+            "list of all datasets.",
+        )
+    paging = paging_of(row_there, page)
+    past, problem = _past_of(list(paging.shown(row_there.gates)))
+    return html_page("dataset.html", page=dataset_page(row_there, past, paging), problem=problem)

@@ -1,17 +1,54 @@
-"""The page of an incident: the gate, its faults, the waiting tasks, and the notes of people."""
+"""The page of an incident: the gate, its faults, the waiting tasks, the notes of people; and the
+form for notes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID, uuid4
 
-from dqx_airflow.plugin.airflow import TaskRun
-from dqx_airflow.plugin.failing_rows import failing_total
-from dqx_airflow.plugin.report_view import ReportView, view_of_report
-from dqx_airflow.results.incident_notes import ACKNOWLEDGED, IncidentNote
-from dqx_airflow.results.incidents import Incident
-from dqx_airflow.results.run_lines import RunLine
+from fastapi import APIRouter, Request, Response
+
+from dqx_airflow.plugin.airflow import (
+    READS_DAG,
+    GetUserDep,
+    SessionDep,
+    TaskRef,
+    TaskRun,
+    assets_of,
+    graph_of_dag,
+    may_edit,
+    may_read,
+    owners_of,
+    recent_runs,
+    record,
+    states_of,
+)
+from dqx_airflow.plugin.board_page import DEPTH
+from dqx_airflow.plugin.forms import Form, Refused, form_token
+from dqx_airflow.plugin.report_view import ReportView, failing_total, view_of_report
+from dqx_airflow.plugin.responses import (
+    back_to,
+    day,
+    html_page,
+    incident_address,
+    notice,
+    store_client,
+    whole_number,
+)
+from dqx_airflow.plugin.store import StoreClient
+from dqx_airflow.results.incident_notes import (
+    ACKNOWLEDGED,
+    COMMENT,
+    IncidentNote,
+    notes_from,
+    write_note,
+)
+from dqx_airflow.results.incidents import Incident, incidents_of
+from dqx_airflow.results.run_lines import RunLine, RunsWanted
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Verdict
 
 
@@ -123,3 +160,167 @@ def versions_of(
         for dataset in report.datasets if report else ():
             versions.setdefault(dataset.name, DatasetVersions(dataset, good.get(dataset.name)))
     return tuple(versions.values())
+
+
+router = APIRouter()
+
+_MOST_RUNS, _MOST_NOTES, _MOST_LISTED = 1000, 200, 10
+_LONGEST_TEXT = 2000
+
+
+@router.get("/incident", dependencies=[READS_DAG])
+def incident(
+    request: Request,
+    session: SessionDep,
+    user: GetUserDep,
+    dag_id: str = "",
+    task_id: str = "",
+    instance: str = "",
+    on: str = "",
+) -> Response:
+    """The newest incident of a gate, or the one of a date of its data."""
+    index = whole_number(instance)
+    task = TaskRef(dag_id, "", task_id, -1 if index is None else index)
+    client = store_client()
+    gates, problem = _gates(session, client, dag_id, task_id)
+    session.close()
+    incidents: tuple[Incident, ...] = ()
+    if gates:
+        wanted = RunsWanted(gates, map_index=index)
+        runs = client.ask(lambda store: store.runs(wanted, _MOST_RUNS))
+        incidents, problem = incidents_of(runs.found), problem or runs.problem
+    chosen = _chosen(incidents, day(on))
+    if chosen is None:
+        return notice(
+            HTTPStatus.NOT_FOUND,
+            "No incident",
+            problem or f"The results store has no incident of task {task_id} of DAG {dag_id}.",
+        )
+    page, problem_inside = _page(session, client, chosen, incidents, gates, task)
+    edits = may_edit(request, user, dag_id)
+    return html_page(
+        "incident.html",
+        page=page,
+        problem=problem or problem_inside,
+        edits=edits,
+        read_only=client.read_only() if edits else None,
+        token=form_token(user),
+        note_id=uuid4(),
+    )
+
+
+def _page(
+    session: Any,
+    client: StoreClient,
+    incident: Incident,
+    incidents: Sequence[Incident],
+    gates: Sequence[str],
+    task: TaskRef,
+) -> tuple[IncidentPage, str | None]:
+    """The page of one of the incidents of a task, and why something is missing."""
+    last, index = incident.last.run_key, task.map_index
+    bad = {run.run_key.gate for run in incident.runs}
+    lines = (*incident.last_of_each, *incident.first_of_each, *incident.before.values())
+    attempts = {line.attempt_id for line in lines}
+    most, since = len(incident.runs), incident.first.run_key.date
+    reports = client.ask(lambda store: store.reports_of(attempts))
+    past = client.ask(lambda store: store.past_reports(bad, last.date, most, index))
+    notes = client.ask(lambda store: notes_from(store.select, gates, since, last.date, index))
+    reports_by_run = {report.run_id: report for report in reports.found}
+    after = sorted(graph_of_dag(session, task.dag_id).after(task.task_id))
+    states = states_of(session, task.dag_id, last.dag_run_id, after)
+    waiting = (
+        WaitingTask(
+            TaskRun(task.dag_id, last.dag_run_id, waiting_id, -1, None, None, ""),
+            states[waiting_id],
+        )
+        for waiting_id in after
+        if waiting_id in states
+    )
+    newest = (reports_by_run.get(run.run_id) for run in incident.last_of_each)
+    page = IncidentPage(
+        task.dag_id,
+        task.task_id,
+        index,
+        bad.pop() if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
+        incident,
+        tuple(other for other in incidents if other is not incident)[:_MOST_LISTED],
+        tuple(view_of_report(report) for report in newest if report),
+        faults_of(incident, reports_by_run, past.found),
+        versions_of(incident, reports_by_run),
+        tuple(waiting),
+        assets_of(session, task.dag_id, [task.task_id, *after]),
+        owners_of(session, task.dag_id),
+        notes.found[-_MOST_NOTES:],
+    )
+    return page, reports.problem or past.problem or notes.problem
+
+
+@router.post("/incident")
+def add_note(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
+    """Stores an acknowledgement or a comment, also in Airflow's audit log."""
+    dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
+    kind, text, on = form.get("kind", ""), form.get("text", "").strip(), day(form.get("on", ""))
+    index = whole_number(form.get("instance", ""))
+    if kind not in (ACKNOWLEDGED, COMMENT) or len(text) > _LONGEST_TEXT or on is None:
+        raise Refused(
+            HTTPStatus.BAD_REQUEST,
+            f"Send acknowledged or comment, with a comment of at most {_LONGEST_TEXT} characters.",
+        )
+    if kind == COMMENT and not text:
+        raise Refused(HTTPStatus.BAD_REQUEST, "The comment is empty.")
+    if not dag_id or not may_read(request, user, dag_id):
+        raise Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
+    if not may_edit(request, user, dag_id):
+        raise Refused(HTTPStatus.FORBIDDEN, "You do not have permission to edit this DAG.")
+    client = store_client()
+    gates, problem = _gates(session, client, dag_id, task_id)
+    if not gates:
+        raise Refused(HTTPStatus.NOT_FOUND, problem or "Gate not found.")
+    note = IncidentNote(
+        gates[0],
+        on,
+        kind,
+        user.get_name(),
+        text,
+        -1 if index is None else index,
+        id=_note_id(form.get("note", "")),
+    )
+    facts = {"gate": note.gate, "date": on, "kind": kind, "text": text, "note": note.id}
+    record(session, user, "dqx incident", TaskRef(dag_id, "", task_id, note.map_index), facts)
+    session.close()
+    problem = client.change(lambda root, options: write_note(root, note, storage_options=options))
+    if problem is not None:
+        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
+    return back_to(incident_address(dag_id, task_id, note.map_index, on))
+
+
+def _note_id(text: str) -> str:
+    """The id that the page assigned to the note, so that a form that is sent twice is stored
+    once."""
+    try:
+        return str(UUID(text))
+    except ValueError as error:
+        raise Refused(
+            HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages."
+        ) from error
+
+
+def _gates(
+    session: Any, client: StoreClient, dag_id: str, task_id: str
+) -> tuple[tuple[str, ...], str | None]:
+    """The names under which the newest attempts of a task reported, one for each suite; and why
+    there are none."""
+    recent = recent_runs(session, [(dag_id, task_id)], DEPTH)
+    gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
+    return tuple(gates.found), gates.problem
+
+
+def _chosen(incidents: Sequence[Incident], on: date | None) -> Incident | None:
+    """The incident of a date of its data; the newest one without a date."""
+    if on is None:
+        return incidents[0] if incidents else None
+    for incident in incidents:
+        if incident.first.run_key.date <= on <= incident.last.run_key.date:
+            return incident
+    return None

@@ -1,18 +1,32 @@
-"""The report of a gate as displayed: complete, or the summary of its task."""
+"""The report of a gate as displayed: complete, or the summary of its task; its values, failing rows
+and datasets."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
-from typing import Any, TypeVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from dqx_airflow.diagnostics.verdicts import headline
+from dqx_airflow.diagnostics.verdicts import (
+    format_in_unit,
+    format_percent,
+    format_value,
+    headline,
+    is_age,
+    unscaled_limit,
+)
+from dqx_airflow.lineage.locations import location_of, trimmed_location
 from dqx_airflow.values import (
     DatasetSnapshot,
     EnforcedContract,
+    FailingRow,
     GateReport,
     MetricValue,
     Outcome,
@@ -22,6 +36,10 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from dqx_airflow.plan.model import GroupValues
+
 
 E = TypeVar("E", bound=Enum)
 
@@ -359,3 +377,272 @@ def _timestamp(value: object) -> datetime | None:
         return datetime.fromisoformat(_text(value))
     except ValueError:
         return None
+
+
+Reading: TypeAlias = Callable[[MetricValue], str]
+
+
+def reading_of(verdict: Verdict) -> Reading:
+    """The format of the values and the limits of an assertion."""
+    if is_age(verdict.expression) or _is_share(verdict):
+        return lambda value: format_in_unit(value, verdict)
+    return format_value
+
+
+def _is_share(verdict: Verdict) -> bool:
+    return "%" in verdict.expected
+
+
+def value_of(verdict: Verdict) -> str:
+    """The compared value in readable form."""
+    value = verdict.scaled_value
+    if value is None:
+        return "\N{EN DASH}"
+    return value if isinstance(value, str) else reading_of(verdict)(value)
+
+
+def raw_of(verdict: Verdict) -> str:
+    """The value before a profile scales it."""
+    value = verdict.value
+    return value if isinstance(value, str) else reading_of(verdict)(value)
+
+
+def limit_of(verdict: Verdict) -> str:
+    """The limit, also for the value before a profile scales it."""
+    return unscaled_limit(verdict) or reading_of(verdict)(verdict.threshold)
+
+
+def fault_of(verdict: Verdict) -> str:
+    """What is wrong, on one line: `orders.id is 3, expected == 0`, or why it is unknown."""
+    if verdict.status is Status.ERROR:
+        return f"{verdict.name}: {verdict.reason or 'could not be evaluated'}"
+    if verdict.status is Status.SKIPPED:
+        return f"{verdict.name}: not evaluated, {verdict.reason}"
+    return f"{verdict.name} is {value_of(verdict)}, expected {verdict.expected}"
+
+
+_MOST = 40
+_ROW_COUNT = "num_rows"
+
+
+def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """The metric values from which a value is computed, each with its name, those of the date
+    first; for an assertion that is judged for each group those of the worst group. Empty if the
+    value is that of a single metric."""
+    if not verdict.measured:
+        return ()
+    from dqx_airflow.plan.measured import measurements_from
+
+    measured = measurements_from(verdict.measured)
+    values = dict(measured.values)
+    if verdict.groups is not None:
+        values = _of_group(verdict.worst_group, measured.groups)
+    operands = []
+    for key, value in values.items():
+        try:
+            dataset, metric, arguments, lag, *_ = json.loads(key)
+        except (ValueError, TypeError):
+            continue  # of a newer version
+        if metric == _ROW_COUNT and _ROW_COUNT not in verdict.expression:
+            continue  # it only shows whether there is data
+        name = f"{metric}({', '.join(map(_argument, arguments))})"
+        if len(verdict.datasets) > 1:
+            name = f"{dataset}: {name}"
+        operands.append((int(lag or 0), name, format_value(value)))
+    if len(operands) < 2:
+        return ()
+    operands.sort(key=lambda operand: operand[:2])
+    return tuple((f"{name}{_days(lag)}", value) for lag, name, value in operands[:_MOST])
+
+
+def _of_group(shown: str | None, groups: Mapping[str, GroupValues]) -> dict[str, MetricValue]:
+    """The measurements of the group with this displayed name."""
+    from dqx_airflow.plan.groupings import show_group
+
+    return {
+        key: value
+        for key, by_group in groups.items()
+        for group, value in by_group.values.items()
+        if show_group(group) == shown
+    }
+
+
+def _days(lag: int) -> str:
+    return "" if lag == 0 else f", {lag} day{'' if lag == 1 else 's'} before"
+
+
+def _argument(argument: Any) -> str:
+    if isinstance(argument, dict):
+        return (
+            f"where {argument['where']}"
+            if "where" in argument
+            else str(argument.get("rows", argument))
+        )
+    return (
+        f"[{', '.join(map(_argument, argument))}]" if isinstance(argument, list) else str(argument)
+    )
+
+
+_SCALAR = r"""("[^"]*"|'[^']*'|[^\s,#}\]][^,#}\]]*)"""
+
+
+def clause_line(verdict: Verdict) -> str:
+    """The clause of an assertion in readable form: `orders.amount: minimum 0`.
+
+    Its demand is taken from its line in the contract. If it is not about a column, or is an element
+    of a list such as `quality[0]`, the assertion is used instead.
+    """
+    path = verdict.clause or ""
+    key = path.rpartition(".")[2]
+    if not verdict.column or not verdict.datasets or "[" in key:
+        return verdict.name
+    subject = f"{verdict.datasets[0]}.{verdict.column}"
+    rule = verdict.name.removeprefix(f"{subject}.")
+    words = (key if rule == verdict.name else rule).replace("_", " ")
+    match = re.search(rf"""\b{re.escape(key)}["']?\s*:\s*{_SCALAR}""", verdict.source_line or "")
+    demanded = match[1].strip() if match else ""
+    return f"{subject}: {words}{'' if demanded in ('', 'true') else f' {demanded}'}"
+
+
+_SHOWN_ROWS, _SHOWN_COLUMNS = 20, 12
+_SATISFYING = "satisfying_share"
+# What spreadsheets read as a formula.
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Failing rows as a table, as many as fit. A cell is None for NULL."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    reasons: tuple[str, ...]
+    more_rows: int
+    more_columns: int
+
+
+def samples_of(rows: Sequence[FailingRow]) -> tuple[Sample, ...]:
+    """Failing rows as a table for each dataset."""
+    by_dataset: dict[str, list[FailingRow]] = {}
+    for row in rows:
+        by_dataset.setdefault(row.dataset, []).append(row)
+    return tuple(map(sample_of, by_dataset.values()))
+
+
+def sample_of(rows: Sequence[FailingRow]) -> Sample:
+    """Failing rows as one table, as stored: masked values are masked here."""
+    cells = [_cells(failing.row) for failing in rows[:_SHOWN_ROWS]]
+    names = tuple(dict.fromkeys(name for row in cells for name in row))
+    columns = names[:_SHOWN_COLUMNS]
+    return Sample(
+        columns=columns,
+        rows=tuple(tuple(row.get(column, "") for column in columns) for row in cells),
+        reasons=tuple(failing.reason for failing in rows[:_SHOWN_ROWS]),
+        more_rows=max(len(rows) - _SHOWN_ROWS, 0),
+        more_columns=len(names) - len(columns),
+    )
+
+
+def csv_of(rows: Sequence[FailingRow]) -> str:
+    """Failing rows as CSV with a header. NULL is empty; a value that a spreadsheet would read as a
+    formula gets an apostrophe before it."""
+    cells = [_cells(failing.row) for failing in rows]
+    names = tuple(dict.fromkeys(name for row in cells for name in row))
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["dataset", "why", *map(_harmless, names)])
+    for failing, row in zip(rows, cells, strict=True):
+        values = [row.get(name) for name in names]
+        writer.writerow(map(_harmless, [failing.dataset, failing.reason, *values]))
+    return text.getvalue().encode("utf-8", "replace").decode("utf-8")
+
+
+def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
+    """The number of failing rows, and their share: `472 of 930 rows (50.8%)`; for an assertion
+    about a share of rows their share, for one that is judged for each group the number of failed
+    groups. Empty if the assertion counts neither."""
+    from dqx_airflow.metrics.builtin import METRICS
+    from dqx_airflow.metrics.metric import MetricUnit
+
+    if verdict.groups is not None:
+        return f"{verdict.failed_groups or 0} of {verdict.groups} groups"
+    metric, value = METRICS.get(verdict.metric or ""), verdict.value
+    if metric is None or not verdict.failing_rows:
+        return ""
+    if metric.name == _SATISFYING and isinstance(value, int | float | Fraction) and value < 1:
+        return f"{format_percent(1 - value)} of the rows that were evaluated"
+    if metric.unit is not MetricUnit.ROWS or not isinstance(value, int):
+        return ""
+    rows = next((snapshot.rows for snapshot in datasets if snapshot.name in verdict.datasets), None)
+    if not rows or not 0 < value <= rows:
+        return ""
+    return f"{value} of {rows} rows ({format_percent(value / rows)})"
+
+
+def _harmless(cell: str | None) -> str:
+    if cell is None:
+        return ""
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def _cells(row: str) -> dict[str, str | None]:
+    """The cells of a row, with numbers as written."""
+    try:
+        cells = json.loads(row, parse_int=str, parse_float=str)
+    except ValueError:
+        return {"row": row}
+    if not isinstance(cells, dict):
+        return {"row": row}
+    return {name: _cell(value) for name, value in cells.items()}
+
+
+def _cell(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedDataset:
+    """A dataset of a gate: its name in the gate, and its location."""
+
+    name: str
+    location: str
+
+
+def location_in(gate: str, snapshot: DatasetSnapshot) -> str:
+    """The location of a dataset of a gate; for a query, or if it is unknown, its name there."""
+    location = location_of(snapshot) if snapshot.location else None
+    return location or _name_in(gate, snapshot)
+
+
+def is_at(location: str, gate: str, snapshot: DatasetSnapshot) -> bool:
+    """Whether a dataset of a gate is there; summaries of older versions only have its name."""
+    return location in (location_in(gate, snapshot), _name_in(gate, snapshot))
+
+
+def _name_in(gate: str, snapshot: DatasetSnapshot) -> str:
+    return _nameless(snapshot.name, gate)
+
+
+def datasets_in(report: ReportView) -> tuple[LocatedDataset, ...]:
+    """The datasets of a report."""
+    return tuple(
+        LocatedDataset(snapshot.name, location_in(report.gate, snapshot))
+        for snapshot in report.datasets
+    )
+
+
+def promotions_in(report: ReportView) -> tuple[str, ...]:
+    """The locations into which a report's rows were promoted."""
+    done = (
+        promotion.location
+        for promotion in report.promotions
+        if promotion.version is not None and promotion.location
+    )
+    return tuple(map(trimmed_location, done))
+
+
+def _nameless(name: object, gate: object) -> str:
+    return f"{name} of {gate}"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from dqx_airflow.plugin.value_format import fault_of
+from dqx_airflow.plugin.report_view import fault_of
 from dqx_airflow.values import Severity, SourceFile, Span, Status, Verdict
 
 _AROUND = 3

@@ -106,11 +106,7 @@ def api_environment(
 def scene(api_server: Any, api_environment: None, tmp_path: Path) -> Iterator[Scene]:
     """An empty scene; what a test puts into the database is gone after it."""
     _forget_teams()
-    from airflow.models.asset import (
-        AssetModel,
-        DagScheduleAssetReference,
-        TaskOutletAssetReference,
-    )
+    from airflow.models.asset import AssetModel, DagScheduleAssetReference, TaskOutletAssetReference
     from airflow.models.dag import DagModel
     from airflow.models.dag_version import DagVersion
     from airflow.models.dagrun import DagRun

@@ -168,9 +168,9 @@ def test_a_token_is_of_one_user_and_of_one_purpose(
 def test_a_token_of_yesterday_has_expired(
     post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.plugin import writes
+    from dqx_airflow.plugin import forms
 
-    monkeypatch.setattr(writes, "_VALID_S", -1)
+    monkeypatch.setattr(forms, "_VALID_S", -1)
     answer = post("label", **form, said="real")
     assert answer.status_code == 403
     assert "Reload it" in answer.text
@@ -179,7 +179,7 @@ def test_a_token_of_yesterday_has_expired(
 def test_a_reader_of_the_dag_has_no_buttons_and_is_refused(
     post: Get, tab: Get, scene: Scene, form: Fields
 ) -> None:
-    from dqx_airflow.plugin.writes import form_token
+    from dqx_airflow.plugin.forms import form_token
 
     assert Html(tab("ada").text).forms == []
 
@@ -288,12 +288,12 @@ def test_an_unstored_label_is_reported(
     post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.errors import StoreError
-    from dqx_airflow.plugin import alerts_routes
+    from dqx_airflow.plugin import alerts_page
 
     def fails(*_: object, **__: object) -> None:
         raise StoreError("no space")
 
-    monkeypatch.setattr(alerts_routes, "write_labels", fails)
+    monkeypatch.setattr(alerts_page, "write_labels", fails)
     answer = post("label", **form, said="real")
     assert answer.status_code == 503
     assert "Not stored" in answer.text

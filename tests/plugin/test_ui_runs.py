@@ -94,9 +94,9 @@ def test_the_list_of_runs_has_filters(get: Get, scene: Scene) -> None:
 def test_the_list_of_runs_has_pages_that_keep_the_filters(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.plugin import gate_routes, runs_page
+    from dqx_airflow.plugin import gate_page
 
-    for page_module in (gate_routes, runs_page):
+    for page_module in (gate_page, gate_page):
         monkeypatch.setattr(page_module, "RUNS_OF_A_PAGE", 5)
     scene.dag()
     days_of(scene, "p")
