@@ -74,6 +74,7 @@ class ContractValidator:
         date: day | None = None,
         fail_on: Severity | str = Severity.P1,
         unsupported: Unsupported = "error",
+        ansi: bool = True,
         now: datetime | None = None,
     ) -> Validation:
         """The violations of the contract in a DataFrame.
@@ -86,6 +87,7 @@ class ContractValidator:
         :param date: the date to validate, today by default.
         :param fail_on: the lowest severity that makes the frame invalid.
         :param unsupported: how to treat clauses that cannot be enforced: "error" or "warn".
+        :param ansi: the mode of Spark in which SQL of the contract is evaluated.
         :param now: the time from which ages are measured, with a time zone; by default the current
             time.
         :raises RequestError: the frame is not a DataFrame, or a dataset is missing.
@@ -96,7 +98,9 @@ class ContractValidator:
         dates = {} if date_column is None else {described.name: date_column}
         frames = {described.name: frame, **(datasets or {})}
         with _database(frames, described, dates) as database:
-            results = contract.run(database, on, fail_on=fail_on, now=now, unsupported=unsupported)
+            results = contract.run(
+                database, on, fail_on=fail_on, now=now, unsupported=unsupported, ansi=ansi
+            )
         return _validation(results, contract, described)
 
 

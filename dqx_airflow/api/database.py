@@ -48,6 +48,13 @@ class SparkDatabase:
         """The datasets, in the given order."""
         return self._datasets
 
+    @property
+    def engine(self) -> dict[str, Any]:
+        """What a report says about the session."""
+        from dqx_airflow.engine.session.settings import engine_of
+
+        return engine_of(self._spark)
+
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
         """The values of a plan, measured with Spark, and the snapshots of the datasets.
 

@@ -30,6 +30,8 @@ class Interpreter:
     :param require_history: an assertion of `fail_on` or worse that lacks data of other dates makes
         the outcome broken; by default, it makes it warned.
     :param skip_dates: dates without data, for lagged metrics.
+    :param ansi: the mode of Spark in which SQL of the suite and the datasets is evaluated; in a
+        session with the other one, it is an error.
     :param now: the time from which ages such as `freshness` are measured, with a time zone; by
         default the current time.
     :raises RequestError: `fail_on` is not a severity.

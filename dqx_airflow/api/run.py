@@ -178,6 +178,7 @@ def _judged(
         started_at=started,
         finished_at=_clock(),
         partial=plan.partial,
+        **(db.engine if isinstance(db, SparkDatabase) else {}),
     )
     costs = tuple(assertion.cost for assertion in plan.assertions)
     return Results(report, checked.diagnostics, costs, labels)
@@ -219,6 +220,7 @@ def plan_of(
         [ref for ref in db.datasets if chosen is None or ref.name in chosen.datasets],
         day,
         allow_empty=options.allow_empty,
+        ansi=options.ansi,
         sources=checked.sources,
         chosen=chosen,
     )

@@ -24,6 +24,7 @@ class RunKeywords(TypedDict, total=False):
     allow_empty: bool
     require_history: bool
     skip_dates: Collection[date]
+    ansi: bool
 
 
 class SelectionKeywords(TypedDict, total=False):

@@ -271,6 +271,8 @@ class Suite:
         :param require_history: an assertion of `fail_on` or worse that lacks data of other dates
             makes the outcome broken; by default, it makes it warned.
         :param skip_dates: dates without data, for lagged metrics.
+        :param ansi: the mode of Spark in which SQL of the suite and the datasets is evaluated; in a
+            session with the other one, it is an error.
         :param now: the time from which ages such as `freshness` are measured, with a time zone; by
             default the current time.
         :param only: selects assertions by name, by check, or by `CHECK::NAME`; `*` and `?` are

@@ -9,7 +9,7 @@
 
     [defaults]
     date = "yesterday"              # also output, results, fail_on, allow_empty,
-                                    # require_history, trust_log, unsupported
+                                    # require_history, trust_log, ansi, unsupported
 
     [datasets.orders]
     path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"

@@ -331,6 +331,7 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "allow_empty": (_truth, "write true or false"),
     "require_history": (_truth, "write true or false"),
+    "ansi": (_truth, "write true or false"),
     "trust_log": (_truth, "write true or false"),
     "unsupported": (
         lambda value: Unsupported(value) if value in tuple(Unsupported) else None,

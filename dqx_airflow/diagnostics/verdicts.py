@@ -218,14 +218,15 @@ def draw_report(report: GateReport, *, colour: bool = False, root: str | None = 
 
 def account(report: GateReport) -> list[str]:
     """The clauses of the contract that no assertion checked, and that are not errors: accepted, or
-    not understood. One line each."""
+    not understood; and if SQL was evaluated without ANSI mode. One line each."""
     contract = report.contract
     accepted = [
         f"accepted: {verdict.clause or verdict.name} ({verdict.severity.value}): {verdict.reason}"
         for verdict in report.let_through
         if verdict.status is Status.SKIPPED
     ]
-    return [*accepted, *(contract.not_understood if contract else ())]
+    mode = [f"SQL without ANSI mode (Spark {report.spark_version})"] if report.ansi is False else []
+    return [*accepted, *(contract.not_understood if contract else ()), *mode]
 
 
 def shadow_account(report: GateReport) -> list[str]:

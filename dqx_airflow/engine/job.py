@@ -31,6 +31,7 @@ from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.cancellation import JobEnding
 from dqx_airflow.engine.session.meanwhile import do_meanwhile
+from dqx_airflow.engine.session.settings import engine_of
 from dqx_airflow.engine.session.spark_session import create_session, quiet_pyspark
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.table_contracts import published_contracts
@@ -191,6 +192,7 @@ def _plan(request: GateRequest, checked: Checked) -> Plan:
         datasets,
         request.run_key.date,
         allow_empty=request.allow_empty,
+        ansi=request.ansi,
         chosen=chosen,
     )
 
@@ -326,6 +328,7 @@ def _judge(
         sources=digests_of(request.sources),
         shadow=shadow_report(request, part.shadow, all_scanned, request.skip_dates, started),
         partial=plan.partial,
+        **engine_of(spark),
     )
 
 

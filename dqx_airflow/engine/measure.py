@@ -14,6 +14,7 @@ from dqx_airflow.engine.scan.matching import run_matches
 from dqx_airflow.engine.scan.sql_queries import run_queries
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.concurrency import side_by_side
+from dqx_airflow.engine.session.settings import objection_to_sql
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.engine.sources.schema_drift import has_drift
@@ -55,20 +56,27 @@ def measure_together(
     :param refs: the datasets of all plans.
     :param cache: as for `measure`.
     """
-    opened, unreadable = _open_all(spark, refs)
+    objection = objection_to_sql(spark, ansi=plans[0].ansi)
+    opened, unreadable = _open_all(spark, refs, objection)
+    refused = Scanned()
+    if objection is not None:
+        requests = (request for plan in plans for request in plan.requests)
+        written = (request for request in requests if request.definition.is_sql)
+        refused.failures.update(dict.fromkeys(written, objection))
     by_scope: dict[tuple[date, frozenset[str]], list[Plan]] = {}
     for plan in plans:
         by_scope.setdefault((plan.date, frozenset(plan.reads)), []).append(plan)
     shared = Scanned()
     if len(by_scope) > 1:
         judged = {plan.date for plan in plans}
-        shared = _measure_shared(spark, opened, joined(plans), judged, cache)
+        shared = _measure_shared(spark, opened, joined(plans), judged, refused, cache)
     measured: dict[tuple[date, frozenset[str]], Scanned] = {}
     for scope, plans_of_scope in by_scope.items():
         whole = joined(plans_of_scope)
         names = scope[1] or {ref.name for ref in refs}
         datasets = {name: dataset for name, dataset in opened.items() if name in names}
         known = shared.of(whole.requests)
+        known.add(refused.of(whole.requests))
         measured[scope] = _measure_alone(spark, datasets, unreadable, whole, known, cache)
     for dataset in opened.values():
         _distrust_changed(dataset, measured.values())
@@ -81,12 +89,14 @@ def _measure_shared(
     opened: Mapping[str, OpenDataset],
     plan: Plan,
     dates: Collection[date],
+    known: Scanned,
     cache: StateCache | None,
 ) -> Scanned:
     """The values of requests that do not depend on the judged date.
 
     :param plan: the requests of all plans.
     :param dates: the judged dates.
+    :param known: results found before.
     """
     references = ReferenceTables(opened, plan.date)
 
@@ -95,7 +105,9 @@ def _measure_shared(
         requests = [
             request
             for request in plan.requests
-            if request.dataset == name and not _depends_on_the_judged_date(request, opened)
+            if request.dataset == name
+            and request not in known
+            and not _depends_on_the_judged_date(request, opened)
         ]
         if not requests or has_drift(spark, dataset, dates):
             return Scanned()
@@ -208,12 +220,18 @@ def snapshots(
 
 
 def _open_all(
-    spark: SparkSession, refs: Sequence[DatasetRef]
+    spark: SparkSession, refs: Sequence[DatasetRef], objection: str | None
 ) -> tuple[dict[str, OpenDataset], dict[str, str]]:
-    """The datasets that could be opened, and why the others could not."""
+    """The datasets that could be opened, and why the others could not.
+
+    :param objection: why SQL that a user wrote is not evaluated, if it is not.
+    """
     opened, unreadable = {}, {}
     for ref in refs:
         try:
+            if objection is not None and (ref.filter or (ref.query and ref.conn_id is None)):
+                part = "filter" if ref.filter else "query"
+                raise DatasetError(f"the {part} of dataset '{ref.name}': {objection}")
             opened[ref.name] = open_dataset(spark, ref)
         except DatasetError as error:
             _log.error("%s", error)

@@ -60,8 +60,6 @@ def start_event(
     run_id: str,
     when: datetime,
     namespace: str = DEFAULT_NAMESPACE,
-    *,
-    spark_version: str | None = None,
 ) -> RunEvent:
     """The event when the gate begins. It names the inputs without any facts about them.
 
@@ -76,7 +74,7 @@ def start_event(
         run_id,
         when,
         namespace,
-        run_facets=_run_facets(request, spark_version),
+        run_facets=_run_facets(request),
         inputs=bare_inputs(request.datasets),
         outputs=[],
     )
@@ -88,7 +86,6 @@ def terminal_event(
     namespace: str = DEFAULT_NAMESPACE,
     *,
     message: str | None = None,
-    spark_version: str | None = None,
     catalog: str | None = None,
 ) -> RunEvent:
     """The event when the gate ends: COMPLETE if it passed or warned, FAIL if it blocked or broke.
@@ -101,7 +98,14 @@ def terminal_event(
 
     :raises ValueError: the run id of the report is not a UUID.
     """
-    run_facets = _run_facets(request, spark_version)
+    run_facets = _run_facets(request)
+    if report.spark_version is not None:
+        run_facets["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
+            version=report.spark_version,
+            name="spark",
+            openlineageAdapterVersion=__version__,
+            producer=PRODUCER,
+        )
     run_facets["test"] = facets.tests(report)
     if (tags := facets.tags(report)) is not None:
         run_facets["tags"] = tags
@@ -126,8 +130,6 @@ def crash_event(
     when: datetime,
     message: str,
     namespace: str = DEFAULT_NAMESPACE,
-    *,
-    spark_version: str | None = None,
 ) -> RunEvent:
     """The gate ended without a report: FAIL, with `message` and no verdicts.
 
@@ -142,7 +144,7 @@ def crash_event(
         when,
         namespace,
         run_facets={
-            **_run_facets(request, spark_version),
+            **_run_facets(request),
             "errorMessage": error_message(redact(message)),
         },
         inputs=bare_inputs(request.datasets),
@@ -339,17 +341,10 @@ def job_event(
     )
 
 
-def _run_facets(request: GateRequest, spark_version: str | None) -> dict[str, RunFacet]:
+def _run_facets(request: GateRequest) -> dict[str, RunFacet]:
     run_facets: dict[str, RunFacet] = {"nominalTime": _nominal_time(request.run_key.date)}
     if request.parent is not None and (parent := _parent(request.parent)) is not None:
         run_facets["parent"] = parent
-    if spark_version:
-        run_facets["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
-            version=spark_version,
-            name="spark",
-            openlineageAdapterVersion=__version__,
-            producer=PRODUCER,
-        )
     return run_facets
 
 

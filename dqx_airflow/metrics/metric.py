@@ -317,8 +317,12 @@ class Metric:
     def takes_where(self) -> bool:
         """True if it can be measured over some of the rows. SQL written by the user has its own
         filters."""
-        is_sql = any(argument.kind is ArgumentKind.SQL for argument in self.arguments)
-        return self.scan is Scan.FLAT and not is_sql
+        return self.scan is Scan.FLAT and not self.is_sql
+
+    @property
+    def is_sql(self) -> bool:
+        """True if an argument is SQL written by the user."""
+        return any(argument.kind is ArgumentKind.SQL for argument in self.arguments)
 
     @property
     def signature(self) -> str:

@@ -80,6 +80,10 @@ class GateOperator(SparkJobOperator, GateArguments):
     :param require_history: makes the gate broken if an assertion of `fail_on` or worse lacks data
         of other dates. Without it, the outcome is `warned`, and the headline starts with the
         missing history.
+    :param ansi: the mode of Spark in which SQL of the suite, the contract and the datasets is
+        evaluated: in ANSI mode an overflow, an invalid cast or a division by zero is an error, and
+        without it NULL. The gate opens its session in this mode; in a session with the other one,
+        by `conf` or on a server, the SQL could not be evaluated.
     :param recompute: reads all data again. By default, earlier results in the results store are
         reused as long as the files are unchanged.
     :param trust_log: uses the statistics in the transaction log of a Delta table if they are exact
@@ -167,6 +171,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         on_violation: OnViolation = "fail",
         allow_empty: bool = False,
         require_history: bool = False,
+        ansi: bool = True,
         recompute: bool = False,
         trust_log: bool = True,
         sample_rows: int = DEFAULT_SAMPLE_ROWS,

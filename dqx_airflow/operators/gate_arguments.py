@@ -30,6 +30,7 @@ class GateArguments:
     on_violation: OnViolation
     allow_empty: bool
     require_history: bool
+    ansi: bool
     recompute: bool
     trust_log: bool
     sample_rows: int

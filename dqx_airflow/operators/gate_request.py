@@ -61,6 +61,7 @@ def build_request(
         fail_on=Severity(gate.fail_on),
         allow_empty=gate.allow_empty,
         require_history=gate.require_history,
+        ansi=gate.ansi,
         recompute=gate.recompute,
         parent=of_task.lineage_parent_of(context),
         timeout_s=min(timeouts, default=None),

@@ -147,7 +147,8 @@ class SparkJobOperator(SparkSubmitOperator):
                 ", ".join(unused),
             )
         address, secrets = connect_address(connection)
-        self._connect_job = job = ConnectJob(address, self.conf or {}, secrets)
+        settings = {**request.session_settings, **(self.conf or {})}
+        self._connect_job = job = ConnectJob(address, settings, secrets)
         code = job.run(to_arguments(request), self.env_vars or {}, spark_log.add)
         return ending_of_code(code, request.timeout_s)
 
@@ -167,7 +168,11 @@ class SparkJobOperator(SparkSubmitOperator):
         self.name = self.name or _NAME
         self.application_args = to_arguments(request)
         # A listener of the cluster would name the datasets again, for a third job.
-        self.conf: dict[str, str] = {_LISTENER_DISABLED: "true", **(self.conf or {})}
+        self.conf: dict[str, str] = {
+            _LISTENER_DISABLED: "true",
+            **request.session_settings,
+            **(self.conf or {}),
+        }
         if self._is_driver_here(connection.extra_dejson):
             self.conf = local_driver_conf(self.conf, self.env_vars, self.log)
             self.env_vars = local_driver_env(self.env_vars)

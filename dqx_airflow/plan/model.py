@@ -254,7 +254,7 @@ class Plan:
     `masked` are the columns of each dataset whose values must be hidden. `require_history` is set
     if the suite asks that a gate is broken when an assertion lacks data of other dates. `reads`
     identify how each dataset is read, see `plan.measured`. `partial` describes the selection if
-    assertions were left out.
+    assertions were left out. `ansi` is that of the `RunOptions`.
     """
 
     suite: str
@@ -267,6 +267,7 @@ class Plan:
     require_history: bool = False
     reads: Mapping[str, str] = field(default_factory=dict)
     partial: PartialRun | None = None
+    ansi: bool = True
 
 
 def joined(plans: Sequence[Plan]) -> Plan:

@@ -50,6 +50,7 @@ def resolve(
     on: date,
     *,
     allow_empty: bool = False,
+    ansi: bool = True,
     sources: Mapping[str, str] = MappingProxyType({}),
     chosen: Chosen | None = None,
 ) -> Plan:
@@ -93,6 +94,7 @@ def resolve(
         suite.requires_history,
         {ref.name: reading_of(ref, on) for ref in datasets},
         chosen.partial if chosen is not None else None,
+        ansi,
     )
 
 

@@ -63,6 +63,7 @@ def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
             datasets,
             key.date,
             allow_empty=request.allow_empty,
+            ansi=request.ansi,
             chosen=chosen,
         )
         return plan, None

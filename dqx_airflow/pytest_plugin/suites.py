@@ -169,7 +169,8 @@ def _session(config: pytest.Config, settings: Settings) -> Any:
     if _SESSION not in config.stash:
         from dqx_airflow.engine.session.connection import open_session
 
-        config.stash[_SESSION] = open_session(settings.connection, "pytest", settings.session)
+        session = {**settings.defaults.session_settings, **settings.session}
+        config.stash[_SESSION] = open_session(settings.connection, "pytest", session)
     return config.stash[_SESSION]
 
 

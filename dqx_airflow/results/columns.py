@@ -304,6 +304,15 @@ RUNS = (
         "of the excluded ones that are P0 or `@required`",
         lambda source: _selection(source.report),
     ),
+    Column(
+        "spark_version", TEXT, "the version of Spark that measured", at_path("report.spark_version")
+    ),
+    Column(
+        "ansi",
+        TRUTH,
+        "whether SQL of the suite, the contract and the datasets was evaluated in ANSI mode",
+        at_path("report.ansi"),
+    ),
     MONTH,
 )
 """One row for each attempt, written last."""

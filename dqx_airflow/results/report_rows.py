@@ -130,6 +130,8 @@ def report_from_rows(
         sources=from_json(tuple[SourceDigest, ...], run.get("sources") or "[]"),
         shadow=_shadow(run, shadow),
         partial=_partial(run),
+        spark_version=run.get("spark_version"),
+        ansi=run.get("ansi"),
     )
 
 

@@ -161,6 +161,8 @@ class GateReport:
     :param shadow: the verdicts of another suite, on which nothing depends.
     :param partial: the selection, if not all assertions were judged.
     :param until: the last date, in a summary of several dates, which is never stored.
+    :param spark_version: that of the session; None without Spark.
+    :param ansi: whether SQL was evaluated in Spark's ANSI mode; None if unknown.
     """
 
     run_id: str
@@ -178,6 +180,8 @@ class GateReport:
     shadow: ShadowReport | None = None
     partial: PartialRun | None = None
     until: date | None = None
+    spark_version: str | None = None
+    ansi: bool | None = None
 
     @property
     def dates(self) -> str:

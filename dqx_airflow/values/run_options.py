@@ -8,6 +8,9 @@ from typing import Any
 
 from dqx_airflow.values.outcomes import Severity
 
+ANSI = "spark.sql.ansi.enabled"
+"""The name of the setting of Spark for ANSI mode."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
@@ -15,13 +18,21 @@ class RunOptions:
 
     A failure of `fail_on` or worse blocks. `allow_empty` drops the implicit assertions that the
     datasets have rows. With `require_history` a run is broken if an assertion of `fail_on` or worse
-    lacks data of other dates. `skip_dates` are dates without data, for lagged metrics.
+    lacks data of other dates. `skip_dates` are dates without data, for lagged metrics. `ansi` is
+    the mode of Spark in which SQL of the suite, the contract and the datasets is evaluated: in a
+    session with the other one, it is an error.
     """
 
     fail_on: Severity = Severity.P1
     allow_empty: bool = False
     require_history: bool = False
     skip_dates: tuple[date, ...] = ()
+    ansi: bool = True
+
+    @property
+    def session_settings(self) -> dict[str, str]:
+        """The settings of a Spark session that is opened for the run; those of the user win."""
+        return {} if self.ansi else {ANSI: "false"}
 
     @property
     def keywords(self) -> dict[str, Any]:

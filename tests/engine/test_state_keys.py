@@ -247,6 +247,7 @@ SAME_REQUEST = {
     "date_from": ("the schedule", "the date itself counts"),
     "promote_slice": ((("k", "a"),), "copies rows"),
     "require_history": (True, "judges values"),
+    "ansi": (False, "the mode of the session is in the key"),
     "origin": (GateOrigin("the data team"), "lineage"),
     "more": (
         (GatePart(RunKey("test.gate", YESTERDAY, "manual")),),

@@ -84,12 +84,13 @@ def test_each_outcome_emits_its_golden_events(
     reports: dict[str, GateReport],
     problems: Problems,
 ) -> None:
-    start = events.start_event(request_, RUN_ID, START, "dq", spark_version="4.2.0")
+    start = events.start_event(request_, RUN_ID, START, "dq")
     if outcome == "crashed":
         message = "Py4JJavaError: Job aborted due to stage failure"
         end = events.crash_event(request_, RUN_ID, START + timedelta(minutes=1), message, "dq")
     else:
-        end = events.terminal_event(request_, reports[outcome], "dq", spark_version="4.2.0")
+        report = replace(reports[outcome], spark_version="4.2.0")
+        end = events.terminal_event(request_, report, "dq")
     written = [as_dict(start), as_dict(end)]
     path = GOLDEN / f"{outcome}.json"
     text = json.dumps(written, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

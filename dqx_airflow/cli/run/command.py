@@ -100,7 +100,8 @@ class _Runner:
                 f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
             )
             return EXIT_INFRASTRUCTURE
-        reached = Spark(call.settings.connection, call.settings.session)
+        asked = call.requests[0].session_settings
+        reached = Spark(call.settings.connection, {**asked, **call.settings.session})
         if self._spark is None:
             self._spark = reached
         elif reached != self._spark:

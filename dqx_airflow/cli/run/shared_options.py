@@ -72,6 +72,14 @@ def shared_options(
         list[str] | None,
         typer.Option("--skip-date", help="A date without data, for lagged metrics."),
     ] = None,
+    ansi: Annotated[
+        bool | None,
+        typer.Option(
+            "--ansi/--no-ansi",
+            help="Whether SQL of the suite, the contract and the datasets is evaluated in Spark's "
+            "ANSI mode.",
+        ),
+    ] = None,
     unsupported: Annotated[
         Unsupported | None,
         typer.Option(
@@ -94,6 +102,7 @@ def shared_options(
     from dqx_airflow.selection import selection_of
 
     judged = {"fail_on": fail_on, "allow_empty": allow_empty, "require_history": require_history}
+    judged |= {"ansi": ansi}
     return Options(
         (),
         connection=connection,

@@ -93,7 +93,14 @@ def _opened(
     (request,) = call.requests
     checked = check_source(request.suite, inlined(request.imports))
     plans = [
-        resolve(checked.valid_suite, request.suite, request.datasets, on, allow_empty=True)
+        resolve(
+            checked.valid_suite,
+            request.suite,
+            request.datasets,
+            on,
+            allow_empty=True,
+            ansi=request.ansi,
+        )
         for on in missing
     ]
     try:
@@ -102,7 +109,8 @@ def _opened(
         raise SparkError(
             f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
         ) from error
-    return request, plans, Spark(call.settings.connection, call.settings.session)
+    session = {**request.session_settings, **call.settings.session}
+    return request, plans, Spark(call.settings.connection, session)
 
 
 def _of_one_dataset(plan: Plan) -> Plan:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.values.run_options import ANSI
 
 _WITH_DEFAULTS = (
     "spark.sql.session.timeZone",
-    "spark.sql.ansi.enabled",
+    ANSI,
     "spark.sql.caseSensitive",
     "spark.sql.legacy.timeParserPolicy",
 )
@@ -34,6 +36,34 @@ _WITHOUT_EFFECT = tuple(
     )
 )
 """Every other setting counts, also of future Spark versions: an extra scan does no harm."""
+
+
+def has_ansi(spark: SparkSession) -> bool | None:
+    """Whether ANSI mode is on; None if the session does not tell."""
+    try:
+        with spark_failures():
+            value = spark.conf.get(ANSI)
+    except PySparkException:
+        return None
+    return None if value is None else value.lower() == "true"
+
+
+def engine_of(spark: SparkSession) -> dict[str, Any]:
+    """What a report says about the session that measured."""
+    return {"spark_version": spark.version, "ansi": has_ansi(spark)}
+
+
+def objection_to_sql(spark: SparkSession, *, ansi: bool) -> str | None:
+    """Why SQL that a user wrote is not evaluated: the session is not in the declared mode."""
+    actual = has_ansi(spark)
+    if actual is ansi:
+        return None
+    found = "unknown" if actual is None else "on" if actual else "off"
+    meant, other = ("on", "ansi=False (--no-ansi)") if ansi else ("off", "ansi=True (--ansi)")
+    return (
+        f"ANSI mode is {found} in the Spark session, but this run declares it {meant}, and SQL has "
+        f"other values without it: set {ANSI}={str(ansi).lower()}, or declare {other}"
+    )
 
 
 def settings_of(spark: SparkSession) -> Mapping[str, str | None] | None:

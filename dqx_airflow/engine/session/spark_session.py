@@ -11,10 +11,13 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from dqx_airflow.plan.passes import MOST_COMPILED
+from dqx_airflow.values.run_options import ANSI
 
 SQL_DEFAULTS = {
     # Dates and timestamps have the same meaning wherever the job runs.
     "spark.sql.session.timeZone": "UTC",
+    # Of SQL that a user writes, an overflow or a bad cast is an error; off, it is a NULL.
+    ANSI: "true",
     # Spark would substitute environment variables in SQL with ${env:NAME}, even inside quotes.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parquet.enableVectorizedReader": "true",

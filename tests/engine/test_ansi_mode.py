@@ -1,0 +1,136 @@
+"""SQL that a user writes is evaluated in the mode that the run declares, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lake import delta, request
+
+from dqx_airflow.api.contract_validator import ContractValidator
+from dqx_airflow.api.database import SparkDatabase
+from dqx_airflow.api.suite import Suite
+from dqx_airflow.engine.job import run_gate, run_gates
+from dqx_airflow.results.reader import find_report
+from dqx_airflow.values import GateReport, Outcome, Status
+
+pytestmark = pytest.mark.spark
+
+CODES = pa.table(
+    {
+        "code": ["1", "x873", "3"],
+        "big": pa.array([1, 2**31 - 1, 3], pa.int32()),
+        "zero": pa.array([1, 0, 1], pa.int32()),
+    }
+)
+SUITE = """suite "Codes" {
+  check "Codes" on codes {
+    assert sql("sum(cast(code as int))") > 0 name "cast"
+    assert sql("sum(big / zero)") > 0 name "division"
+    assert query("SELECT count(*) FROM codes WHERE big + 1 > 0") >= 2 name "overflow"
+    assert query("SELECT count(*) FROM codes WHERE code = 0") == 0 name "compared"
+    assert num_rows() == 3 name "own"
+    assert each row: big + 1 > 0 name "arithmetic"
+  }
+  check "Filtered" on filtered { assert num_rows() > 0 name "filtered" }
+  check "Queried" on queried { assert num_rows() > 0 name "queried" }
+}"""
+OF_SQL = ("cast", "division", "overflow", "compared", "filtered", "queried")
+CONTRACT = """
+dataContractSpecification: 1.2.1
+id: codes
+info: {title: Codes, version: 1.0.0, owner: team}
+models:
+  codes:
+    fields: {code: {type: string}}
+    quality:
+      - {type: sql, query: "SELECT sum(cast(code AS int)) FROM codes", mustBeGreaterThan: 0}
+"""
+
+
+@contextmanager
+def ansi(spark: Any, mode: str) -> Iterator[None]:
+    spark.conf.set("spark.sql.ansi.enabled", mode)
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def codes(folder: Path) -> tuple[Any, ...]:
+    ref = delta(folder, "codes", CODES)
+    filtered = replace(ref, name="filtered", filter="cast(code AS int) >= 0")
+    queried = replace(
+        ref, name="queried", path=None, format="delta", query="SELECT cast('x' AS int) AS a"
+    )
+    return ref, filtered, queried
+
+
+def reasons(report: GateReport) -> dict[str, str]:
+    return {
+        verdict.name: verdict.reason or ""
+        for verdict in report.verdicts
+        if verdict.status is Status.ERROR
+    }
+
+
+def test_a_session_of_our_own_is_in_ansi_mode(spark: Any) -> None:
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+
+
+def test_sql_in_a_session_without_ansi_mode_is_an_error_unless_that_is_declared(
+    spark: Any, tmp_path: Path
+) -> None:
+    gate = request(tmp_path, SUITE, codes(tmp_path), allow_empty=True)
+    with ansi(spark, "false"):
+        refused = run_gate(gate, lambda _: spark)
+        days = run_gates(
+            [gate, replace(gate, run_key=replace(gate.run_key, date=date(2024, 1, 1)))],
+            lambda _: spark,
+        )
+        declared = run_gate(replace(gate, ansi=False), lambda _: spark)
+    assert refused.outcome is Outcome.BROKEN
+    for report in (refused, *days):
+        found = reasons(report)
+        assert set(found) == set(OF_SQL), found
+        for reason in found.values():
+            assert "spark.sql.ansi.enabled=true" in reason
+            assert "ansi=False" in reason
+    # What each of them passes over without a word is why.
+    assert set(reasons(declared)) == set()
+    assert (refused.ansi, declared.ansi, declared.spark_version) == (False, False, spark.version)
+    stored = find_report(gate.results_root, declared.run_id)
+    assert stored is not None
+    assert (stored.ansi, stored.spark_version) == (False, spark.version)
+
+    strict = run_gate(gate, lambda _: spark)
+    assert strict.ansi is True
+    assert "CAST_INVALID_INPUT" in reasons(strict)["cast"]
+    wrong = run_gate(replace(gate, ansi=False), lambda _: spark)
+    assert set(reasons(wrong)) == set(OF_SQL)
+    assert "spark.sql.ansi.enabled=false" in reasons(wrong)["cast"]
+
+
+def test_in_python_too(spark: Any, tmp_path: Path) -> None:
+    ref = codes(tmp_path)[0]
+    text = (
+        'suite "S" { check "C" on codes { assert sql("sum(cast(code as int))") > 0 name "cast" } }'
+    )
+    contract = tmp_path / "codes.yaml"
+    contract.write_text(CONTRACT, encoding="utf-8")
+    frame = spark.createDataFrame([("1",), ("x873",)], "code string")
+    with ansi(spark, "false"):
+        run = Suite.from_string(text).run
+        database = SparkDatabase(spark, {"codes": ref})
+        assert "ANSI mode is off" in reasons(run(database, date(2024, 1, 2)).report)["cast"]
+        assert run(database, date(2024, 1, 2), ansi=False).outcome is Outcome.PASSED
+        validator = ContractValidator(contract)
+        refused = validator.validate(frame)
+        assert any("ANSI mode is off" in error for error in refused["quality_errors"])
+        assert validator.validate(frame, ansi=False)["valid"]
