@@ -387,7 +387,11 @@ def test_an_empty_file_among_others_is_an_error_whatever_its_name(
         (pa.array([1]), pa.array([-2.5]), None, False),
         (pa.array([Decimal("1.50")]), pa.array([Decimal("-123")]), None, False),
         (pa.array(["abc"]), pa.array(["d"]), "x int", False),
+        (pa.array([{"a": 1}]), pa.array([{"a": 2.5}]), None, False),
+        (pa.array([[1]]), pa.array([["2"]]), None, False),
+        (pa.array([0.5], pa.float32()), pa.array([0.1]), "x float", False),
         (pa.array([1], pa.int32()), pa.array([2**40]), "x bigint", True),
+        (pa.array([[{"a": 1}]]), pa.array([[{"a": 2, "b": 0.5}]]), None, True),
         (pa.array([1]), pa.array([2]), None, True),
     ],
 )
@@ -418,6 +422,32 @@ def test_a_partition_column_must_have_the_same_value_in_the_files(
     assert judge(ref).outcome is Outcome.PASSED
     pq.write_table(pa.table({"x": [1, 1], "p": [2, -2]}), tmp_path / "t/p=2/a.parquet")
     assert "p=2/a.parquet, and in the name of its folder" in why(judge(ref))
+
+
+def test_the_footers_of_all_files_are_read(judge: Judge, tmp_path: Path) -> None:
+    # One file of doubles among 1,001, the oldest; Spark takes the columns from another one.
+    (tmp_path / "t").mkdir()
+    for number in range(1001):
+        path = tmp_path / f"t/part-{1001 - number:05}.orc"
+        orc.write_table(pa.table({"x": [5] if number else [5.9]}), path)
+        os.utime(path, (1_700_000_000 + number,) * 2)
+    report = judge(DatasetRef("orders", str(tmp_path / "t"), format="orc"))
+    assert "part-01001.orc, but would be read as bigint" in why(report)
+
+
+def test_a_partition_column_in_a_later_file_only_is_an_error_on_its_date(
+    judge: Judge, tmp_path: Path
+) -> None:
+    other = date(2024, 3, 1)
+    for on in (TODAY, other):
+        (tmp_path / f"t/ds={on}").mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1]}), tmp_path / f"t/ds={on}/a.parquet")
+    file = tmp_path / f"t/ds={TODAY}/b.parquet"
+    pq.write_table(pa.table({"x": [1], "ds": ["2099-01-01"]}), file)
+    ref = DatasetRef("orders", str(tmp_path / "t"), format="parquet", date_column="ds")
+    assert f"'ds' is in {file}, and in the name of its folder" in why(judge(ref))
+    assert judge(ref, on=other).outcome is Outcome.PASSED
+    assert judge(replace(ref, date_column=None)).outcome is Outcome.BROKEN
 
 
 # Partitions of Delta tables

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from datetime import date
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,7 +18,12 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.declared_text import faults_of, read_texts
 from dqx_airflow.engine.sources.errors import nothing_there, of_table, unreadable
-from dqx_airflow.engine.sources.footers import require_folders_as_in_files, require_orc_types
+from dqx_airflow.engine.sources.footers import (
+    merges_schemas,
+    require_folders_as_in_files,
+    require_orc_types,
+    schema_as_written,
+)
 from dqx_airflow.engine.sources.json_layout import with_json_layout
 from dqx_airflow.engine.sources.listing import (
     DataFile,
@@ -28,7 +34,6 @@ from dqx_airflow.engine.sources.listing import (
     paths_of,
     unread_files,
 )
-from dqx_airflow.engine.sources.parquet_schema import merges_schemas, schema_as_written
 from dqx_airflow.engine.sources.parquet_types import UNREADABLE, read_stored
 from dqx_airflow.engine.sources.paths import GLOB, for_spark, partition_root
 from dqx_airflow.engine.sources.strict_reads import NOTHING_IGNORED, require_checked_folders
@@ -123,20 +128,37 @@ def _open_columns(
         if stored is None:
             raise
         return OpenDataset.of_frame(ref, stored, path)
-    if ref.format == "orc":
-        require_orc_types(ref, struct, path, files)
-    if ref.format == "parquet":
-        require_folders_as_in_files(ref, path, files)
     if ref.format == "csv" and has_header(ref):
         require_names(ref, [n for n in struct.names if n not in partition_names(files)], path)
     if not ref.is_lenient and (faults := faults_of(ref, struct)):
         return OpenDataset.of_frame(ref, with_faults_raised(frame, texts(()), faults), path)
     opened = OpenDataset.of_frame(ref, frame, path)
+    checked = set[DataFile]()
+
+    def check_footers(chosen: Iterable[DataFile]) -> None:
+        unchecked = [file for file in chosen if file not in checked]
+        if ref.format == "orc":
+            require_orc_types(ref, struct, path, unchecked)
+        if ref.format == "parquet":
+            require_folders_as_in_files(ref, path, unchecked)
+        checked.update(unchecked)
+
+    def read(dates: Collection[date | None]) -> DataFrame:
+        column = opened.dates
+        check_footers(
+            file
+            for file in files
+            if any(not (on and column) or column.may_be_in(on, file.path) for on in dates)
+        )
+        return frame
+
+    opened = replace(opened, read=read)
     has_own_base = option_of(ref, "basePath") is not None
     if ref.format != "parquet" or has_own_base or GLOB.search(path) or not paths_of(path, files):
         return opened
 
     def read_files(chosen: Collection[DataFile]) -> DataFrame:
+        check_footers(chosen)
         # Folder values have the types that Spark inferred from all folders.
         reader = fresh_reader().schema(struct).option("basePath", partition_root(path) or path)
         try:

@@ -11,23 +11,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow.fs import FileSystem
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.listing import DataFile, partition_names, read_each
-from dqx_airflow.engine.sources.parquet_schema import merges_schemas
+from dqx_airflow.engine.sources.footers import columns_in, has_footers, merges_schemas
+from dqx_airflow.engine.sources.listing import DataFile, partition_names
 from dqx_airflow.metrics.types import fields_of, parts_of
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import DatasetField
-
-MOST_FILES = 100
-"""The maximum number of files to compare, newest first: columns change over time."""
 
 _FIRST = (
     "files of the date have it, but the first file, which defines the columns, does not; "
@@ -105,11 +97,10 @@ def _drifts(
 ) -> dict[date, SchemaDrift]:
     ref = dataset.ref
     is_chosen = any(key.casefold() in _CHOOSE_FILES for key, _ in ref.options)
-    if ref.format not in _SCHEMA_IN or is_chosen or not dataset.files:
+    if not has_footers(ref.format) or is_chosen or not dataset.files:
         return dict.fromkeys(dates, NO_DRIFT)
     files = {on: _files_of(dataset, on) for on in dates}
-    newest = {on: _newest(of_date) for on, of_date in files.items()}
-    read = dict.fromkeys(file for chosen in newest.values() for file in chosen)
+    read = dict.fromkeys(file for chosen in files.values() for file in chosen)
     key_of = _keys(spark)
     columns_by_file = columns_in(dataset.location, ref.format, tuple(read), key_of)
     merged = merges_schemas(spark, ref)
@@ -119,7 +110,7 @@ def _drifts(
             files[on],
             {
                 file.path: columns_by_file[file.path]
-                for file in newest[on]
+                for file in files[on]
                 if file.path in columns_by_file
             },
             key_of,
@@ -138,10 +129,6 @@ def _keys(spark: SparkSession) -> Callable[[str], str]:
 def _files_of(dataset: OpenDataset, on: date) -> list[DataFile]:
     dates = dataset.dates
     return [file for file in dataset.files or () if dates is None or dates.may_be_in(on, file.path)]
-
-
-def _newest(files: Sequence[DataFile]) -> list[DataFile]:
-    return sorted(files, key=lambda file: (-file.modified_ns, file.path))[:MOST_FILES]
 
 
 def _drift(
@@ -200,51 +187,3 @@ def _nested_fields(kind: str, outer: str = "") -> Iterator[tuple[str, str]]:
         path = f"{outer}.{name.casefold()}"
         yield path, part
         yield from _nested_fields(part, path)
-
-
-def _of_parquet(system: FileSystem, path: str) -> pa.Schema:
-    return pq.read_schema(path, filesystem=system)
-
-
-def _of_orc(system: FileSystem, path: str) -> pa.Schema:
-    from pyarrow import orc
-
-    with system.open_input_file(path) as file:
-        return orc.ORCFile(file).schema
-
-
-_SCHEMA_IN = MappingProxyType({"parquet": _of_parquet, "orc": _of_orc})
-"""Reads the columns of a file, for the formats in which each file has its own."""
-
-
-def columns_in(
-    location: str,
-    format: str,
-    files: Sequence[DataFile],
-    key_of: Callable[[str], str] = str.lower,
-) -> dict[str, dict[str, DatasetField]]:
-    """The columns of each file by its path, and by the keys of their names."""
-    read = _SCHEMA_IN[format]
-
-    def columns(system: FileSystem, file: DataFile) -> dict[str, DatasetField] | None:
-        try:
-            fields = read(system, file.path)
-        except (OSError, ValueError, pa.ArrowException):
-            return None
-        return {key_of(field.name): DatasetField(field.name, _type(field.type)) for field in fields}
-
-    schemas = zip(files, read_each(location, files, columns), strict=True)
-    return {
-        file.path: columns_of_file
-        for file, columns_of_file in schemas
-        if columns_of_file is not None
-    }
-
-
-def _type(kind: Any) -> str:
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    try:
-        return str(from_arrow_type(kind).simpleString())
-    except PySparkException:
-        return str(kind)
