@@ -9,17 +9,11 @@ from decimal import Decimal
 from typing import TypeVar
 
 from dqx_airflow.api.call_site import CallSite, caller_site
-from dqx_airflow.api.expressions import (
-    Bound,
-    MetricExpression,
-    expression_of,
-    name_of,
-    number,
-)
+from dqx_airflow.api.expressions import Bound, MetricExpression, expression_of, name_of, number
 from dqx_airflow.api.fragments import filter_of, parse_predicate
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.filters import joined
+from dqx_airflow.dql.walk import joined
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Severity
 

@@ -16,9 +16,8 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.imports import Defined, Scope
-from dqx_airflow.dql.items import rebound
 from dqx_airflow.dql.printer import show
-from dqx_airflow.dql.walk import parts_of, rewritten
+from dqx_airflow.dql.walk import parts_of, rebound, rewritten
 from dqx_airflow.values import Span
 
 MOST_WORDS = 500_000

@@ -6,12 +6,38 @@ import math
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from enum import IntEnum
 from fractions import Fraction
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.items import ITEM
-from dqx_airflow.dql.precedence import RUNG_OF, Rung
+from dqx_airflow.dql.walk import ITEM
 from dqx_airflow.exact import exact, exact_text, is_decimal, nearest_float
+
+
+class Rung(IntEnum):
+    """An operator needs parentheses where a higher rung is required."""
+
+    OR = 0
+    AND = 1
+    NOT = 2
+    TEST = 3
+    SUM = 4
+    PRODUCT = 5
+    SIGN = 6
+    ATOM = 7
+
+
+RUNG_OF = {
+    "or": Rung.OR,
+    "and": Rung.AND,
+    "not": Rung.NOT,
+    "+": Rung.SUM,
+    "-": Rung.SUM,
+    "*": Rung.PRODUCT,
+    "/": Rung.PRODUCT,
+}
+"""The rungs of the binary operators, and of `not`."""
+
 
 _WORDS = """
     suite check assert on where from to by in and or not is between profile type macro const use for

@@ -1,4 +1,7 @@
-"""Traverses and rewrites trees of nodes of any kind."""
+"""Traverses and rewrites trees of nodes of any kind: their parts, the items of arrays, the filters.
+
+Within `every` and `some`, `item` is an item of the array, never a column.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
+from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.row_functions import QUANTIFIERS
 from dqx_airflow.values import Span
 
 
@@ -78,3 +83,98 @@ _PLAIN = frozenset(
     {"Span", "tuple[Span, ...]", "str", "tuple[str, ...]", "bool", "float", "int | float"}
 )
 _NO_EXPRESSIONS = _PLAIN | {"Name", "Name | None", "tuple[Name, ...]"}
+
+
+ITEM = "item"
+"""The name of an item, case-insensitive like columns."""
+
+
+def quantified(call: nodes.Call) -> nodes.Call | nodes.Quantified:
+    """A call of a quantifier as a predicate over items; every other call unchanged."""
+    match call:
+        case nodes.Call(name=name, arguments=(array, predicate), parameters=()):
+            if name.text in QUANTIFIERS:
+                return nodes.Quantified(name, array, _bound(predicate), call.span)
+    return call
+
+
+def rebound(node: Any) -> Any:
+    """The node with all items bound again, after arguments were filled in."""
+
+    def rebind(part: object) -> object:
+        match part:
+            case nodes.Quantified(name=name, array=array, predicate=predicate, span=span):
+                return nodes.Quantified(name, rebound(array), _bound(rebound(predicate)), span)
+            case _:
+                return None
+
+    return rewritten(node, rebind)
+
+
+def is_about_items(node: nodes.Quantified) -> bool:
+    """False if the predicate uses no item of this very array."""
+    outer = rewritten(node.predicate, _array_of)
+    return any(isinstance(part, nodes.Item) for part in parts_of(outer))
+
+
+def _bound(predicate: nodes.Expression) -> nodes.Expression:
+    """The predicate with items instead of their names. Those of nested arrays are bound already."""
+
+    def bind(part: object) -> object:
+        match part:
+            case nodes.Name(text=text, span=span):
+                first, *path = text.split(".")
+                return nodes.Item(tuple(path), span) if first.lower() == ITEM else None
+            case nodes.Quantified(name=name, array=array, predicate=inner, span=span):
+                return nodes.Quantified(name, _bound(array), inner, span)
+            case nodes.Call(name=nodes.Name(text="values")):
+                return part  # its names are a column and a dataset
+            case _:
+                return None
+
+    bound: nodes.Expression = rewritten(predicate, bind)
+    return bound
+
+
+def _array_of(part: object) -> nodes.Expression | None:
+    return part.array if isinstance(part, nodes.Quantified) else None
+
+
+def joined(*filters: nodes.Expression | None) -> nodes.Expression | None:
+    """The conjunction of some filters; None if there is none."""
+    whole: nodes.Expression | None = None
+    for part in filters:
+        if part is not None:
+            whole = part if whole is None else nodes.Junction("and", whole, part, part.span)
+    return whole
+
+
+def simple_claims(claim: nodes.Claim) -> Iterator[nodes.Claim]:
+    """The claim itself, or the claims that it is composed of."""
+    if isinstance(claim, nodes.Composite):
+        for part in claim.parts:
+            yield from simple_claims(part.claim)
+    else:
+        yield claim
+
+
+def calls_in(claim: nodes.Claim) -> Iterator[nodes.Call]:
+    """The calls that a claim compares, including nested ones, except for those in filters."""
+    if not isinstance(claim, nodes.Measure):
+        return
+    calls = [part for part in parts_of(claim) if isinstance(part, nodes.Call)]
+    filters = (call.where for call in calls if call.where is not None)
+    inner = {id(part) for where in filters for part in parts_of(where)}
+    yield from (call for call in calls if id(call) not in inner)
+
+
+def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.Expression, ...]:
+    """The filters on the rows of an assertion, one for each metric with a filter of its own."""
+    around = joined(check.where, assertion.where)
+    if isinstance(assertion.claim, nodes.Composite):
+        inner = replace(check, where=around)
+        of_parts = (filters_over(inner, part) for part in assertion.claim.parts)
+        return tuple(dict.fromkeys(where for filters in of_parts for where in filters))
+    of_calls = [call.where for call in calls_in(assertion.claim)]
+    filters = (joined(around, where) for where in of_calls or [None])
+    return tuple(dict.fromkeys(where for where in filters if where is not None))

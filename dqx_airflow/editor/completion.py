@@ -9,8 +9,8 @@ from enum import Enum
 
 from dqx_airflow.dql.annotations import ANNOTATED
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
-from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show_name
+from dqx_airflow.dql.walk import ITEM
 from dqx_airflow.editor import keyword_docs
 from dqx_airflow.editor.callables import IN_DATES, IN_ROWS, MEASURES, CallableKind, Called
 from dqx_airflow.editor.catalog import Catalog

@@ -16,6 +16,7 @@ from lark import Token, Tree
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
+from dqx_airflow.dql.syntax.errors import expected_terminals, skip_to_next_statement
 from dqx_airflow.dql.syntax.grammar import (
     LINE_KEYWORDS,
     begins_line,
@@ -23,7 +24,6 @@ from dqx_airflow.dql.syntax.grammar import (
     is_line_start,
     unquoted,
 )
-from dqx_airflow.dql.syntax.recovery import expected_terminals, skip_to_next_statement
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
 from dqx_airflow.editor.callables import MEASURES, CallableKind
 from dqx_airflow.metrics.row_functions import QUANTIFIERS

@@ -11,7 +11,7 @@ from typing import TypeVar
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.editor.code_actions import proposed
 from dqx_airflow.editor.completion import Sort, Suggestion, complete
 from dqx_airflow.editor.definition import definitions

@@ -17,7 +17,7 @@ from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show, show_name, show_text
 from dqx_airflow.migration.dql_text import groups_text
 from dqx_airflow.migration.foreign_rule import Claims, ForeignRule

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 
-from dqx_airflow.patterns import characters as chars
-from dqx_airflow.patterns.characters import Characters
-from dqx_airflow.patterns.syntax import ExplodingError
-from dqx_airflow.patterns.tree import (
+from dqx_airflow.patterns import syntax as chars
+from dqx_airflow.patterns.syntax import (
     Anything,
+    Characters,
     Choice,
     Concatenation,
     End,
+    ExplodingError,
     Group,
     Node,
     One,
@@ -324,7 +324,7 @@ class _Graph:
         return False
 
     def _union(self, positions: Iterable[int]) -> Characters:
-        return reduce(or_, (self.sets[at] for at in positions), chars.NOTHING)
+        return reduce(or_, (self.sets[at] for at in positions), chars.NO_CHARACTERS)
 
     def refuse_many_ways(self, whole: _Part) -> None:
         """:raises PatternError: many optional parts follow each other: `a?a?a?...`."""

@@ -16,15 +16,15 @@ from math import prod
 from operator import or_
 from typing import TypeAlias
 
-from dqx_airflow.patterns import characters as chars
+from dqx_airflow.patterns import syntax as chars
 from dqx_airflow.patterns.ambiguity import power
-from dqx_airflow.patterns.characters import Characters
-from dqx_airflow.patterns.syntax import ExplodingError, read
-from dqx_airflow.patterns.tree import (
+from dqx_airflow.patterns.syntax import (
     Anything,
+    Characters,
     Choice,
     Concatenation,
     End,
+    ExplodingError,
     Group,
     Node,
     One,
@@ -32,6 +32,7 @@ from dqx_airflow.patterns.tree import (
     Start,
     ZeroWidth,
     parts_of,
+    read,
     shortest,
 )
 
@@ -74,7 +75,7 @@ def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
     by_time = _longest_by_time(tree)
     limits = [] if by_time is None else [by_time]
     frames_a_character = 0.0
-    for repeat, follow in _repeated_groups(tree, chars.NOTHING, is_given_back=True):
+    for repeat, follow in _repeated_groups(tree, chars.NO_CHARACTERS, is_given_back=True):
         frames = 3 + _size(repeat.body)
         if repeat.high is not None and repeat.high * frames <= _FRAMES // 8:
             continue
@@ -133,12 +134,12 @@ def _choices(node: Node, loops: Characters) -> int:
 def _characters_of_loops(node: Node) -> Characters:
     """The characters of unbounded repetitions."""
     loops = (part for part in parts_of(node) if isinstance(part, Repeat) and part.high is None)
-    return reduce(or_, (_characters_in(loop.body) for loop in loops), chars.NOTHING)
+    return reduce(or_, (_characters_in(loop.body) for loop in loops), chars.NO_CHARACTERS)
 
 
 def _characters_in(node: Node) -> Characters:
     """All characters that a part may match."""
-    characters = chars.NOTHING
+    characters = chars.NO_CHARACTERS
     for part in parts_of(node):
         match part:
             case One(characters=matched):
@@ -232,7 +233,7 @@ def _repeated_groups(
             for branch in branches:
                 yield from _repeated_groups(branch, follow, is_given_back=is_given_back)
         case Group(body=body, kind=kind):
-            inside = follow if kind in ("plain", "atomic") else chars.NOTHING
+            inside = follow if kind in ("plain", "atomic") else chars.NO_CHARACTERS
             is_open = is_given_back and kind != "atomic"
             yield from _repeated_groups(body, inside, is_given_back=is_open)
         case _:
@@ -281,9 +282,9 @@ def _is_decided(node: Node, follow: Characters) -> bool:
                 for number, item in enumerate(items)
             )
         case Choice(branches=branches):
-            seen = chars.NOTHING
+            seen = chars.NO_CHARACTERS
             for branch in branches:
-                first = _first(branch) | (follow if _is_empty(branch) else chars.NOTHING)
+                first = _first(branch) | (follow if _is_empty(branch) else chars.NO_CHARACTERS)
                 if seen & first:
                     return False
                 seen |= first
@@ -302,7 +303,7 @@ def _is_decided(node: Node, follow: Characters) -> bool:
 
 
 def _behind(items: tuple[Node, ...], follow: Characters) -> Characters:
-    characters = chars.NOTHING
+    characters = chars.NO_CHARACTERS
     for item in items:
         characters |= _first(item)
         if not _is_empty(item):
@@ -318,9 +319,9 @@ def _first(node: Node) -> Characters:
         case End():
             return chars.END
         case Concatenation(items=items):
-            return _behind(items, chars.NOTHING)
+            return _behind(items, chars.NO_CHARACTERS)
         case Choice(branches=branches):
-            first = chars.NOTHING
+            first = chars.NO_CHARACTERS
             for branch in branches:
                 first |= _first(branch)
             return first

@@ -1,32 +1,286 @@
-"""Parses a regular expression of Java into its tree.
+"""Regular expressions of Java: sets of characters, the tree, and the parser that builds it.
 
 The syntax is that of `java.util.regex.Pattern`. Anything unknown is rejected, so that no result is
-ever about another expression than Java's.
+ever about another expression than Java's. What only Unicode's tables could decide is overestimated:
+a set may contain more than the class.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, TypeAlias
 
-from dqx_airflow.patterns import characters as chars
-from dqx_airflow.patterns.characters import Characters
-from dqx_airflow.patterns.tree import (
-    NOTHING,
-    Anything,
-    Choice,
-    Concatenation,
-    End,
-    Group,
-    Kind,
-    Mode,
-    Node,
-    One,
-    Repeat,
-    Start,
-    ZeroWidth,
-    longest,
-    shortest,
-)
+Kind: TypeAlias = Literal["plain", "atomic", "ahead", "behind"]
+
+
+Mode: TypeAlias = Literal["greedy", "lazy", "possessive"]
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """One character of a set. `within` is how it is written between brackets."""
+
+    characters: Characters
+    within: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenation:
+    """One after the other; without items, nothing."""
+
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    branches: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`end` is where its quantifier ends in the text, without the sign of its mode."""
+
+    body: Node
+    low: int
+    high: int | None
+    mode: Mode
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group from `start` to `end` of the text.
+
+    `opening` is what is behind its parenthesis as every dialect writes it, without a name or flags.
+    """
+
+    body: Node
+    kind: Kind
+    start: int
+    end: int
+    opening: str = "?:"
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroWidth:
+    r"""A zero-width assertion: `^` or `$` of a line, `\b`, `\B` or `\G`."""
+
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The start of the string."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of the string, written in the text at `start` with two characters or one."""
+
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """A string that is not known: what a group took, by its number, or a cluster of characters.
+
+    `length` is how many characters it has, None where that is not known.
+    """
+
+    group: int | None
+    length: int | None = None
+
+    @property
+    def is_reference(self) -> bool:
+        return self.group is not None
+
+
+Node: TypeAlias = One | Concatenation | Choice | Repeat | Group | ZeroWidth | Start | End | Anything
+
+
+NOTHING = Concatenation(())
+
+
+def parts_of(node: Node) -> Iterator[Node]:
+    """The node and all nodes in it."""
+    yield node
+    match node:
+        case Concatenation(items=parts) | Choice(branches=parts):
+            for part in parts:
+                yield from parts_of(part)
+        case Repeat(body=body) | Group(body=body):
+            yield from parts_of(body)
+
+
+def longest(node: Node) -> int | None:
+    """The most characters that a part can take; None without end."""
+    match node:
+        case One():
+            return 1
+        case Concatenation(items=parts):
+            lengths = [longest(part) for part in parts]
+            return None if None in lengths else sum(filter(None, lengths))
+        case Choice(branches=parts):
+            lengths = [longest(part) for part in parts]
+            return None if None in lengths else max(filter(None, lengths), default=0)
+        case Repeat(body=body, high=high):
+            length = longest(body)
+            return 0 if length == 0 else None if length is None or high is None else length * high
+        case Group(body=body, kind=kind):
+            return longest(body) if kind in ("plain", "atomic") else 0
+        case Anything(length=length):
+            return length
+        case _:
+            return 0
+
+
+def shortest(node: Node) -> int:
+    """The fewest characters that a part can take."""
+    match node:
+        case One():
+            return 1
+        case Concatenation(items=parts):
+            return sum(map(shortest, parts))
+        case Choice(branches=parts):
+            return min(map(shortest, parts))
+        case Repeat(body=body, low=low):
+            return shortest(body) * low
+        case Group(body=body, kind=kind):
+            return shortest(body) if kind in ("plain", "atomic") else 0
+        case Anything(length=length):
+            return length or 0
+        case _:
+            return 0
+
+
+_LAST = 0x10FFFF
+_ASCII = range(128)
+_BEYOND = (128, _LAST)
+_POSIX: dict[str, Callable[[str], bool]] = {
+    "Lower": str.islower,
+    "Upper": str.isupper,
+    "ASCII": str.isascii,
+    "Alpha": str.isalpha,
+    "Digit": str.isdigit,
+    "Alnum": str.isalnum,
+    "Blank": lambda c: c in " \t",
+    "Cntrl": lambda c: ord(c) < 32 or ord(c) == 127,
+    "XDigit": lambda c: c in "0123456789abcdefABCDEF",
+    "Space": lambda c: c in " \t\n\x0b\f\r",
+    "Graph": lambda c: 33 <= ord(c) <= 126,
+    "Print": lambda c: 32 <= ord(c) <= 126,
+    "Punct": lambda c: 33 <= ord(c) <= 126 and not c.isalnum(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Characters:
+    """Ranges of code points, ascending. `is_vague`: the characters beyond ASCII may be fewer."""
+
+    ranges: tuple[tuple[int, int], ...]
+    is_vague: bool = False
+
+    def __or__(self, other: Characters) -> Characters:
+        return Characters(_merged((*self.ranges, *other.ranges)), self.is_vague or other.is_vague)
+
+    def __and__(self, other: Characters) -> Characters:
+        ranges = [
+            (max(a, c), min(b, d))
+            for a, b in self.ranges
+            for c, d in other.ranges
+            if max(a, c) <= min(b, d)
+        ]
+        return Characters(_merged(ranges), self.is_vague or other.is_vague)
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def inverted(self) -> Characters:
+        gaps, start = [], 0
+        for low, high in self.ranges:
+            if low > start:
+                gaps.append((start, low - 1))
+            start = high + 1
+        if start <= _LAST:
+            gaps.append((start, _LAST))
+        if self.is_vague:
+            gaps.append(_BEYOND)
+        return Characters(_merged(gaps), self.is_vague)
+
+    def in_any_case(self, *, unicode: bool) -> Characters:
+        ranges = list(self.ranges)
+        for low, high in self.ranges:
+            letters = (chr(code) for code in range(max(low, 65), min(high, 122) + 1))
+            ranges += [(ord(c.swapcase()),) * 2 for c in letters if c.isalpha()]
+        if unicode:  # the Kelvin sign is a k
+            return Characters(_merged([*ranges, _BEYOND]), is_vague=True)
+        return Characters(_merged(ranges), self.is_vague)
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def one(code: int) -> Characters:
+    return Characters(((code, code),))
+
+
+def between(low: int, high: int) -> Characters:
+    return Characters(((low, high),))
+
+
+def listed(text: str) -> Characters:
+    return Characters(_merged((ord(c), ord(c)) for c in text))
+
+
+NO_CHARACTERS = Characters(())
+EVERYTHING = between(0, _LAST)
+END = one(_LAST + 1)
+"""The position after the last character, represented as a character."""
+ANYTHING = EVERYTHING | END
+LINE_ENDS = listed("\n\r\u0085\u2028\u2029")
+DIGITS = between(48, 57)
+SPACES = listed(" \t\n\x0b\f\r")
+WORD = DIGITS | between(65, 90) | between(97, 122) | one(95)
+HORIZONTAL = listed(" \t\u00a0\u1680\u180e\u202f\u205f\u3000") | between(0x2000, 0x200A)
+VERTICAL = listed("\n\x0b\f\r\u0085\u2028\u2029")
+
+
+def vague(characters: Characters) -> Characters:
+    """The ASCII characters of a set, and possibly any beyond."""
+    return Characters(_merged([*characters.ranges, _BEYOND]), is_vague=True)
+
+
+def property_of(name: str, *, is_exact: bool) -> Characters:
+    r"""The characters of `\p{name}`; with `is_exact` also those beyond ASCII."""
+    bare = name.removeprefix("Is").removeprefix("general_category=").removeprefix("gc=")
+    if name in _POSIX:
+        return listed("".join(c for c in map(chr, _ASCII) if _POSIX[name](c)))
+    if _CATEGORY.fullmatch(bare):
+        return _of_category(bare, _LAST) if is_exact else vague(_of_category(bare, _ASCII[-1]))
+    return Characters(EVERYTHING.ranges, is_vague=True)
+
+
+_CATEGORY = re.compile("C[cfnos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
+
+
+@cache
+def _of_category(name: str, last: int) -> Characters:
+    """The characters of a general category of Unicode: `L` for all letters."""
+    every = map(chr, range(last + 1))
+    return listed("".join(c for c in every if unicodedata.category(c).startswith(name)))
+
 
 LONGEST = 5_000
 """The maximum length of an expression."""
@@ -48,8 +302,8 @@ _KIND = re.compile(r"\?(?:<?[=!]|:|>)")
 _COUNT = re.compile(r"\{(?P<low>\d{1,9})(?P<open>,(?P<high>\d{1,9})?)?\}")
 _CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
 _CLASSES = {
-    "d": chars.DIGITS, "s": chars.SPACES, "w": chars.WORD, "h": chars.HORIZONTAL,
-    "v": chars.VERTICAL,
+    "d": DIGITS, "s": SPACES, "w": WORD, "h": HORIZONTAL,
+    "v": VERTICAL,
 }  # fmt: skip
 
 
@@ -178,10 +432,10 @@ class _PatternReader:
             case "\\":
                 return self._escape(start)
             case "." if "s" in self.flags:
-                return [One(chars.EVERYTHING, r"\x{0}-\x{10ffff}")]
+                return [One(EVERYTHING, r"\x{0}-\x{10ffff}")]
             case ".":
                 ends = r"[^\n\r\u0085\u2028\u2029]"
-                return [One(chars.LINE_ENDS.inverted(), ends)]
+                return [One(LINE_ENDS.inverted(), ends)]
             case "^":
                 return [ZeroWidth("^") if "m" in self.flags else Start()]
             case "$":
@@ -199,7 +453,7 @@ class _PatternReader:
             case _:
                 code = ord(character)
                 within = character if character.isalnum() else f"\\x{{{code:x}}}"
-                return [self._one(chars.one(code), within)]
+                return [self._one(one(code), within)]
 
     def _open(self, start: int) -> list[Node] | None:
         kind: Kind = "plain"
@@ -257,13 +511,13 @@ class _PatternReader:
                 end = self.pattern.find(r"\E", self.position)
                 quoted = self.pattern[self.position : end if end >= 0 else None]
                 self.position = end + 2 if end >= 0 else len(self.pattern)
-                signs = [self._one(chars.one(ord(sign)), "") for sign in quoted]
+                signs = [self._one(one(ord(sign)), "") for sign in quoted]
                 return [*signs] if signs else [NOTHING]
             case "E":
                 return [NOTHING]
             case "R":
-                both_characters = Concatenation((One(chars.one(13)), One(chars.one(10))))
-                return [Choice((both_characters, One(chars.VERTICAL)))]
+                both_characters = Concatenation((One(one(13)), One(one(10))))
+                return [Choice((both_characters, One(VERTICAL)))]
             case "X":
                 return [Anything(None)]
             case "k":
@@ -295,36 +549,36 @@ class _PatternReader:
             name = match["letter"] or match["name"]
             is_inverted = match[0].startswith("P") is not name.startswith("^")
             name_alone = name.lstrip("^")
-            characters = chars.property_of(name_alone, is_exact=self.has_exact_classes)
+            characters = property_of(name_alone, is_exact=self.has_exact_classes)
             if "i" in self.flags:  # \p{Lu} is any letter with a case then
-                characters = Characters(chars.EVERYTHING.ranges, is_vague=True)
+                characters = Characters(EVERYTHING.ranges, is_vague=True)
             return characters.inverted() if is_inverted else characters
         if match := self._match(_CODED):
             if match["control"]:
-                return chars.one(ord(match["control"]) ^ 64)
+                return one(ord(match["control"]) ^ 64)
             if match["octal"]:
-                return chars.one(int(match["octal"], 8))
+                return one(int(match["octal"], 8))
             code = int(match["long"] or match["byte"] or match["unit"], 16)
             if code > 0x10FFFF:
                 raise PatternError(f"unknown character {match[0]}")
-            return chars.one(code)
+            return one(code)
         character = self._take()
         if character.lower() in _CLASSES:
             characters = _CLASSES[character.lower()]
             if "U" in self.flags and character.lower() in "dsw":
-                characters = chars.vague(characters)
+                characters = vague(characters)
             return characters if character.islower() else characters.inverted()
         if character in _CONTROLS:
-            return chars.one(_CONTROLS[character])
+            return one(_CONTROLS[character])
         if character.isascii() and character.isalnum():
             raise PatternError(f"bad escape \\{character}")
-        return chars.one(ord(character))
+        return one(ord(character))
 
     def _class(self) -> Characters:
         """The contents of brackets; the first one has been consumed."""
         is_inverted = self._sees("^")
         self.position += is_inverted
-        characters, is_first = chars.NOTHING, True
+        characters, is_first = NO_CHARACTERS, True
         self.depth += 1
         if self.depth > _DEEPEST:
             raise PatternError("nested too deeply")
@@ -346,7 +600,7 @@ class _PatternReader:
 
     def _rest_of_class(self) -> Characters:
         """What follows `&&`, up to the bracket that closes the class."""
-        characters = chars.NOTHING
+        characters = NO_CHARACTERS
         while not self._sees("]"):
             if self.position == len(self.pattern):
                 raise PatternError("unterminated character set")
@@ -367,7 +621,7 @@ class _PatternReader:
                 raise PatternError("unterminated character set")
             quoted = self.pattern[self.position + 2 : end]
             self.position = end + 2
-            return self._cased(chars.listed(quoted))
+            return self._cased(listed(quoted))
         first = self._single()
         if self._sees("-") and not self._sees("-]") and not self._sees("-["):
             self.position += 1
@@ -376,12 +630,12 @@ class _PatternReader:
                 raise PatternError("bad character range", r"write \- for the hyphen")
             if first.ranges[0][0] > last.ranges[0][0]:
                 raise PatternError("bad character range", r"write \- for the hyphen")
-            return self._cased(chars.between(first.ranges[0][0], last.ranges[0][0]))
+            return self._cased(between(first.ranges[0][0], last.ranges[0][0]))
         return self._cased(first)
 
     def _single(self) -> Characters:
         character = self._take()
-        return self._character() if character == "\\" else chars.one(ord(character))
+        return self._character() if character == "\\" else one(ord(character))
 
     def _cased(self, characters: Characters) -> Characters:
         if "i" not in self.flags:

@@ -9,8 +9,8 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import clock_of, window_days, zone_of
 from dqx_airflow.dql.constants import fold
-from dqx_airflow.dql.filters import joined
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
+from dqx_airflow.dql.walk import joined
 from dqx_airflow.exact import Number
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import DEFAULT_SHARE_TOLERANCE

@@ -8,9 +8,8 @@ from fractions import Fraction
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import members_in
-from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show
-from dqx_airflow.dql.walk import rewritten
+from dqx_airflow.dql.walk import ITEM, rewritten
 from dqx_airflow.metrics.builtin.counts import nan_count
 from dqx_airflow.metrics.comparison import FLOATING
 from dqx_airflow.metrics.filtered import filtered

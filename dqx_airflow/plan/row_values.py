@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.items import ITEM
 from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.walk import ITEM
 from dqx_airflow.metrics.comparison import FLOATING, literal_type
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS

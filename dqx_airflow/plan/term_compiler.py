@@ -10,7 +10,7 @@ from fractions import Fraction
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import compares_datasets
 from dqx_airflow.dql.constants import fold
-from dqx_airflow.dql.filters import joined
+from dqx_airflow.dql.walk import joined
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS, window_lags
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments

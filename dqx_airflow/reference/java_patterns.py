@@ -10,19 +10,20 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from dqx_airflow.patterns.characters import Characters
-from dqx_airflow.patterns.syntax import PatternError, read
-from dqx_airflow.patterns.tree import (
+from dqx_airflow.patterns.syntax import (
     Anything,
+    Characters,
     Choice,
     Concatenation,
     End,
     Group,
     Node,
     One,
+    PatternError,
     Repeat,
     Start,
     ZeroWidth,
+    read,
 )
 
 _CONDITIONS = {

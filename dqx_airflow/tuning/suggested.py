@@ -17,7 +17,7 @@ from statistics import median
 from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
 from dqx_airflow.dql.dates import WEEKDAYS
-from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import SourceFile

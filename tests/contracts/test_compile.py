@@ -19,7 +19,7 @@ from dqx_airflow.contracts.demands import Demand
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_claim, show_where
 from dqx_airflow.values import DatasetRef, SourceFile
 

@@ -16,7 +16,7 @@ from dqx_airflow.contracts.enforcement.coverage import coverage
 from dqx_airflow.contracts.model import Treatment
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.values import Severity, SourceFile, Span
 

@@ -17,7 +17,7 @@ from dqx_airflow.contracts.datalex.outputs import outputs_of
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.values import SourceFile
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from markdown_cases import Case, cases
 from programs import program, programs
 
-from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_suite
 from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.dql.syntax.parser import concrete_tree, parse, tokens

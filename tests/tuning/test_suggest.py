@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.values import SourceFile, Status
 
 FIRST = date(2024, 3, 1)

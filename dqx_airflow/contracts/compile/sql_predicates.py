@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.items import is_about_items
+from dqx_airflow.dql.walk import is_about_items
 from dqx_airflow.exact import WrittenFloat
 
 if TYPE_CHECKING:

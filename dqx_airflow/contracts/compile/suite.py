@@ -17,8 +17,7 @@ from dqx_airflow.contracts.dialects.naming import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
-from dqx_airflow.dql.formatting.formatter import format_source
-from dqx_airflow.dql.formatting.layout import WIDTH
+from dqx_airflow.dql.formatter import WIDTH, format_source
 from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.values import DatasetRef, Severity, SourceFile

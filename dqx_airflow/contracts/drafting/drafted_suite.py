@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.drafting.observed import ObservedTable
-from dqx_airflow.dql.formatting.formatter import format_source
+from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.values import SourceFile
 
 

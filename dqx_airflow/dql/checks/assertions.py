@@ -17,8 +17,8 @@ from dqx_airflow.dql.checks.metric_expressions import WITH_CONDITION, MeasureChe
 from dqx_airflow.dql.checks.row_predicates import RowChecker
 from dqx_airflow.dql.checks.unfiltered import takes_where
 from dqx_airflow.dql.constants import fold
-from dqx_airflow.dql.filters import calls_in, filters_over, simple_claims
 from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.walk import calls_in, filters_over, simple_claims
 from dqx_airflow.exact import NUMBERS, Number
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker
 from dqx_airflow.dql.constants import fold
-from dqx_airflow.dql.filters import calls_in
 from dqx_airflow.dql.printer import show, show_columns
+from dqx_airflow.dql.walk import calls_in
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.values import MetricValue, Span

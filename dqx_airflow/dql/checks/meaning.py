@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.units import Quantity, check_units, constant_quantities
-from dqx_airflow.dql.filters import filters_over, joined
 from dqx_airflow.dql.satisfiability.metric_assertions import CertaintyChecker
 from dqx_airflow.dql.satisfiability.metric_ranges import constant_ranges
 from dqx_airflow.dql.satisfiability.row_predicates import check_filter, check_predicate
+from dqx_airflow.dql.walk import filters_over, joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import ArgumentChecker, first_column, is_null_word
-from dqx_airflow.dql.items import is_about_items
+from dqx_airflow.dql.walk import is_about_items
 from dqx_airflow.metrics.aliases import function_elsewhere, measure_elsewhere, name_alone
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, SHORTCUTS, WINDOWS

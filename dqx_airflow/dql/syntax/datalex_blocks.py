@@ -18,7 +18,7 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import nearest
-from dqx_airflow.dql.syntax.recovery import expected_terminals, move_lexer, unwind
+from dqx_airflow.dql.syntax.errors import expected_terminals, move_lexer, unwind
 from dqx_airflow.values import SourceFile, Span
 
 Value: TypeAlias = "str | int | float | bool | tuple[Value, ...] | None"

@@ -21,15 +21,6 @@ from dqx_airflow.dql.syntax.errors import (
     DEEPEST_NESTING,
     MOST_OPERATORS,
     MOST_SYNTAX_ERRORS,
-    syntax_error,
-    too_deep,
-    too_large,
-    too_many,
-)
-from dqx_airflow.dql.syntax.expression_builder import span_of
-from dqx_airflow.dql.syntax.gc_pause import gc_paused
-from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar, is_line_start
-from dqx_airflow.dql.syntax.recovery import (
     OUTERMOST,
     close_file,
     end_outside,
@@ -37,9 +28,15 @@ from dqx_airflow.dql.syntax.recovery import (
     is_outside_suite,
     mend_keyword,
     skip_to_next_statement,
+    syntax_error,
+    too_deep,
+    too_large,
+    too_many,
 )
+from dqx_airflow.dql.syntax.gc_pause import gc_paused
+from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar, is_line_start
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, MOST_WORDS, no_text, too_large_file
-from dqx_airflow.dql.syntax.tree_builder import build_file
+from dqx_airflow.dql.syntax.tree_builder import build_file, span_of
 from dqx_airflow.values import SourceFile, Span
 
 _OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AND", "OR", "NOT"})

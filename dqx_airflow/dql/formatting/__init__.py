@@ -1,1 +1,0 @@
-"""The formatter: one layout for each program. Enter through `formatter.format_source`."""
