@@ -17,8 +17,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a house imports itself and what lies below. Houses of one row do not see each
 # other. `request_arguments`, `date_range`, `delta_log`, `exact`, `limits`, `provider_info`,
-# `redact`, `resources`, `selection`, `short_process` and `source_location` are single modules, `` is the
-# package itself.
+# `redact`, `resources`, `selection`, `short_process` and `source_location` are single modules, ``
+# is the package itself.
 ROWS: tuple[tuple[str, ...], ...] = (
     (
         "",
