@@ -225,8 +225,9 @@ class _PredicateWriter:
                 return _decided(value.sql, matching, longest), list(value.causes)
             case nodes.HasFormat(operand=operand, format=name):
                 value = self._value(operand)
-                expression = ended(whole(TEXT_FORMATS[name.text].pattern))
-                return _matches(operand, value.sql, expression), list(value.causes)
+                form = TEXT_FORMATS[name.text]
+                matching = _matches(operand, value.sql, ended(whole(form.pattern)))
+                return form.sql(value.sql, matching), list(value.causes)
             case nodes.IsNull(operand=operand):
                 value = self._value(operand)
                 return f"({value.sql} IS NULL)", list(value.causes)

@@ -100,8 +100,10 @@ class EvaluatedRow:
                 search = compile_like(pattern.value).fullmatch
                 return self._find(search, operand, bounded_like(pattern.value))
             case nodes.HasFormat(operand=operand, format=name):
-                expression = whole(TEXT_FORMATS[name.text].pattern)
-                return self._find(compile_java(expression).search, operand)
+                form = TEXT_FORMATS[name.text]
+                matched = self._find(compile_java(whole(form.pattern)).search, operand)
+                digits = form.check_digits
+                return digits.holds(self.value(operand)) if matched and digits else matched
             case nodes.IsNull(operand=operand):
                 return self.value(operand) is None
             case nodes.IsNan(operand=operand):

@@ -147,14 +147,16 @@ def _matches_as_text(
         claim = PREDICATES[type(demand)](values.operand, demand, None)
         return no_rows(sql(values.count_of_rows_without(claim)), share)
     claim = PREDICATES[type(demand)](_column_of(context), demand, None)
-    if isinstance(claim, nodes.Matches):
-        pattern = claim.pattern.value
-    else:
-        assert isinstance(claim, nodes.HasFormat)
-        pattern = whole(TEXT_FORMATS[claim.format.text].pattern)
     assert context.item is not None
     column = quote_name(*parts_of(context.item.path))
-    unlike = f"count_if(NOT {like_pattern(f'CAST({column} AS STRING)', pattern)})"
+    text = f"CAST({column} AS STRING)"
+    if isinstance(claim, nodes.Matches):
+        like = like_pattern(text, claim.pattern.value)
+    else:
+        assert isinstance(claim, nodes.HasFormat)
+        form = TEXT_FORMATS[claim.format.text]
+        like = form.sql(text, like_pattern(text, whole(form.pattern)))
+    unlike = f"count_if(NOT {like})"
     return no_rows(sql(unlike), share, sql(f"count({column})"))
 
 

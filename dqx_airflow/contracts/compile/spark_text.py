@@ -32,8 +32,8 @@ def spark_text(node: nodes.Expression) -> str:
                 )
             return f"({quote_name(name)} RLIKE {quote_literal(decided.text)})"
         case nodes.HasFormat(operand=nodes.Name(text=name), format=kind):
-            written = ended(whole(TEXT_FORMATS[kind.text].pattern))
-            return f"({quote_name(name)} RLIKE {quote_literal(written)})"
+            form, text = TEXT_FORMATS[kind.text], quote_name(name)
+            return form.sql(text, f"({text} RLIKE {quote_literal(ended(whole(form.pattern)))})")
         case _:
             return predicate_sql(node)
 

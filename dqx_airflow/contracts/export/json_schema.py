@@ -147,6 +147,8 @@ class _SchemaWriter:
             case OneOf() as demand:
                 return _enum(item, demand)
             case OfFormat() as demand:
+                if TEXT_FORMATS[demand.name].check_digits is not None:
+                    self.lose(item, rule, "a JSON Schema computes no check digits")
                 return _format(demand)
         keywords = keywords_of(rule.demand, is_array=item.type == "array")
         if keywords is None:

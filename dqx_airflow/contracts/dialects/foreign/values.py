@@ -67,7 +67,8 @@ def predicate(column: str, demand: ValueDemand) -> str:
         case Pattern(expression):
             return rlike(name, expression)
         case OfFormat(format_name):
-            return rlike(name, whole(TEXT_FORMATS[format_name].pattern))
+            form = TEXT_FORMATS[format_name]
+            return form.sql(name, rlike(name, whole(form.pattern)))
         case Bound(op, value):
             return f"{name} {op} {literals((value,))}"
         case Length(op, count):
