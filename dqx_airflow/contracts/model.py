@@ -92,7 +92,7 @@ class UnknownKey:
     """A key that the dialect does not know at this position: a typo, or a key of another dialect.
 
     `path` is that of the value. `meant` is the known key of which it is probably a typo.
-    `is_check`: the key promises a check elsewhere, and has no effect here.
+    `is_check`: it promises a check, which is not made.
     """
 
     key: str

@@ -82,6 +82,7 @@ CODES: dict[str, str] = {
     "E425": "query without a threshold",
     "E426": "invalid address",
     "E427": "contradictory lifecycle",
+    "E428": "unknown constraint in a contract",
     # DataLex
     "E501": "invalid manifest",
     "E502": "contract not in the manifest",

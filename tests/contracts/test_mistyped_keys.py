@@ -119,3 +119,109 @@ def test_a_key_of_another_dialect_gets_the_key_of_this_one(key: str, meant: str 
     )
     found = _unknown(_read(Path("contract.yaml"), text))
     assert [item.meant for item in found] == ([meant] if meant else [])
+
+
+FIELDS = {
+    "fabric": (
+        "contract: {{id: a.m, version: 1.0.0, schema: {{columns: [{{name: n, type: int, {}}}]}}}}"
+    ),
+    "product": (
+        "contract: {{name: m, version: 1.0.0}}\n"
+        "schema: {{fields: [{{name: n, type: integer, {}}}]}}"
+    ),
+    "dcs": (
+        "dataContractSpecification: 1.2.1\nid: a\ninfo: {{title: A, version: 1.0.0}}\n"
+        "models: {{m: {{fields: {{n: {{type: int}}, "
+        "o: {{type: array, items: {{type: int, {}}}}}}}}}}}"
+    ),
+    "datalex": (
+        "manifestSpecVersion: 1.0.0\ndatalexVersion: 2.0.0\ngeneratedAt: '2026-01-01T00:00:00Z'\n"
+        "project: {{name: p}}\ndomains: [{{name: d, entities: [{{name: O, binding: {{kind: table,"
+        " ref: a.o}}, fields: [{{name: n, type: integer, {}}}]}}]}}]"
+    ),
+}
+CONSTRAINTS = """\
+requried: true | uniqe: true | mininum: 0 | constraints: [not_null]
+logicalTypeOptions: {minimum: 0} | positive: true | range: [0, 1] | check: n > 0 | greaterThan: 0
+minn: 0 | required: true | nulable2: no | isNullable: false | not_null: true | patern: a | in: [1]
+allowed: a | lessThan: 3 | gt: 3 | max_len: 3 | mustBe: 3 | between: 1 and 2 | non_negative: true
+tests: [unique] | quality: [] | validators: [] | expect_column_values_to_be_unique: {} | key: true
+format: email | multipleOf: 2 | fk: a.b | no_nulls: x | atLeast: 3 | is_required: true
+foo: 3 | foo: [1] | foo: {a: 1} | foo: on | foo: a = 1 | foo: "> 3"
+"""
+OF_OPEN_DIALECTS = ("requried", "uniqe", "mininum", "constraints", "logicalTypeOptions")
+REMARKS = """\
+x-range: [0, 1] | tags: [a] | owner: shop | comment: as told | source_system: SAP | example: 3
+foo: bar
+"""
+
+
+def _keys_of(text: str) -> list[str]:
+    return [key.strip() for line in text.splitlines() for key in line.split(" | ")]
+
+
+def _codes(dialect: str, key: str) -> set[str]:
+    found = _read(Path("contract.yaml"), FIELDS[dialect].format(key))
+    assert found.contract is not None
+    assert not found.errors, (key, found.errors)
+    promised = {note.clause.path for note in found.contract.notes if note.promise is not None}
+    codes = {str(item.code) for item in lint(found.contract)} & {"E428", "W021"}
+    return codes | ({"broken"} if promised else set())
+
+
+@pytest.mark.parametrize("dialect", ["fabric", "product", "datalex"])
+def test_a_key_that_may_state_a_constraint_breaks_lint_and_the_gate(dialect: str) -> None:
+    codes = {key: _codes(dialect, key) for key in _keys_of(CONSTRAINTS)}
+    assert {key: got for key, got in codes.items() if got != {"E428", "broken"}} == {}
+    remarks = {key: _codes(dialect, key) for key in _keys_of(REMARKS)}
+    assert {key: got for key, got in remarks.items() if got - {"W021"}} == {}
+
+
+def test_a_dialect_that_allows_additional_keys_refuses_typos_and_constraints_of_odcs() -> None:
+    for key in _keys_of(CONSTRAINTS)[:10]:
+        is_typo = key.startswith(OF_OPEN_DIALECTS)
+        assert _codes("dcs", key) == ({"E428", "broken"} if is_typo else set()), key
+    assert all(_codes("dcs", key) == set() for key in _keys_of(REMARKS) if "comment" not in key)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "part"),
+    [
+        ("fabric", "quality: {completness: [{column: n, min_pct: 99}]}"),
+        ("fabric", "quality: {validity: 0.9}"),
+        ("fabric", "quality: {freshness: {max_age_minutes: 3, max_age_hours: 1}}"),
+        ("fabric", "quality: {completeness: [{column: n, min_pct: 99, max_null_pct: 1}]}"),
+        ("fabric", "quality: {accuracy: [{rule: n > 0, mostly: 0.9}]}"),
+        ("fabric", "volume: {baseline_rows_per_week: 3}"),
+        ("fabric", "lifecycle: {retention_day: 3}"),
+        ("fabric", "sla: {landing_p99_minute: 3}"),
+        ("fabric", "expectations: [a]"),
+        ("product", "quality: {validty: 0.9}"),
+        ("product", "quality: {volume: {min_rows: 3}}"),
+        ("product", "quality: {freshness: {max_minutes: 3}}"),
+        ("product", "usage: {retention_day: 3}"),
+        ("product", "qualty: {validity: 0.9}"),
+        ("dcs", "servicelevels: {retention: {perod: P1Y}}"),
+        ("dcs", "servicelevels: {freshnes: {threshold: 3h}}"),
+        ("dcs", "serviceLevels: {freshness: {threshold: 3h}}"),
+    ],
+)
+def test_a_section_with_an_unknown_constraint_breaks_lint_and_the_gate(
+    dialect: str, part: str
+) -> None:
+    text = FIELDS[dialect].format("x-a: 1")
+    text = text[:-1] + f", {part}}}" if dialect == "fabric" else f"{text}\n{part}"
+    found = _read(Path("contract.yaml"), text)
+    assert found.contract is not None
+    assert not found.errors, found.errors
+    assert [item.code for item in lint(found.contract) if str(item.code) in ("E428", "W021")] == [
+        "E428"
+    ]
+    assert any(note.promise is not None for note in found.contract.notes)
+
+
+@pytest.mark.parametrize("dialect", FIELDS)
+def test_a_mistyped_value_of_a_known_constraint_is_an_error(dialect: str) -> None:
+    name = "required" if dialect == "dcs" else "nullable"
+    for value in ("flase", '"false"', "no way", "0.5", "[false]"):
+        assert _read(Path("contract.yaml"), FIELDS[dialect].format(f"{name}: {value}")).errors

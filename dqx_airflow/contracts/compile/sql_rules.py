@@ -110,6 +110,8 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
         exp.DDL, exp.DML, exp.Command, exp.Into, exp.Placeholder, exp.Parameter
     ):
         raise UnenforceableError("expected one read-only SQL expression")
+    if any(isinstance(test.args.get("field"), exp.Column) for test in tree.find_all(exp.In)):
+        raise UnenforceableError("a table after IN: write `IN (SELECT column FROM table)`")
     return tree if _is_spark(sql_dialect) else with_intervals(tree, sql_dialect)
 
 
@@ -178,11 +180,11 @@ def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tupl
 
 
 def _without_qualifiers(tree: Expr, model: str, dataset_of: DatasetNamer) -> Expr:
-    """The expression with unqualified columns of the model, if it contains no query."""
+    """The expression with unqualified columns of the model, except in its queries."""
     tree = tree.copy()
-    if tree.find(exp.Query):
-        return tree
     for column in tree.find_all(exp.Column):
+        if column.find_ancestor(exp.Query):
+            continue
         qualifier = ".".join(part.name for part in column.parts[:-1])
         if qualifier and dataset_of(qualifier) == model:
             for key in ("table", "db", "catalog"):

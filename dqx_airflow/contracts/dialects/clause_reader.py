@@ -16,7 +16,6 @@ from math import isfinite
 from dqx_airflow.contracts.demands import Demand, Literal
 from dqx_airflow.contracts.model import Clause, Note, Promise, Rule, Treatment, UnknownKey
 from dqx_airflow.contracts.source.references import References
-from dqx_airflow.contracts.source.unknown_keys import promises_check
 from dqx_airflow.contracts.source.yaml_document import (
     Mapping,
     Node,
@@ -43,7 +42,7 @@ def _of_slip(slip: UnknownKey, clause: Clause, promise: Promise | None = None) -
     """The note about what is written under an unknown key."""
     hint = f": did you mean '{slip.meant}'?" if slip.meant else ""
     reason = f"the key '{slip.key}' is unknown here{hint}"
-    if promise is None and promises_check(slip):
+    if promise is None and slip.is_check:
         promise = Promise(slip.path, slip.path)
     return Note(clause, Treatment.UNSUPPORTED, reason, promise=promise)
 
@@ -230,7 +229,7 @@ class ClauseReader:
         extension, unless it is below one of the `unknown` keys.
         """
         slips = {(key.span.file, key.path): key for key in unknown}
-        unseen = {place: slip for place, slip in slips.items() if promises_check(slip)}
+        unseen = {place: slip for place, slip in slips.items() if slip.is_check}
         unread = {
             (leaf.span.file, leaf.path): Note(clause_of(leaf), Treatment.DOCUMENTED, _EXTENSION)
             for leaf in leaves(self.root)
@@ -240,7 +239,7 @@ class ClauseReader:
             note, slip = marked, _slip_above(position, slips) if slips else None
             if slip is not None:
                 # Also in a definition, which is a remark as a whole.
-                is_remark = note.treatment is Treatment.DOCUMENTED and promises_check(slip)
+                is_remark = note.treatment is Treatment.DOCUMENTED and slip.is_check
                 if position not in self._marked or is_remark:
                     note = _of_slip(slip, note.clause, note.promise)
                 unseen.pop((slip.span.file, slip.path), None)

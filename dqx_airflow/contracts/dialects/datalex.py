@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.datalex.manifest import doubts_about
@@ -20,7 +23,9 @@ from dqx_airflow.contracts.dialects.field_types import spark_type_of
 from dqx_airflow.contracts.dialects.naming import slug, unique_name, with_unique_names
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.contracts.source.schemas import load_schema
+from dqx_airflow.contracts.source.unknown_keys import STATES
 from dqx_airflow.contracts.source.yaml_document import Mapping
+from dqx_airflow.diagnostics.nearest import did_you_mean
 
 _TYPES = {
     **dict.fromkeys(("integer", "int"), "whole_number"),
@@ -34,20 +39,31 @@ _SENSITIVE = re.compile(r"(?i)\b(pii|phi|pci|sensitive|restricted|confidential|s
 _NO_PROMISE = "describes the project: no data can violate it"
 
 
+_BOUNDS = {"positive": (">", 0), "negative": ("<", 0), "non_negative": (">=", 0)}
+_REQUIRED = ("not_null", "required", "non_null")
+
+
 def _demand(constraint: str, column: str) -> Demand | None:
     """The demand of a constraint; None for an unknown one."""
-    match slug(constraint):
-        case "positive":
-            return Bound(">", 0)
-        case "negative":
-            return Bound("<", 0)
-        case "non_negative":
-            return Bound(">=", 0)
-        case "not_null" | "required" | "non_null":
-            return Required()
-        case "unique":
-            return Unique((column,))
-    return None
+    name = slug(constraint)
+    if name in _BOUNDS:
+        return Bound(*_BOUNDS[name])
+    if name in _REQUIRED:
+        return Required()
+    return Unique((column,)) if name == "unique" else None
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    """The published schema, with the mappings whose unknown keys may state rules."""
+    schema = deepcopy(load_schema("datalex/datalex-manifest"))
+    parts = schema["$defs"]
+    signature = parts["contract"]["properties"]["signature"]
+    for part in (parts["field"], signature["properties"]["outputs"]["items"]):
+        part[STATES] = "rules"
+    for part in (parts["entity"], parts["contract"], signature):
+        part[STATES] = "sections"
+    return schema
 
 
 def _recognises(root: Mapping) -> bool:
@@ -145,7 +161,9 @@ def _output(reading: ClauseReader, node: Mapping) -> Field:
         text = getattr(item, "text", "")
         demand = _demand(text, path)
         if demand is None:
-            reading.unsupported(item, f"the constraint '{text}' is none that is known")
+            reason = f"the constraint '{text}' is none that is known"
+            hint = did_you_mean(slug(text), (*_BOUNDS, *_REQUIRED, "unique"))
+            reading.unsupported(item, reason, "E422", hint)
         else:
             rules.append(reading.rule(slug(text), demand, item))
     return _as_field(reading, node, path, rules)
@@ -211,7 +229,7 @@ def _type_of(written: str) -> str | None:
 READER = DialectReader(
     Dialect.DATALEX,
     recognises=_recognises,
-    schema=lambda: load_schema("datalex/datalex-manifest"),
+    schema=_schema,
     read=_read,
     sign="`manifestSpecVersion` and `domains` at the top",
     cannot_say=frozenset({"version", "keys", "quality"}),

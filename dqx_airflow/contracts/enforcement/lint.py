@@ -43,6 +43,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest, slip_of
 from dqx_airflow.values import Span
 
+_OWN_KEY = "let the name of your own key begin with x-"
 _SEMVER = re.compile(r"v?\d+\.\d+\.\d+([-+][\w.+-]+)?", re.ASCII)
 _FORMAT = re.compile(r"^\s*v?\d+\s*$", re.ASCII)
 
@@ -122,13 +123,24 @@ def _parent(note: Note) -> str:
 
 def _spelling(contract: Contract) -> Iterator[Diagnostic]:
     for key in contract.unknown_keys:
-        if key.meant is not None:
-            help_line = f"did you mean '{key.meant}'?"
-        elif key.is_check:
-            help_line = "it has no effect here: move it to the right place"
-        else:
-            help_line = "remove it, or let the name of your own key begin with x-"
-        yield Diagnostic(f"unknown key '{key.key}'", key.span, "W021", help=help_line)
+        if not key.is_check or not _is_unread(contract, key):
+            hint = f"did you mean '{key.meant}'?" if key.meant else f"remove it, or {_OWN_KEY}"
+            yield Diagnostic(f"unknown key '{key.key}'", key.span, "W021", help=hint)
+
+
+def _constraints(contract: Contract) -> Iterator[Diagnostic]:
+    for key in contract.unknown_keys:
+        is_accepted = contract.acceptance_of("", key.path) is not None
+        if key.is_check and _is_unread(contract, key) and not is_accepted:
+            meant = f"write '{key.meant}'" if key.meant else "no key of the dialect states it here"
+            message = f"unknown key '{key.key}': if it is a constraint, nothing checks it"
+            yield Diagnostic(message, key.span, "E428", help=f"{meant}; if it is none, {_OWN_KEY}")
+
+
+def _is_unread(contract: Contract, key: UnknownKey) -> bool:
+    """False for another spelling that the reader of the dialect takes."""
+    unsupported = (note for note in contract.notes if note.treatment is Treatment.UNSUPPORTED)
+    return any(_is_below(note.clause, key) for note in unsupported)
 
 
 def _is_below(clause: Clause, key: UnknownKey) -> bool:
@@ -190,10 +202,10 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
             named = demand.named_columns
         for column in named:
             for diagnostic in _no_field(model, column, span):
-                # SQL may read columns of the table that are not in the contract.
+                # A query may read columns of the table that are not in the contract.
                 paths = [field.path for field in model.walk()]
-                is_sql = isinstance(demand, QueryGives | RowsSatisfy)
-                is_sure = not is_sql or model.is_closed or slip_of(column, paths) is not None
+                is_sure = not isinstance(demand, QueryGives) or model.is_closed
+                is_sure = is_sure or slip_of(column, paths) is not None
                 yield diagnostic if is_sure else replace(diagnostic, is_mild=True)
 
 
@@ -206,7 +218,7 @@ def _stated_in(demand: Demand) -> tuple[Demand, ...]:
 
 def _no_field(model: Model, column: str, span: Span) -> Iterator[Diagnostic]:
     paths = [item.path for item in model.walk()]
-    if paths and column not in paths:
+    if paths and column not in (*paths, *model.partition_by):
         message = f"'{model.name}' has no field '{column}'"
         yield Diagnostic(message, span, "E420", help=did_you_mean(column, paths))
 
@@ -340,8 +352,9 @@ RULES: tuple[LintRule, ...] = (
         "Lifecycle dates and periods do not contradict each other.",
         contradicting_dates,
     ),
+    LintRule("constraints", "E428", "No constraint has an unknown key.", _constraints),
     LintRule("enforceable", "W020", "Every clause that promises a check has one.", _enforceable),
-    LintRule("spelling", "W021", "Keys are known and in the right place.", _spelling),
+    LintRule("spelling", "W021", "Keys are known.", _spelling),
     LintRule("semantics", "W030", "Every field has a description.", _semantics),
     LintRule("owner", "W031", "The contract has an owner.", _owner),
     LintRule("version", "W032", "The contract has a version that can be pinned.", _version),

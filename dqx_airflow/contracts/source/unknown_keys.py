@@ -38,11 +38,58 @@ _SYNONYMS = (
 )
 """Synonyms in several dialects. If one is unknown, another one is probably meant."""
 
+_NEAREST = {"min": "positive nonnegative greaterthan gt ge atleast range between"}
+_NEAREST |= {"max": "negative lessthan lt le atmost maxlen", "enum": "allowed accepted in"}
+"""Words that state less, or more, than the word of the synonyms that comes nearest to them."""
+
 _CHECKS = frozenset(word for group in _SYNONYMS[:11] for word in group) - {"values", "length"} | {
     *("multipleof", "uniqueitems", "minitems", "maxitems", "exclusiveminimum", "exclusivemaximum"),
-    *("format", "precision", "scale"),
+    *("format", "precision", "scale", "constraints", "logicaltypeoptions", "servicelevels"),
 }
 """Words that promise a check: if none of their group is known, a promised check is missing."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_MEASURES = _words(
+    "accuracy completeness consistency freshness retention timeliness uniqueness validity volume"
+)
+"""Words for what is measured of a whole table."""
+
+_SECTIONS = _MEASURES | _words("constraint retentiondays rule rules")
+"""Words that promise checks for a whole table."""
+
+_RULE_WORDS = _words(
+    "above allow allowed accepted at assert assertion assertions below between blank check checks "
+    "digits distinct duplicate duplicates empty eq expect expectation expectations forbidden ge "
+    "greater gt gte in least length less like limit lt lte match matches max maximum min minimum "
+    "most must ne negative nonnegative nonnull not null nullable nulls over pattern positive range "
+    "regex regexp required rule rules size test tests than threshold under unique valid validate "
+    "validation validator validators validity zero"
+)
+"""Words in keys that state a constraint, in whatever dialect."""
+
+_REMARKS = _words(
+    "alias aliases annotations author calculated category changelog classification cluster comment "
+    "computed confidential config context created critical custom default deprecated derived "
+    "description display doc docs encrypted example examples experimental gdpr generated glossary "
+    "hidden history id index indexed label labels lineage link links masked meta metadata name "
+    "names note notes order ordinal owner owners partition partitioned personal phi pii position "
+    "priority properties reason related remark remarks searchable sensitive sensitivity severity "
+    "since source sources stats steward stewards synonyms system tag tags team teams term terms "
+    "title transformation updated url usage used version"
+)
+"""Words in keys that describe: whatever their value is, no data can violate it."""
+
+STATES = "x-states"
+"""In the schema: what unknown keys of a mapping may state: `rules`, `sections` with rules, or, if
+additional keys are allowed, rules as `typos` of known keys."""
+
+_TRUTHS = _words("true false yes no on off y n")
+_DELAY = re.compile(r"_p\d+(_|$)")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def unknown_keys(
@@ -57,21 +104,62 @@ def unknown_keys(
     return tuple(dict.fromkeys(walk.below(root, (schema,))))
 
 
-def meant_key(key: str, known: Collection[str]) -> str | None:
-    """The known key that was probably meant: in another spelling, a typo, or a synonym."""
+def meant_key(key: str, known: Collection[str], *, is_open: bool = False) -> str | None:
+    """The known key that was probably meant: in another spelling, a typo, or a synonym.
+
+    :param is_open: additional keys are allowed, so a typo of a synonym may well be meant.
+    """
     folded = folded_word(key)
     forms = {folded_word(name): name for name in reversed(list(known))}
     words = (folded, folded.removeprefix("is"))
     for form in (*words, folded.removesuffix("s"), f"{folded}s"):
         if form in forms:
             return forms[form]
-    synonyms = (word for group in _SYNONYMS if set(words) & {*group} for word in group)
-    return slip_of(key, known) or next((forms[word] for word in synonyms if word in forms), None)
+    near = slip_of(key, known)
+    if near is not None:
+        return near
+    meant = {*words} if is_open else {*words, _check_word(key)}
+    synonyms = (word for group in _SYNONYMS if meant & {*group} for word in group)
+    return next((forms[word] for word in synonyms if word in forms), None)
 
 
-def promises_check(key: UnknownKey) -> bool:
-    """True if the key promises a check."""
-    return key.is_check or folded_word(key.meant or "") in _CHECKS
+def _is_check(key: str, node: Node, meant: str | None, states: Collection[str | None]) -> bool:
+    """True if a check is missing because the key is unknown here."""
+    if {folded_word(meant or ""), folded_word(key).removeprefix("is")} & _CHECKS:
+        return True
+    if "typos" in states and folded_word(meant or "") not in {"", *_REMARKS}:
+        return True
+    if "rules" in states:
+        return _states_check(key, node)
+    measures = {word.lower() for word in _WORDS.findall(key)} & _MEASURES or _DELAY.search(key)
+    return "sections" in states and (bool(measures) or _check_word(meant or key) is not None)
+
+
+def _check_word(key: str) -> str | None:
+    """The word for a check, in whatever dialect, that a key is or is a typo of."""
+    folded = folded_word(key)
+    near = [word for word, others in _NEAREST.items() if folded in others.split()]
+    for word in near or (folded, folded.removeprefix("is"), re.sub(r"(.)\1+", r"\1", folded)):
+        if word in _CHECKS | _SECTIONS:
+            return word
+    long = [word for word in (*_CHECKS, *_SECTIONS) if len(word) > 4 and word[0] == folded[:1]]
+    return slip_of(key, sorted(long))
+
+
+def _states_check(key: str, node: Node) -> bool:
+    """True if an unknown key of a field or of a quality rule may state a constraint: by a word in
+    it, or because its value is no remark."""
+    words = {word.lower() for word in _WORDS.findall(key)}
+    if _check_word(key) is not None or words & _RULE_WORDS:
+        return True
+    if words & _REMARKS or (isinstance(node, Scalar) and node.value is None):
+        return False
+    return not isinstance(node, Scalar) or not isinstance(node.value, str) or not _is_prose(node)
+
+
+def _is_prose(node: Scalar) -> bool:
+    text = node.text.strip().lower()
+    return text not in _TRUTHS and not re.search(r"[<>=]|^[\d.,%\s-]+$", text)
 
 
 def has_misspelled(node: Mapping, key: str) -> bool:
@@ -129,8 +217,16 @@ class _Walk:
             elif not is_described:
                 yield from self.below(entry.node, additional)
             elif not key.lower().startswith("x-"):
-                meant = meant_key(key, [name for name in known if name not in node.entries])
-                is_check = folded_word(key).removeprefix("is") in _CHECKS and not additional
+                free = [name for name in known if name not in node.entries]
+                meant = meant_key(key, free, is_open=self.is_open)
+                states = {part.get(STATES) for part in parts}
+                if meant is None and "typos" in states:
+                    meant = meant_key(key, known, is_open=self.is_open)
+                is_check = (meant is not None or not additional) and _is_check(
+                    key, entry.node, meant, states
+                )
+                if is_check and meant is None:  # a second spelling of a key that is there
+                    meant = meant_key(key, known)
                 if meant is not None or is_check or not (self.is_open or additional):
                     path = show_path(entry.node.path)
                     yield UnknownKey(key, path, entry.span, meant, is_check)

@@ -7,6 +7,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from dqx_airflow.contracts.source.unknown_keys import STATES
+
 VERSIONS = ("0.9.0", "0.9.1", "0.9.2", "0.9.3", "1.1.0", "1.2.0", "1.2.1")
 
 _OF_EVERY_RULE = ("id", "name", "dimension", "severity", "tags", "engine", "specification")
@@ -52,6 +54,9 @@ def load_schema() -> dict[str, Any]:
     ]
     parts = schema["$defs"]["Quality"]["allOf"]
     parts[0]["properties"] |= {key: {} for key in _OF_EVERY_RULE}
+    levels = properties["servicelevels"]
+    for described in (parts[0], levels, *levels["properties"].values()):
+        described[STATES] = "typos"
     _permit_quality_without_type(parts)
     return schema
 

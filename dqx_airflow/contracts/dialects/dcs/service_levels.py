@@ -23,6 +23,7 @@ _OF_OPERATIONS = {
     "backup": "concerns copies of the data",
 }
 _NO_FIELD = "field not found"
+_NO_INTERVAL = "not an interval"
 
 Place: TypeAlias = "tuple[Model, str]"
 """A column of a model."""
@@ -74,7 +75,8 @@ class _Levels:
 
     def refuse(self, level: Mapping, keys: Iterable[str], reason: str) -> None:
         path = show_path(level.path)
-        code = "E420" if reason.startswith(_NO_FIELD) else None
+        codes = {_NO_FIELD: "E420", _NO_INTERVAL: "E422"}
+        code = next((codes[start] for start in codes if reason.startswith(start)), None)
         for key in keys:
             dimension = "conformity" if path.endswith("retention") else "timeliness"
             promise = Promise(path, path, dimension=dimension)
@@ -162,7 +164,7 @@ def _frequency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     seconds = interval_s(written) if written is not None else None
     of_cron = cron_interval_s(cron) if cron is not None else None
     if seconds is None:
-        levels.refuse(level, ["interval"], "not an interval: write daily, hourly or `15 minutes`")
+        levels.refuse(level, ["interval"], f"{_NO_INTERVAL}: write daily, hourly or `15 minutes`")
     if of_cron is None:
         levels.refuse(
             level, ["cron"], "not a cron expression with five fields that sets an interval"

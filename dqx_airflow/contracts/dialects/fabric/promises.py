@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import (
@@ -37,6 +38,17 @@ _IN_TABLE = re.compile(
     r"\s*`?(\w+)`?\s+in\s*\(\s*select\s+(?:distinct\s+)?`?(\w+)`?\s+from\s+(\w+(?:\.\w+)*)\s*\)\s*",
     re.IGNORECASE,
 )
+_NAME = r"(?:`[^`]+`|[A-Za-z_]\w*)(?:\.(?:`[^`]+`|[A-Za-z_]\w*))*"
+_MEMBER = re.compile(
+    rf"(?<![\w`.])(?P<own>{_NAME}|\(\s*{_NAME}(?:\s*,\s*{_NAME})+\s*\))\s+(?P<op>(?:not\s+)?in)"
+    rf"(?:\s+(?:table\s+)?(?P<table>{_NAME})(?:\s*\(\s*(?P<other>{_NAME})\s*\))?"
+    rf"|\s*\(\s*(?:table\s+)?(?P<listed>{_NAME})\s*\))",
+    re.IGNORECASE,
+)
+"""`state_code IN dim_state`: the values of a column of another table."""
+_STRINGS = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
+_BARE_TABLE = re.compile(rf"\bin\s+(?!select\b){_NAME}", re.IGNORECASE)
+_NO_TABLES = re.compile(r"null|true|false|current_\w+|select|unnest|values", re.IGNORECASE)
 _UNITS_S = {"seconds": 1, "minutes": MINUTE_S, "hours": HOUR_S, "days": DAY_S}
 
 
@@ -49,8 +61,9 @@ def promised_rules(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
         yield from _completeness(reading, entry)
     for entry in reading.mappings(quality, "uniqueness"):
         yield from _uniqueness(reading, entry)
+    tables = _Tables.of(reading, top)
     for entry in reading.mappings(quality, "accuracy"):
-        yield from _accuracy(reading, entry)
+        yield from _accuracy(reading, entry, tables)
     yield from _freshness(reading, freshness, clock)
     yield from _volume(reading, reading.mapping(top, "volume"), clock)
     yield from _retention(reading, reading.mapping(top, "lifecycle"), clock)
@@ -90,15 +103,61 @@ def _uniqueness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
         yield column, reading.rule("uniqueness", demand, entry.get("max_dup_pct"), keys)
 
 
-def _accuracy(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
-    predicate = reading.text(entry, "rule")
-    if predicate is None:
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What names in a rule may mean: the columns of the table, and the schemas that the contract
+    names, both in lower case."""
+
+    columns: frozenset[str]
+    schemas: frozenset[str]
+
+    @classmethod
+    def of(cls, reading: ClauseReader, top: Mapping) -> _Tables:
+        columns = [*reading.mappings(reading.mapping(top, "schema"), "columns")]
+        consumers = reading.mappings(top, "consumers")
+        tables = [reading.text(reading.mapping(top, "format"), "table_name")]
+        tables += [reading.text(consumer, "table_used") for consumer in consumers]
+        keys = (reading.text(column, "foreign_key") or "" for column in columns)
+        tables += [key.rpartition(".")[0] for key in keys]
+        schemas = ((table or "").rpartition(".")[0].lower() for table in tables)
+        names = ((reading.text(column, "name") or "").lower() for column in columns)
+        return cls(frozenset(names), frozenset(schemas) - {""})
+
+    def with_queries(self, predicate: str) -> str:
+        """The predicate with a query for each table after `IN`; strings are left alone."""
+        parts = _STRINGS.split(predicate.strip().rstrip(";"))
+        parts[::2] = [_MEMBER.sub(self._query, part) for part in parts[::2]]
+        return "".join(parts)
+
+    def _query(self, match: re.Match[str]) -> str:
+        table, listed = match["table"], match["listed"]
+        if _NO_TABLES.fullmatch(table or listed) or (listed or "").lower() in self.columns:
+            return match[0]
+        own = [name.rpartition(".")[2] for name in re.findall(_NAME, match["own"])]
+        table, others = table or listed, [match["other"]] if match["other"] else own
+        first, _, last = table.rpartition(".")
+        is_column = last.lower() in map(str.lower, own) or first.lower() not in self.schemas
+        if first and len(own) == 1 and not match["other"] and is_column:
+            table, others = first, [last]
+        query = " ".join(("SELECT", ", ".join(others), "FROM", table))
+        return f"{match['own']} {match['op']} ({query})"
+
+
+def _accuracy(reading: ClauseReader, entry: Mapping, tables: _Tables) -> Iterator[PlacedRule]:
+    written = reading.text(entry, "rule")
+    if written is None:
         reading.unsupported(entry, "it needs a `rule`, a SQL predicate")
         return
+    predicate = tables.with_queries(written)
+    bare = _BARE_TABLE.search("".join(_STRINGS.split(predicate)[::2]))
     if match := _IN_TABLE.fullmatch(predicate):
         column, other, table = match.groups()
         demand = Refers((column_path(column),), table, (column_path(other),))
         yield column_path(column), reading.rule("references", demand, entry.get("rule"))
+    elif bare is not None:
+        reason = f"the column is ambiguous in '{bare[0]}'"
+        hint = "write `IN (SELECT column FROM table)`"
+        reading.unsupported(entry.get("rule"), reason, "E420", hint)
     else:
         yield None, reading.rule("accuracy", RowsSatisfy(predicate), entry.get("rule"))
 
