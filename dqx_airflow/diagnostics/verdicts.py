@@ -314,8 +314,8 @@ def partial_text(partial: PartialRun) -> str:
 
 
 def headline(report: GateReport) -> str:
-    """One line: outcome, selection, unevaluated assertions, gate, dataset, date, the number of
-    failures, and the worst."""
+    """One line: outcome, selection, unevaluated assertions, what was not promoted, gate, dataset,
+    date, the number of failures, and the worst."""
     key = report.run_key
     # The subject of a gate is its first dataset: reference tables come after it.
     dataset = report.datasets[0].name if report.datasets else "no dataset"
@@ -324,6 +324,10 @@ def headline(report: GateReport) -> str:
         line += f"{partial_text(report.partial)}; "
     if first := not_evaluated(report):
         line += f"{first}; "
+    if report.promoted_blocked:
+        line += f"promoted all the same ({listed(report.promoted_blocked, most=_MOST_NAMED)}); "
+    if report.not_promoted:
+        line += f"no rows promoted ({listed(report.not_promoted, most=_MOST_NAMED)}); "
     line += f"gate {key.gate_instance}, dataset {dataset}, {_dates(report)}: "
     line += f"{report.count(Status.FAILED)} of {len(report.verdicts)} assertions failed"
     if errors := report.count(Status.ERROR):

@@ -49,11 +49,18 @@ from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.selection import require_whole_run
-from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Verdict, to_json
+from dqx_airflow.values import (
+    DatasetRef,
+    GateReport,
+    GateRequest,
+    Outcome,
+    Severity,
+    Status,
+    Verdict,
+    to_json,
+)
 
 EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
-
-_PASSES = (Outcome.PASSED, Outcome.WARNED)
 
 _log = logging.getLogger("dqx.gate")
 
@@ -102,7 +109,7 @@ def run_gates(
     """Checks, scans once, judges each request, and writes the reports, between lineage events.
 
     Either all reports are written at the end, or none. A dataset is promoted if no request for the
-    date is blocked or broken.
+    date is blocked or broken; with `promote_blocked`, see `GateRequest`.
 
     :param requests: those of one gate, or of one call: they share the results store, and datasets
         with the same name.
@@ -339,19 +346,21 @@ def _promoted(
     opened: Mapping[str, OpenDataset],
     started: datetime,
 ) -> tuple[GateReport, ...]:
-    """The reports, after the rows of each date for which all suites passed were promoted."""
+    """The reports, after the rows of each date were promoted for which all suites passed, or may be
+    promoted although blocked."""
     by_date: dict[date, list[int]] = {}
     for number, report in enumerate(reports):
         by_date.setdefault(report.run_key.date, []).append(number)
     results = list(reports)
     for numbers in by_date.values():
-        if any(reports[number].outcome not in _PASSES for number in numbers):
+        if not all(_may_promote(parts[number], reports[number]) for number in numbers):
             continue
+        is_blocked = any(reports[number].outcome is Outcome.BLOCKED for number in numbers)
         first = numbers[0]
         part, report = parts[first], reports[first]
         _require_time(part.request, started)
         promoted, refused = promote(
-            spark, opened, part.request, report.datasets, part.run_id, started
+            spark, opened, part.request, report.datasets, part.run_id, started, is_blocked
         )
         verdicts = report.verdicts + refused
         results[first] = replace(report, verdicts=verdicts, outcome=part.decide(verdicts))
@@ -362,6 +371,23 @@ def _promoted(
             )
             results[number] = replace(results[number], datasets=datasets, finished_at=_now())
     return tuple(results)
+
+
+def _may_promote(part: _JobPart, report: GateReport) -> bool:
+    """True if the gate passed; or if it is blocked, the request lets that pass, and nothing is
+    violated that a setting must not let pass."""
+    if report.outcome is not Outcome.BLOCKED:
+        return report.outcome is not Outcome.BROKEN
+    kept = {
+        (assertion.check, assertion.name)
+        for assertion in part.plan.assertions
+        if assertion.is_protected or assertion.is_implicit
+    }
+    return part.request.promote_blocked and not any(
+        verdict.severity is Severity.P0 or (verdict.check, verdict.name) in kept
+        for verdict in report.with_status(Status.FAILED)
+        if verdict.can_block(report.fail_on)
+    )
 
 
 def _require_time(request: GateRequest, started: datetime) -> None:

@@ -35,13 +35,11 @@ from dqx_airflow.values import (
     DatasetSnapshot,
     GateReport,
     GateRequest,
-    Outcome,
     ParentRun,
     Status,
 )
 
 DEFAULT_NAMESPACE = "default"
-_COMPLETED = {Outcome.PASSED, Outcome.WARNED}
 
 
 def job_name(gate: str) -> str:
@@ -88,7 +86,7 @@ def terminal_event(
     message: str | None = None,
     catalog: str | None = None,
 ) -> RunEvent:
-    """The event when the gate ends: COMPLETE if it passed or warned, FAIL if it blocked or broke.
+    """The event when the gate ends: COMPLETE if its data is released, FAIL if it blocked or broke.
 
     Its only outputs are the tables to which rows were promoted: the results store is shared by all
     gates, and would join unrelated tables in a catalog.
@@ -109,7 +107,7 @@ def terminal_event(
     run_facets["test"] = facets.tests(report)
     if (tags := facets.tags(report)) is not None:
         run_facets["tags"] = tags
-    completed = report.outcome in _COMPLETED
+    completed = report.is_released
     if not completed:
         run_facets["errorMessage"] = error_message(redact_urls(message or failure_message(report)))
     return _event(
@@ -191,9 +189,10 @@ def inputs(
 def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[OutputDataset]:
     """The tables to which rows were promoted, in their new version.
 
-    A run that blocked or broke has written none, whatever its report contains.
+    A run that blocked or broke has written none, whatever its report contains, unless it promotes
+    although it is blocked.
     """
-    if report.outcome not in _COMPLETED:
+    if not report.is_released:
         return []
     output_datasets = []
     for snapshot in report.datasets:

@@ -108,7 +108,8 @@ def tests(report: GateReport) -> test_run.TestRunFacet:
 
 def tags(report: GateReport) -> tags_run.TagsRunFacet | None:
     """Tags of a run: its selection if assertions were left out, where it quarantined the rows of a
-    dataset, and whether SQL was evaluated without ANSI mode. None if there is nothing to say.
+    dataset, what it promoted although it was blocked, and SQL without ANSI mode. None if there is
+    nothing to say.
 
     A quarantine is not an output: readers of the data of a gate do not read it, and a run that
     blocked has no outputs.
@@ -122,6 +123,8 @@ def tags(report: GateReport) -> tags_run.TagsRunFacet | None:
     for dataset in report.datasets:
         if dataset.quarantined and dataset.quarantine:
             values[f"dqx_quarantine.{dataset.name}"] = redact_urls(dataset.quarantine)
+    if report.promoted_blocked:
+        values["dqx_promoted_blocked"] = ", ".join(report.promoted_blocked)
     if report.ansi is False:
         values["dqx_ansi"] = "false"
     if not values:

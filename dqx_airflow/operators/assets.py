@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import Asset
 from airflow.sdk.definitions.asset import AssetRef, BaseAsset
 
 from dqx_airflow.operators.outcome import partial_summary, validated_places
-from dqx_airflow.values import GateReport, Outcome
+from dqx_airflow.values import GateReport
 
 
 def announce(
@@ -18,12 +18,13 @@ def announce(
     """The outlets for which Airflow emits an update, with the extra of the event.
 
     Assets, references to assets and aliases are left out if the data did not pass: a gate that only
-    warns lets the task succeed, but nothing was validated. After a pass, an alias is left to the
+    warns lets the task succeed, but nothing was validated, unless it promotes although it is
+    blocked: the extra says so. After a pass, an alias is left to the
     code that adds assets to it.
 
     :param is_told: False for a run that left assertions out, and must not announce the data.
     """
-    if not is_told or report.outcome not in (Outcome.PASSED, Outcome.WARNED):
+    if not is_told or not report.is_released:
         return [outlet for outlet in outlets if not isinstance(outlet, BaseAsset)]
     for outlet in outlets:
         if isinstance(outlet, Asset | AssetRef):
@@ -40,6 +41,8 @@ def asset_extra(report: GateReport) -> dict[str, Any]:
         "date": report.dates,
         "outcome": report.outcome.value,
         "partial": partial_summary(report),
+        "promoted_blocked": list(report.promoted_blocked),
+        "not_promoted": list(report.not_promoted),
         "versions": {name: rows.version for name, rows in report.validated.items()},
         "rows": {item.name: item.rows for item in report.datasets if item.rows is not None},
         "contract": contract.id if contract else None,

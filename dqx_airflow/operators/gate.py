@@ -53,7 +53,8 @@ class GateOperator(SparkJobOperator, GateArguments):
     `finished_at`, `counts` of the assertions by status, `verdicts` (those that failed or could not
     be evaluated, worst first) and `more_verdicts` (the number of omitted ones), `datasets`, and by
     dataset `versions` (that were read), `quarantined` (rows), `promoted` (the new version),
-    `not_promoted` and `validated` (what `read_validated` reads). Of several dates or suites,
+    `not_promoted`, `promoted_blocked` (although the gate was blocked) and `validated` (what
+    `read_validated` reads). Of several dates or suites,
     `parts` has the `date`, `suite`, `outcome` and `run_id` of each. Without a report, its `outcome`
     is "no report", `error` says why, and `error_type` is the name of the
     exception. `gate_notice` turns it into a message for callbacks and notifiers. An asset among
@@ -118,6 +119,12 @@ class GateOperator(SparkJobOperator, GateArguments):
     :param promote_partial: lets a partial run promote rows and update assets, provided that it
         excludes no assertion that is P0 or `@required`. Without it, `promote_to` is refused, and
         assets among the `outlets` are not updated.
+    :param promote_blocked: with True and `on_violation="warn"`, a blocked gate promotes its rows
+        and updates assets all the same; the headline, notices, the commit, the asset and lineage
+        say so. Nothing is promoted if an assertion failed that is P0, `@required` or implicit (no
+        rows, malformed strings), or if the gate is broken. With False, a blocked gate promotes
+        nothing, although the next tasks may run. `promote_to` requires True or False with
+        `on_violation="warn"`, and False with "skip".
     :param timeout: the maximum duration of the validation, a `timedelta` or seconds, from the
         start of the job. The job then cancels its Spark queries and ends without a report. A
         shorter `execution_timeout`, which also counts the time before the start, takes precedence.
@@ -184,6 +191,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         severity: str | None = None,
         dimensions: Words = None,
         promote_partial: bool = False,
+        promote_blocked: bool | None = None,
         timeout: timedelta | float | None = None,
         on_warning: Callback | Sequence[Callback] | None = None,
         deferrable: bool = False,

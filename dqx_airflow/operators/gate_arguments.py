@@ -43,6 +43,7 @@ class GateArguments:
     severity: str | None
     dimensions: Words
     promote_partial: bool
+    promote_blocked: bool | None
     timeout: timedelta | float | None
     on_warning: Callback | Sequence[Callback] | None
 

@@ -73,6 +73,7 @@ def build_request(
         origin=origin,
         selection=gate.selection,
         promote_partial=gate.promote_partial,
+        promote_blocked=bool(gate.promote_blocked),
     )
     parts = (GatePart(replace(request.run_key, date=on)) for on in chosen.later)
     request = replace(request, more=tuple(parts))

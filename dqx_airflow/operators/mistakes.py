@@ -45,6 +45,12 @@ if TYPE_CHECKING:
 _Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
 
 _PLACES = ("path", "table", "query")
+_GOES_ON = {
+    "warn": "the next tasks would run without the rows of a blocked gate; write "
+    "promote_blocked=True to promote them, promote_blocked=False to leave them out",
+    "skip": "the run would be green without the rows of a blocked gate, and tasks with "
+    "trigger_rule='none_failed' would run; write promote_blocked=False if that is meant",
+}
 _NO_ASSET = (int, float, bytes, Mapping, os.PathLike)
 _OF_A_FORMAT = ("options", "schema", "timestamp", "version")
 """Settings that only some formats have."""
@@ -82,6 +88,7 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
         )
     yield from one_of("fail_on", gate.fail_on, tuple(severity.value for severity in Severity))
     yield from one_of("on_violation", gate.on_violation, get_args(OnViolation))
+    yield from _promotion_mistakes(gate)
     for name in gate.true_or_false:
         value = getattr(gate, name)
         if not isinstance(value, bool):
@@ -106,6 +113,28 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
     yield from callback_mistakes("on_warning", gate.on_warning)
     yield from _selection_mistakes(gate)
     yield from gate.own_mistakes()
+
+
+def _promotion_mistakes(gate: Any) -> Iterator[str]:
+    """A task that does not fail lets others run, without the rows of a blocked gate: only by
+    choice."""
+    choice, promotes = gate.promote_blocked, bool(gate.promote_to)
+    given = (choice, gate.promote_to, gate.on_violation)
+    if any(is_open(value) and not isinstance(value, str) for value in given):
+        return
+    if not (choice is None or isinstance(choice, bool)):
+        yield f"promote_blocked={choice!r}: write True or False"
+    elif choice is not None and not promotes:
+        yield "promote_blocked requires promote_to: set promote_to as well, or remove it"
+    elif choice and gate.on_violation != "warn":
+        yield (
+            "promote_blocked=True promotes the rows of a blocked gate for the next tasks, which "
+            f"on_violation={gate.on_violation!r} stops: write on_violation='warn', or remove it"
+        )
+    elif promotes and choice is None and (goes_on := _GOES_ON.get(str(gate.on_violation))):
+        yield (
+            f"on_violation={gate.on_violation!r} with promote_to: {goes_on}, or on_violation='fail'"
+        )
 
 
 def known_selection(gate: Any) -> Selection | None:

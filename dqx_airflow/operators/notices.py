@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
+from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.text import printable
 from dqx_airflow.diagnostics.verdicts import format_like_limit
 from dqx_airflow.operators.links import GateReportLink
@@ -25,6 +26,10 @@ Callback: TypeAlias = Callable[[Any], Any]
 
 _MOST_VERDICTS = 5
 _LONGEST_TEXT, _LONGEST_NAME, _LONGEST_VALUE = 300, 120, 80
+_PROMOTIONS = {
+    "not_promoted": "no rows promoted",
+    "promoted_blocked": "promoted all the same",
+}
 # What chats read as a mention or a link: `<!channel>`, `<@U1>`, `<https://...|text>`.
 _OPENS_TAG = re.compile(r"<(?=[!@#/\w])")
 
@@ -218,6 +223,9 @@ def _title(report: Mapping[str, Any], error: str) -> str:
         title = f"{lacking} not evaluated, {title}"
     if errors := counts.get("error"):
         title += f", {errors} could not be evaluated"
+    for name, words in _PROMOTIONS.items():
+        if datasets := report.get(name):
+            title += f"; {words}: {listed([*map(_text, datasets)], most=_MOST_VERDICTS)}"
     return f"data of {report.get('date')}: {title}"
 
 

@@ -72,11 +72,6 @@ def summary(report: GateReport) -> dict[str, Any]:
         for dataset in report.datasets
         if dataset.promotion is not None
     ]
-    not_promoted = [
-        _cut(dataset.name)
-        for dataset in report.datasets
-        if dataset.promote_to is not None and dataset.promotion is None
-    ]
     return {
         "run_id": report.run_id,
         "gate": _cut(report.run_key.gate),
@@ -95,7 +90,8 @@ def summary(report: GateReport) -> dict[str, Any]:
         "versions": dict(versions[:_MOST_DATASETS]),
         "quarantined": dict(quarantined[:_MOST_DATASETS]),
         "promoted": dict(promoted[:_MOST_DATASETS]),
-        "not_promoted": not_promoted[:_MOST_DATASETS],
+        "not_promoted": [_cut(name) for name in report.not_promoted[:_MOST_DATASETS]],
+        "promoted_blocked": [_cut(name) for name in report.promoted_blocked[:_MOST_DATASETS]],
         "validated": validated_places(report),
         "verdicts": [
             {

@@ -51,6 +51,13 @@ def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
         finished_at=max(report.finished_at for report in reports),
         sources=_sources(reports),
         until=dates[-1] if len(dates) > 1 else None,
+        unpromoted=tuple(
+            dict.fromkeys(
+                f"{name} of {report.run_key.date}"
+                for report in (reports if len(dates) > 1 else ())
+                for name in report.not_promoted
+            )
+        ),
     )
 
 
@@ -116,7 +123,11 @@ def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
         condition=" OR ".join(f"({snapshot.condition})" for snapshot in items),
         promotion=newest
         if newest is None
-        else replace(newest, rows=sum(promotion.rows for promotion in promotions)),
+        else replace(
+            newest,
+            rows=sum(promotion.rows for promotion in promotions),
+            is_blocked=any(promotion.is_blocked for promotion in promotions),
+        ),
     )
 
 

@@ -202,7 +202,8 @@ class PlannedAssertion:
     """An assertion ready to be evaluated, after the active profiles were applied.
 
     `disabled_by` names the profile that disabled it. `is_implicit` marks the assertions that every
-    dataset of a gate has, `is_experimental` those that never block. `requests` are those of both
+    dataset of a gate has, `is_experimental` those that never block, `is_protected` those that are
+    P0 or `@required`. `requests` are those of both
     sides of its condition, and those that find its groups.
     """
 
@@ -222,6 +223,7 @@ class PlannedAssertion:
     source_line: str | None = None
     cost: Cost = DEFAULT_COST
     is_experimental: bool = False
+    is_protected: bool = False
     groups: JudgedGroups | None = None
     requests: tuple[MetricRequest, ...] = field(init=False, compare=False, repr=False)
 

@@ -9,6 +9,7 @@ from datetime import date
 from types import MappingProxyType
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.profile_selectors import is_required
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.printer import show_for_each, show_where
@@ -214,6 +215,8 @@ def _planned(
         source_line=_line(span, lines),
         cost=cost_of(assertion),
         is_experimental=assertion.is_annotated("experimental"),
+        is_protected=is_required(assertion)
+        or (adjustment.severity is Severity.P0 and not assertion.is_annotated("experimental")),
         groups=groups,
     )
 

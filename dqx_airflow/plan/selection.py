@@ -12,7 +12,6 @@ from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.dql.checks.profile_selectors import is_required
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.model import Chosen, PlannedAssertion
@@ -313,7 +312,6 @@ def _selectable(
     tags = (*planned.tags, *(clause.tags if clause else ()))
     named = (tag.removeprefix(_DIMENSION) for tag in planned.tags if tag.startswith(_DIMENSION))
     dimension = clause.dimension if clause else next(named, None)
-    is_p0 = planned.severity is Severity.P0 and not planned.is_experimental
     return Selectable(
         planned.name,
         planned.check,
@@ -322,7 +320,7 @@ def _selectable(
         (clause.path,) if clause else (),
         _ids(clause) if clause else (),
         dimension.lower() if dimension else None,
-        is_p0 or is_required(node),
+        planned.is_protected,
     )
 
 

@@ -113,11 +113,15 @@ class MetricResult:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """Where the rows of a dataset were promoted: a path or a table, its version, their number."""
+    """Where the rows of a dataset were promoted: a path or a table, its version, their number.
+
+    `is_blocked`: the gate was blocked, and promotes all the same (`promote_blocked`).
+    """
 
     location: str
     version: int
     rows: int
+    is_blocked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,7 @@ class GateReport:
     :param shadow: the verdicts of another suite, on which nothing depends.
     :param partial: the selection, if not all assertions were judged.
     :param until: the last date, in a summary of several dates, which is never stored.
+    :param unpromoted: as `not_promoted`, in such a summary.
     :param spark_version: that of the session; None without Spark.
     :param ansi: whether SQL was evaluated in Spark's ANSI mode; None if unknown.
     """
@@ -180,6 +185,7 @@ class GateReport:
     shadow: ShadowReport | None = None
     partial: PartialRun | None = None
     until: date | None = None
+    unpromoted: tuple[str, ...] = ()
     spark_version: str | None = None
     ansi: bool | None = None
 
@@ -192,13 +198,37 @@ class GateReport:
         return first if self.until is None else f"{first}..{self.until.isoformat()}"
 
     @property
+    def not_promoted(self) -> tuple[str, ...]:
+        """The datasets of which rows were to be promoted, and none were."""
+        missing = (
+            dataset.name
+            for dataset in self.datasets
+            if dataset.promote_to and not (dataset.promotion and dataset.promotion.rows)
+        )
+        return self.unpromoted or tuple(missing)
+
+    @property
+    def promoted_blocked(self) -> tuple[str, ...]:
+        """The datasets that were promoted although the gate was blocked."""
+        promotions = ((dataset.name, dataset.promotion) for dataset in self.datasets)
+        return tuple(name for name, done in promotions if done is not None and done.is_blocked)
+
+    @property
+    def is_released(self) -> bool:
+        """True if the next tasks may read the data: the gate passed or warned, or everything was
+        promoted although it was blocked."""
+        if self.outcome is Outcome.BLOCKED:
+            return bool(self.promoted_blocked) and not self.not_promoted
+        return self.outcome is not Outcome.BROKEN
+
+    @property
     def validated(self) -> dict[str, ValidatedRows]:
         """By dataset, the rows that the gate let through: where they were promoted to, or else
         read from.
 
         Datasets without versions are missing.
         """
-        if self.outcome not in (Outcome.PASSED, Outcome.WARNED):
+        if not self.is_released:
             return {}
         return {
             dataset.name: ValidatedRows(place.location, place.version, dataset.condition)

@@ -185,7 +185,8 @@ class GateRequest(RunOptions):
     describes where the date comes from. `origin` is for lineage only: nothing is read there.
     `shadow` is judged in the same scan and changes nothing. `more` are judged with it, each with a
     report of its own. With a `selection` only the assertions that match are judged, and nothing is
-    promoted unless `promote_partial` is set.
+    promoted unless `promote_partial` is set. With `promote_blocked` rows are promoted although the
+    gate is blocked, unless the violated assertion is P0, `@required` or implicit.
     """
 
     run_key: RunKey
@@ -208,6 +209,7 @@ class GateRequest(RunOptions):
     more: tuple[GatePart, ...] = ()
     selection: Selection | None = None
     promote_partial: bool = False
+    promote_blocked: bool = False
 
     @property
     def parts(self) -> tuple[GateRequest, ...]:

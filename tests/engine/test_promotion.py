@@ -107,6 +107,48 @@ def test_blocked_or_broken_data_is_not_promoted(
     assert not Path(target).exists()
 
 
+REQUIRED = f"@required {BLOCKS}"
+STRICT = "assert num_rows() > 9 severity P0"
+
+
+def test_rows_of_a_blocked_gate_are_promoted_if_that_is_chosen_and_everything_says_so(
+    run: Run, gate: GateRequest, target: str, tmp_path: Path
+) -> None:
+    report = run(replace(suite(gate, BLOCKS), promote_blocked=True))
+    assert report.outcome is Outcome.BLOCKED
+    assert rows(target) == OF_TODAY
+    assert promotion(report) == Promotion(target, 0, 4, is_blocked=True)
+    assert headline(report).startswith("blocked: promoted all the same (orders); gate")
+    assert report.validated["orders"].location == target
+    assert DeltaTable(target).history(1)[0]["dqx_outcome"] == "blocked"
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
+    event = json.loads((tmp_path / "lineage.jsonl").read_text().splitlines()[-1])
+    assert event["eventType"] == "COMPLETE"
+    assert [output["name"] for output in event["outputs"]] == [target]
+    tags = {tag["key"]: tag["value"] for tag in event["run"]["facets"]["tags"]["tags"]}
+    assert tags["dqx_promoted_blocked"] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("body", "on"),
+    [
+        (STRICT, TODAY),
+        (REQUIRED, TODAY),
+        (PASSES, date(2024, 1, 1)),
+        ("assert null_count(nothing) == 0", TODAY),
+    ],
+    ids=["P0", "required", "empty", "broken"],
+)
+def test_what_must_hold_is_never_promoted_by_a_setting(
+    run: Run, gate: GateRequest, target: str, body: str, on: date
+) -> None:
+    wanted = replace(suite(gate, body), promote_blocked=True)
+    report = run(replace(wanted, run_key=replace(gate.run_key, date=on)))
+    assert promotion(report) is None
+    assert "no rows promoted (orders)" in headline(report)
+    assert not Path(target).exists()
+
+
 @pytest.mark.parametrize(
     "by",
     [

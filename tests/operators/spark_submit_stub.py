@@ -72,8 +72,11 @@ def canned_report(request: GateRequest, action: str) -> GateReport:
         verdicts = (longest,) * 300
     names = [f"{number}{'d' * 100}" for number in range(500)] if action == "long" else ["orders"]
     promotions = {}
-    if outcome in ("passed", "warned"):
-        promotions = {name: Promotion(place, 17, 100) for name, place in request.promote_to}
+    is_blocked = outcome == "blocked" and request.promote_blocked
+    if outcome in ("passed", "warned") or is_blocked:
+        promotions = {
+            name: Promotion(place, 17, 100, is_blocked) for name, place in request.promote_to
+        }
     return GateReport(
         run_id=str(uuid.uuid4()),
         run_key=request.run_key,
@@ -86,6 +89,7 @@ def canned_report(request: GateRequest, action: str) -> GateReport:
             replace(
                 DatasetSnapshot(name, "/lake/orders", "delta", 3, 100, quarantined=4),
                 promotion=promotions.get(name),
+                promote_to=dict(request.promote_to).get(name),
             )
             for name in names
         ),

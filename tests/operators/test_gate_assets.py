@@ -77,6 +77,8 @@ def test_a_pass_updates_the_asset_with_the_validated_version(
         "date": report["date"],
         "outcome": outcome,
         "partial": None,
+        "promoted_blocked": [],
+        "not_promoted": [],
         "versions": {"orders": 3},
         "rows": {"orders": 100},
         "contract": None,
@@ -93,6 +95,17 @@ def test_a_blocked_gate_updates_no_asset(
     run = run_file(DAG_FILE.replace("ON_VIOLATION", on_violation), {"orders.dql": SUITE})
     assert run["gate"] == {"fail": "failed", "skip": "skipped", "warn": "success"}[on_violation]
     assert events(run) == []
+
+
+def test_rows_that_are_promoted_although_blocked_update_the_asset_which_says_so(
+    run_file: RunFile, spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("blocked")
+    given = 'ON_VIOLATION", promote_to="/silver", promote_blocked=True, gate="g'
+    text = DAG_FILE.replace("ON_VIOLATION", given).replace("ON_VIOLATION", "warn")
+    (extra,) = events(run_file(text, {"orders.dql": SUITE}))
+    assert (extra["outcome"], extra["promoted_blocked"]) == ("blocked", ["orders"])
+    assert extra["validated"]["orders"]["location"] == "/silver"
 
 
 OTHER_OUTLETS = """

@@ -23,9 +23,11 @@ from dqx_airflow.resources import shipped
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
     Attempt,
+    DatasetSnapshot,
     GateReport,
     Outcome,
     PartialRun,
+    Promotion,
     RunKey,
     Selection,
     Severity,
@@ -468,6 +470,21 @@ def changed(
         return notice_of(operators, {**summary(own), **summaries_of_parts(attempts[-1])})
 
     return notice
+
+
+def test_a_notice_names_the_dates_without_promoted_rows(changed: Callable[..., Any]) -> None:
+    target = DatasetSnapshot("orders", "/o", "delta", condition="d", promote_to="/p")
+    done = replace(target, promotion=Promotion("/p", 3, 9))
+    good = replace(part_of(report_of("passed", 1), "One", "r"), datasets=(done,))
+    bad = replace(
+        part_of(failing(report_of("blocked", 2), "a"), "One", "r", 18), datasets=(target,)
+    )
+    notice = changed([good, bad])
+    assert notice.text.startswith("blocked: no rows promoted (orders of 2024-05-18); gate")
+    assert "no rows promoted: orders of 2024-05-18" in notice.markdown
+    assert notice.payload["report"]["promoted"] == {"orders": 3}
+    let = replace(bad, datasets=(replace(target, promotion=Promotion("/p", 4, 9, True)),))
+    assert "promoted all the same: orders" in changed([good, let]).markdown
 
 
 def test_one_more_assertion_that_fails_is_a_change(changed: Callable[..., Any]) -> None:

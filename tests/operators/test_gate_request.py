@@ -468,6 +468,18 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ),
     ({"promote_to": "/p", "promote_slice": {"store": ["a"]}}, r"has \['a'\] for column 'store'"),
     ({"promote_slice": {"store": "a"}}, r"promote_slice requires promote_to"),
+    (
+        {"promote_to": "/p", "on_violation": "warn"},
+        r"without the rows of a blocked gate; write promote_blocked=True to promote them",
+    ),
+    ({"promote_to": "/p", "on_violation": "skip"}, r"write promote_blocked=False if that is meant"),
+    (
+        {"promote_to": "/p", "on_violation": "skip", "promote_blocked": True},
+        r"on_violation='skip' stops: write on_violation='warn'",
+    ),
+    ({"promote_to": "/p", "promote_blocked": True}, r"on_violation='fail' stops"),
+    ({"promote_blocked": False, "on_violation": "warn"}, r"promote_blocked requires promote_to"),
+    ({"promote_to": "/p", "promote_blocked": "yes"}, r"promote_blocked='yes': write True or False"),
     ({"fail_on": "P4"}, r"fail_on='P4': write P0, P1, P2 or P3"),
     ({"fail_on": "p0"}, r"fail_on='p0': write P0"),
     ({"fail_on": ["P0"]}, r"fail_on=\['P0'\]: write P0"),

@@ -161,6 +161,25 @@ def test_blocked_may_only_warn(run_dag: RunDag, spark_submit: SparkSubmit, log: 
     assert log.at("error") == []
 
 
+@pytest.mark.parametrize("promotes", [True, False])
+def test_what_becomes_of_the_rows_of_a_blocked_gate_is_chosen_and_said(
+    run_dag: RunDag, spark_submit: SparkSubmit, log: Log, promotes: bool
+) -> None:
+    spark_submit.will("blocked")
+    choice = f"on_violation='warn', promote_blocked={promotes}"
+    run = run_dag(f"gate(promote_to='/lake/silver/orders', {choice})")
+    assert (run.state, run["gate"], run["downstream"]) == ("success", "success", "success")
+    assert spark_submit.requests[0].promote_blocked is promotes
+    report = run.xcom("dqx_report")
+    said = "promoted all the same (orders)" if promotes else "no rows promoted (orders)"
+    assert report["headline"].startswith(f"blocked: {said}; gate")
+    assert log.at("warning")[-1] == report["headline"]
+    assert report["promoted"] == ({"orders": 17} if promotes else {})
+    assert report["not_promoted"] == ([] if promotes else ["orders"])
+    assert report["promoted_blocked"] == (["orders"] if promotes else [])
+    assert bool(report["validated"]) is promotes
+
+
 @pytest.mark.parametrize("on_violation", ["fail", "skip", "warn"])
 def test_broken_stops_the_pipeline_for_every_on_violation(
     run_dag: RunDag, spark_submit: SparkSubmit, on_violation: str

@@ -61,6 +61,14 @@ def test_the_tab_shows_why_nothing_was_promoted(tab: Get, scene: Scene) -> None:
     page = Html(tab().text)
     assert page.unbalanced == []
     assert f"orders 7 {BRONZE} not promoted: the gate is blocked" in page.text
+    assert "no rows promoted (orders)" in page.text
+
+
+def test_a_tab_of_a_task_that_succeeded_without_its_rows_says_so(tab: Get, scene: Scene) -> None:
+    """It was marked as success, or `on_violation` lets it pass."""
+    scene.dag()
+    scene.ran(promoting(1, passed=False), state="success")
+    assert "The task succeeded, but its rows were not promoted." in Html(tab().text).text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 
 from deltalake.exceptions import DeltaError
@@ -52,6 +53,7 @@ def promote(
     snapshots: Sequence[DatasetSnapshot],
     run_id: str,
     started: datetime,
+    is_blocked: bool,
 ) -> tuple[dict[str, Promotion], tuple[Verdict, ...]]:
     """Promotes the datasets that the request names, and returns the result for each, by name.
 
@@ -60,6 +62,7 @@ def promote(
     known to reject its rows: a verdict gives the reason.
 
     :param snapshots: the validated snapshots.
+    :param is_blocked: the gate is blocked: commits and results say so.
     :raises PromotionError: a dataset cannot be promoted as it is now.
     """
     rows = {snapshot.name: snapshot.rows for snapshot in snapshots}
@@ -80,6 +83,7 @@ def promote(
                 rows[name],
                 run_id,
                 started,
+                is_blocked,
             )
         )
     promoted: dict[str, Promotion] = {}
@@ -95,7 +99,7 @@ def promote(
                 refused.append(not_promoted(name, target.location, reason, request.fail_on))
                 continue
             if done is not None:
-                promoted[name] = done
+                promoted[name] = replace(done, is_blocked=is_blocked)
                 _log.info("dataset '%s' is promoted: %s", name, done)
     return promoted, tuple(refused)
 

@@ -45,6 +45,7 @@ class PromotionTarget:
     rows: int | None
     run_id: str
     started: datetime
+    is_blocked: bool = False
 
     @property
     def replaced(self) -> ReplacedRows:
@@ -58,9 +59,9 @@ class PromotionTarget:
 
     def failed(self, reason: str, hint: str = "") -> PromotionError:
         """The error of a promotion that may succeed later."""
-        name = self.dataset.ref.name
+        name, passed = self.dataset.ref.name, "" if self.is_blocked else "passed, but "
         return PromotionError(
-            f"dataset '{name}' passed, but cannot be promoted to {self.location}: {reason}", hint
+            f"dataset '{name}' {passed}cannot be promoted to {self.location}: {reason}", hint
         )
 
     def late(self) -> PromotionError:
@@ -175,4 +176,5 @@ class PromotionTarget:
             "dqx_scheduler_run": self.by.run,
             **({} if index is None else {"dqx_map_index": str(index)}),
             SLICE: self.slice.name,
+            **({"dqx_outcome": "blocked"} if self.is_blocked else {}),
         }
