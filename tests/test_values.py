@@ -230,3 +230,10 @@ def test_a_report_lists_its_verdicts_worst_first() -> None:
 def test_instances_of_a_mapped_gate_are_distinguished() -> None:
     assert KEY.gate_instance == "gate"
     assert dataclasses.replace(KEY, scheduler_run="manual__1[3]").gate_instance == "gate[3]"
+
+
+@pytest.mark.parametrize("place", ["https://u:SECRET@lake/t.csv", "https://lake/t?sig=SECRET"])
+def test_a_snapshot_has_no_credentials_in_its_locations(place: str) -> None:
+    snapshot = DatasetSnapshot("t", place, "csv", promote_to=place, quarantine=place)
+    assert "SECRET" not in str(dataclasses.replace(snapshot, lineage_name=place))
+    assert DatasetSnapshot("t", "s3://lake/t", "csv").location == "s3://lake/t"

@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.errors import RequestError, UpstreamFailure
-from dqx_airflow.plan.measured import key_text, keys_of
+from dqx_airflow.plan.measured import keys_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.snapshots import snapshot_of
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
@@ -61,7 +61,7 @@ class StoredDatabase:
                 request in measured
                 for measured in (scanned.values, scanned.groups, scanned.failures)
             ):
-                scanned.failures[request] = f"no stored value of {key_text(key)}"
+                scanned.failures[request] = day.measured.gap(key)
         return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
 
     def day(self, suite: str, on: date) -> PastDay:

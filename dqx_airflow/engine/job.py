@@ -32,7 +32,11 @@ from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.cancellation import JobEnding
 from dqx_airflow.engine.session.meanwhile import do_meanwhile
 from dqx_airflow.engine.session.settings import engine_of
-from dqx_airflow.engine.session.spark_session import create_session, quiet_pyspark
+from dqx_airflow.engine.session.spark_session import (
+    create_session,
+    quiet_pyspark,
+    without_log,
+)
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.table_contracts import published_contracts
 from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
@@ -44,6 +48,7 @@ from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.plan.selection import chosen_of, selected_clauses
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
+from dqx_airflow.redact import redact_urls
 from dqx_airflow.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.results.sources import digests_of
 from dqx_airflow.results.states import StateStore
@@ -70,8 +75,12 @@ def main(
 ) -> int:
     """Runs the gate that the arguments describe, prints its verdicts, returns the exit code."""
     ending = JobEnding()
-    session = ending.opening(open_session)
-    return run_job(arguments, lambda request: run_gates(request.parts, session), ending)
+    opening = ending.opening(open_session)
+
+    def run(request: GateRequest) -> tuple[GateReport, ...]:
+        return run_gates(request.parts, lambda name: without_log(opening(name), request.datasets))
+
+    return run_job(arguments, run, ending)
 
 
 def run_job(
@@ -403,13 +412,13 @@ def _report_failure(error: Exception) -> int:
     """Reports why the job ended, and returns its exit code."""
     match error:
         case SourceError():
-            print(error, file=sys.stderr)
+            print(redact_urls(str(error)), file=sys.stderr)
             return EXIT_SOURCE
         case DeadlineError():
             print(f"error: {error}", file=sys.stderr)
             return EXIT_TIMED_OUT
         case DqxError():
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {redact_urls(str(error))}", file=sys.stderr)
             return EXIT_INFRASTRUCTURE
     raise error
 

@@ -20,6 +20,7 @@ from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.engine.sources.schema_drift import has_drift
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, Scanned, joined, row_count
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.snapshots import snapshot_of
@@ -234,6 +235,6 @@ def _open_all(
                 raise DatasetError(f"the {part} of dataset '{ref.name}': {objection}")
             opened[ref.name] = open_dataset(spark, ref)
         except DatasetError as error:
-            _log.error("%s", error)
-            unreadable[ref.name] = error.in_one_line
+            unreadable[ref.name] = without_values(error.in_one_line, ref.masked)
+            _log.error("%s", unreadable[ref.name] if ref.masked else error)
     return opened, unreadable

@@ -25,7 +25,7 @@ from dqx_airflow.plan.group_verdicts import (
     verdict_on_groups,
 )
 from dqx_airflow.plan.groupings import misfit
-from dqx_airflow.plan.masks import hidden
+from dqx_airflow.plan.masks import hidden, without_quotes
 from dqx_airflow.plan.measured import measured_json
 from dqx_airflow.plan.model import (
     Applied,
@@ -64,6 +64,7 @@ def evaluate(
     :param now: when the gate runs, with a time zone; without it nothing has an age.
     :param sample_rows: the maximum number of failing groups to keep for an assertion.
     """
+    scanned = without_quotes(scanned, plan)
     measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return tuple(
         replace(

@@ -1,14 +1,26 @@
-"""Hides the values of masked columns, in verdicts and in rows."""
+"""Decides what may be shown of masked columns: of the results of a scan, in verdicts, in rows.
+
+Whether a request reveals values is decided in `reveals` alone, for verdicts, for what is stored of
+them, for stored states and for lineage.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from dqx_airflow.metrics.metric import ArgumentKind
-from dqx_airflow.plan.model import MetricRequest, Plan, PlannedAssertion, Term, requests_of
+from dqx_airflow.dql.checks.sql_text import may_read
+from dqx_airflow.metrics.metric import ArgumentKind, Scan
+from dqx_airflow.plan.model import (
+    MetricRequest,
+    Plan,
+    PlannedAssertion,
+    Scanned,
+    Term,
+    requests_of,
+)
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 
 Masked: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -28,8 +40,8 @@ def is_masked(column: str, masked: Iterable[str]) -> bool:
 def reveals(request: MetricRequest, masked: Masked) -> bool:
     """True if the value of a request derives from values of a masked column.
 
-    Counts, lengths and shares reveal nothing. Spark SQL written by the user does if it mentions a
-    masked column, and so do groups by one.
+    Counts, lengths and shares reveal nothing. Spark SQL of the user does unless it certainly
+    reads no masked column, and so do groups by one.
 
     :param masked: the masked columns of each dataset.
     """
@@ -41,8 +53,10 @@ def reveals(request: MetricRequest, masked: Masked) -> bool:
     for argument, given in zip(metric.arguments, request.arguments, strict=False):
         if argument.kind is ArgumentKind.SQL:
             # A query sees all datasets.
-            columns = {column for hidden in masked.values() for column in hidden}
-            return any(column.split(".")[-1].lower() in given.lower() for column in columns)
+            seen = masked.values() if metric.scan is Scan.QUERY else (masked_columns,)
+            columns = frozenset(column for of_dataset in seen for column in of_dataset)
+            select = given if metric.scan is Scan.QUERY else f"SELECT {given}"
+            return bool(columns) and may_read(select, columns)
     if not metric.unit.is_of_column:
         return False
     return is_masked(request.arguments[0], masked_columns)
@@ -58,17 +72,26 @@ def reveals_comparison(assertion: PlannedAssertion, masked: Masked) -> bool:
     if not masked:
         return False
     sides = (assertion.term, *assertion.condition.bounds)
-    return _is_sql(assertion) or any(reveals_any(side, masked) for side in sides)
+    return any(reveals_any(side, masked) for side in sides)
+
+
+def without_quotes(scanned: Scanned, plan: Plan) -> Scanned:
+    """The results of a scan, with reasons and details that quote no masked values."""
+    masked = tuple(column for columns in plan.masked.values() for column in columns)
+    if not masked:
+        return scanned
+    return replace(
+        scanned,
+        failures={key: without_values(text, masked) for key, text in scanned.failures.items()},
+        details={key: _without_folders(text, masked) for key, text in scanned.details.items()},
+    )
 
 
 def hidden(verdict: Verdict, assertion: PlannedAssertion, plan: Plan) -> Verdict:
     """The verdict without masked values. It was reached with the real values."""
     if not plan.masked:
         return verdict
-    if verdict.status is Status.ERROR and verdict.reason:
-        return replace(verdict, reason=without_values(verdict.reason))
-    is_text_of_sql = isinstance(verdict.value, str) and _is_sql(assertion)
-    if is_text_of_sql or reveals_any(assertion.term, plan.masked):
+    if reveals_any(assertion.term, plan.masked):
         value, scaled = _masked(verdict.value), _masked(verdict.scaled_value)
         # If there is a value, the reason repeats it.
         reason = None if verdict.status is Status.FAILED and value else verdict.reason
@@ -81,18 +104,23 @@ def hidden(verdict: Verdict, assertion: PlannedAssertion, plan: Plan) -> Verdict
     return verdict
 
 
-def without_values(reason: str) -> str:
-    """Why something failed, without Spark's quotes of the data: only its error condition."""
+def without_values(reason: str, masked: Collection[str]) -> str:
+    """Why something failed. If columns are masked, then without Spark's quotes of the data: only
+    its error condition."""
+    if not masked:
+        return reason
+    reason = _without_folders(reason, masked)
     condition = _CONDITION.match(reason)
     return f"{condition[1]} (the rest may quote masked columns)" if condition else reason
 
 
+def _without_folders(text: str, masked: Iterable[str]) -> str:
+    """A text without the values of masked columns in the names of folders."""
+    for column in masked:
+        folder = rf"((?:^|[/\\'\" ]){re.escape(column)}=)[^/\\'\" ]*"
+        text = re.sub(folder, rf"\g<1>{MASK}", text, flags=re.IGNORECASE)
+    return text
+
+
 def _masked(value: MetricValue) -> MetricValue:
     return None if value is None else MASK
-
-
-def _is_sql(assertion: PlannedAssertion) -> bool:
-    kinds = (
-        argument.kind for request in assertion.requests for argument in request.definition.arguments
-    )
-    return ArgumentKind.SQL in kinds

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from dqx_airflow.dql.printer import show
 from dqx_airflow.exact import exact_text, parse_exact
-from dqx_airflow.plan.masks import reveals, without_values
+from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import (
     GroupValues,
     MetricRequest,
@@ -41,7 +41,8 @@ class Measurements:
 
     `failures` are the reasons for missing values, `details` explain values. `skipped` are the days
     before the date whose data was known to be missing. `reads` identify by dataset how it was read.
-    `groups` are the values of grouped requests.
+    `groups` are the values of grouped requests, `hidden` the keys of values that are not stored
+    because they reveal masked columns.
     """
 
     values: Mapping[str, MetricValue] = field(default_factory=dict)
@@ -50,6 +51,7 @@ class Measurements:
     skipped: frozenset[int] = frozenset()
     reads: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, GroupValues] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()
 
     def __or__(self, other: Measurements) -> Measurements:
         """The union of both; for the same day they agree."""
@@ -60,7 +62,14 @@ class Measurements:
             self.skipped | other.skipped,
             {**self.reads, **other.reads},
             {**self.groups, **other.groups},
+            self.hidden | other.hidden,
         )
+
+    def gap(self, key: str) -> str:
+        """Why there is no value of a key."""
+        if key in self.hidden:
+            return f"{key_text(key)} is hidden: it derives from masked columns"
+        return f"no stored value of {key_text(key)}"
 
     def scanned(self, keys: Mapping[MetricRequest, str]) -> Scanned:
         """The stored results of some requests, in the form that a scan returns."""
@@ -107,22 +116,17 @@ def measurements_of(
     assertion: PlannedAssertion, plan: Plan, scanned: Scanned, skip_dates: Collection[date] = ()
 ) -> Measurements:
     """The results of the requests of an assertion, except for masked ones."""
-    keys = {
-        request: request_key(request, plan.date)
-        for request in requests_behind(assertion)
-        if not reveals(request, plan.masked)
-    }
+    behind = {request: request_key(request, plan.date) for request in requests_behind(assertion)}
+    keys = {request: key for request, key in behind.items() if not reveals(request, plan.masked)}
     dates = {request.date for request in keys}
-    failures = _renamed(scanned.failures, keys.items())
-    if plan.masked:
-        failures = {key: without_values(reason) for key, reason in failures.items()}
     return Measurements(
         _renamed(scanned.values, keys.items()),
-        failures,
+        _renamed(scanned.failures, keys.items()),
         _renamed(scanned.details, keys.items()),
         frozenset((plan.date - day).days for day in skip_dates if day in dates),
         {name: plan.reads[name] for name in assertion.datasets if name in plan.reads},
         _renamed(scanned.groups, keys.items()),
+        frozenset(behind.values()) - frozenset(keys.values()),
     )
 
 
@@ -131,7 +135,7 @@ def measured_json(
 ) -> str | None:
     """The measurements of an assertion as JSON; None if there are none, as for a disabled one."""
     measured = measurements_of(assertion, plan, scanned, skip_dates)
-    if not measured.values and not measured.failures and not measured.groups:
+    if not (measured.values or measured.failures or measured.groups or measured.hidden):
         return None
     fields = {
         "values": dict(measured.values),
@@ -141,6 +145,7 @@ def measured_json(
         "reads": dict(measured.reads),
         "groups": {key: _groups_as_lists(groups) for key, groups in measured.groups.items()},
         "group_types": {key: groups.types for key, groups in measured.groups.items()},
+        "hidden": sorted(measured.hidden),
     }
     kept = {name: part for name, part in fields.items() if part}
     separators = (",", ":")
@@ -163,6 +168,7 @@ def measurements_from(text: str | None) -> Measurements:
                 key: _read_groups(rows, fields.get("group_types", {}).get(key, ()))
                 for key, rows in fields.get("groups", {}).items()
             },
+            frozenset(fields.get("hidden", ())),
         )
     except (ValueError, AttributeError, TypeError, KeyError):
         return Measurements()

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.plan.evaluate import judge_one
-from dqx_airflow.plan.measured import key_text, keys_of, requests_behind
+from dqx_airflow.plan.measured import keys_of, requests_behind
 from dqx_airflow.plan.model import (
     Measured,
     MetricRequest,
@@ -61,11 +61,7 @@ class PastJudge:
             ):
                 if self._is_judged_by_value(row, planned, day):
                     return None
-                return (
-                    f"no stored value of {key_text(key)}"
-                    if day.verdicts
-                    else "no results of this day"
-                )
+                return measured.gap(key) if day.verdicts else "no results of this day"
         if day.now is None and any(map(asks_for_now, (planned.term, *planned.condition.bounds))):
             return "it depends on when a gate runs, but no gate ran on this day"
         for name in planned.datasets:

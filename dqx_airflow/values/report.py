@@ -7,6 +7,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TypeAlias
 
+from dqx_airflow.redact import holds_credentials, redact_urls
 from dqx_airflow.values.contracts import EnforcedContract
 from dqx_airflow.values.datasets import DatasetField, ValidatedRows
 from dqx_airflow.values.outcomes import Outcome, Severity, Status
@@ -126,7 +127,10 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSnapshot:
-    """The exact data that was validated: location, version, and number of rows on the date."""
+    """The exact data that was validated: location, version, and number of rows on the date.
+
+    A location never contains credentials: a gate refuses such a one, and its report names it.
+    """
 
     name: str
     location: str
@@ -141,6 +145,12 @@ class DatasetSnapshot:
     promote_to: str | None = None
     quarantine: str | None = None
     lineage_name: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("location", "promote_to", "quarantine", "lineage_name"):
+            place = getattr(self, name)
+            if place is not None and holds_credentials(place):
+                object.__setattr__(self, name, redact_urls(place))
 
 
 @dataclass(frozen=True, slots=True)

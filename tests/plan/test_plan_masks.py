@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dqx_airflow.dql.checks.sql_text import may_read
 from dqx_airflow.plan.masks import is_masked, without_values
 
 
@@ -30,12 +31,35 @@ def test_a_mask_covers_the_column_its_fields_and_its_struct(column: str, expecte
     [
         ("[CAST_INVALID_INPUT] The value 'A-1' of", "[CAST_INVALID_INPUT]"),
         ("the query failed: [DIVIDE.BY_ZERO] x 'A-1'", "the query failed: [DIVIDE.BY_ZERO]"),
+        ("/t/Tax_ID=A-1/x is bad: [NO_FILE] A-1", "/t/Tax_ID=***/x is bad: [NO_FILE]"),
     ],
 )
 def test_an_error_of_spark_is_reduced_to_its_condition(reason: str, left: str) -> None:
-    assert without_values(reason) == f"{left} (the rest may quote masked columns)"
+    assert without_values(reason, ["tax_id"]) == f"{left} (the rest may quote masked columns)"
+    assert without_values(reason, []) == reason
 
 
 def test_our_own_messages_are_kept() -> None:
     reason = "dataset 'orders' has no column 'pricee': did you mean 'price'?"
-    assert without_values(reason) == reason
+    assert without_values(reason, ["price"]) == reason
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT count(*) + sum(price) FROM t", False),
+        ("SELECT max(price) FROM t WHERE city = 'tax_id'", False),
+        ("SELECT max(TAX_ID) FROM t", True),
+        ("SELECT max(`ta\u017f`) FROM t", True),  # Spark takes the long s for an s
+        ("SELECT max(home.city) FROM t", True),
+        ("SELECT max(to_json(struct(*))) FROM t", True),
+        ("SELECT max(b) FROM t AS s(a, b)", True),
+        ("SELECT max(b) FROM (TABLE t) s", True),
+        ("SELECT max(identifier('tax' || '_id')) FROM t", True),
+        ("SELECT max(_metadata.file_path) FROM t", True),
+        ("SELECT max(`dqx: text of price`) FROM t", True),
+        ("this is no SQL", True),
+    ],
+)
+def test_sql_may_read_a_column_unless_it_certainly_does_not(query: str, expected: bool) -> None:
+    assert may_read(query, frozenset({"Tax_Id", "home.street", "tas"})) is expected

@@ -179,6 +179,10 @@ def test_days_without_a_comparable_value_are_unknown(tmp_path: Path) -> None:
     assert backtest.judge().statuses[0] == (None,) * 3
     assert backtest.why_unknown(0, 0) == "no stored value of null_count(phone) of 'orders'"
     assert backtest.judge().statuses[1] == (Status.PASSED,) * 3
+    masked = frozenset({'["orders","null_count",["phone"],0]'})
+    hidden = replace(past[0], measured=replace(past[0].measured, hidden=masked))
+    why = Backtest(node_of(other), [hidden, *past[1:]]).why_unknown(0, 0)
+    assert why == "null_count(phone) of 'orders' is hidden: it derives from masked columns"
     moved = replace(past[-1], measured=replace(past[-1].measured, reads={"orders": "elsewhere"}))
     backtest = Backtest(node_of(SUITE), [*past[:-1], moved])
     assert backtest.judge().statuses[1] == (None, None, Status.PASSED)

@@ -15,6 +15,7 @@ from dqx_airflow.engine.session.connection import open_session, spark_errors_exp
 from dqx_airflow.engine.session.file_systems import check_file_systems
 from dqx_airflow.engine.session.meanwhile import import_meanwhile
 from dqx_airflow.engine.session.progress import tasks_reported
+from dqx_airflow.engine.session.spark_session import without_log
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
@@ -37,7 +38,8 @@ class Spark:
         with ExitStack() as display, spark_errors_explained(self.connection):
 
             def session(_: str) -> SparkSession:
-                spark = self._open()
+                datasets = (ref for request in requests for ref in request.datasets)
+                spark = without_log(self._open(), datasets)
                 _show_tasks(spark, requests[0].run_key.gate, display)
                 return spark
 
@@ -52,7 +54,7 @@ class Spark:
 
         self._check(refs)
         with ExitStack() as display, spark_errors_explained(self.connection):
-            spark = self._open()
+            spark = without_log(self._open(), refs)
             _show_tasks(spark, plans[0].suite, display)
             return measure_together(spark, refs, plans)[1]
 

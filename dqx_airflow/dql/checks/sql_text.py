@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 from dqx_airflow.dql import nodes
@@ -20,6 +21,9 @@ _TABLE_FUNCTIONS = frozenset({"range", "explode", "posexplode", "inline", "stack
 _FILE_FORMATS = frozenset(
     {"delta", "parquet", "csv", "json", "orc", "avro", "iceberg", "text", "xml", "binaryfile"}
 )
+_INDIRECT = ("identifier", "table", "input_file", "_metadata", "dqx: ")
+"""Beginnings of names in SQL by which columns are read that are not named, as is the value of a
+folder."""
 _OF_PATHS = frozenset("/.:\\")
 
 _READ_ONLY = {
@@ -92,6 +96,34 @@ def objection_to_filter(text: str) -> str | None:
     except _RefusedSqlError as refused:
         return str(refused)
     return None
+
+
+@cache
+def may_read(query: str, columns: frozenset[str]) -> bool:
+    """False only if a query certainly reads none of the columns: nothing in it has such a name, or
+    stands for all columns, for columns by their position, or for text that becomes a name."""
+    from sqlglot import exp
+
+    names = {_folded(part) for column in columns for part in (column, column.split(".")[0])}
+    try:
+        tree = _only(query)
+    except _RefusedSqlError:
+        return True
+    if not isinstance(tree, exp.Query):
+        return True
+    for node in tree.walk():
+        is_by_position = isinstance(node, exp.TableAlias) and bool(node.args.get("columns"))
+        is_everything = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
+        name = _folded(node.name) if isinstance(node, exp.Identifier | exp.Anonymous) else ""
+        is_named = name in names or name.startswith(_INDIRECT)
+        if is_by_position or is_everything or is_named:
+            return True
+    return False
+
+
+def _folded(name: str) -> str:
+    """A name as Spark compares it: letter by letter, in upper and in lower case."""
+    return name.upper().lower().replace("\N{COMBINING DOT ABOVE}", "")
 
 
 def _check_aggregate(text: str) -> None:

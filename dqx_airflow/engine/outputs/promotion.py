@@ -145,9 +145,8 @@ def _failures(target: PromotionTarget) -> Iterator[None]:
     except PySparkException as error:
         if violated := _VIOLATED.search(str(error)):
             raise RefusedPromotionError(violated[1]) from error
-        is_masked = bool(target.dataset.ref.masked)
-        reason = explain(error)
-        raise target.failed(without_values(reason) if is_masked else reason) from error
+        masked = target.dataset.ref.masked
+        raise target.failed(without_values(explain(error), masked)) from error
     except DatasetError as error:
         raise target.failed(error.problem, error.hint) from error
     except (DeltaError, OSError, ValueError) as error:

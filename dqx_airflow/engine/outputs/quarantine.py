@@ -111,10 +111,8 @@ class _Quarantine:
                 files = self._written(blamed, references) if blamed else WrittenFiles()
             self._commit(files)
         except PySparkException as error:
-            reason = explain(error)
-            raise self._unusable(
-                without_values(reason) if self.dataset.ref.masked else reason
-            ) from error
+            reason = without_values(explain(error), self.dataset.ref.masked)
+            raise self._unusable(reason) from error
         except (DeltaError, OSError, ValueError) as error:
             raise self._unusable(first_line(error)) from error
         return files.rows

@@ -121,7 +121,8 @@ def _differing(
         return _Sample(differing_rows(spark, fault.request, references, plan, most))
     except Exception as error:
         reason = explain(error) if isinstance(error, PySparkException) else type(error).__name__
-        reason = without_values(reason) if plan.masked else reason
+        masked = (column for columns in plan.masked.values() for column in columns)
+        reason = without_values(reason, (*masked,))
         _log.warning("cannot show failing rows of dataset '%s': %s", fault.request.dataset, reason)
         return _Sample(note=f"failing rows cannot be shown: {reason}")
 
@@ -175,7 +176,7 @@ class _Sampler:
             return self.failed(faults, explain(error) if is_explained else type(error).__name__)
 
     def failed(self, faults: Sequence[FailingRows], reason: str) -> dict[FailingRows, _Sample]:
-        reason = without_values(reason) if self.dataset.ref.masked else reason
+        reason = without_values(reason, self.dataset.ref.masked)
         _log.warning("cannot show failing rows of dataset '%s': %s", self.dataset.ref.name, reason)
         return dict.fromkeys(faults, _Sample(note=f"failing rows cannot be shown: {reason}"))
 

@@ -43,11 +43,12 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
 from dqx_airflow.plan.filters import fail_undecided, undecided_rows
 from dqx_airflow.plan.groupings import only_listed, show_columns, show_group, too_many_groups
+from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.predicates import aggregates_of, predicate_sql, voids_of
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import INFINITE, nan_detail
-from dqx_airflow.values import MetricValue, Origin
+from dqx_airflow.values import MASK, MetricValue, Origin
 
 Known: TypeAlias = dict[Group, MetricValue]
 
@@ -307,7 +308,9 @@ class _GroupedScan:
         for group, *several in zip(groups, *by_column, strict=True):
             results = tuple(several)
             if may_overflow and has_overflown(aggregates, results, self.types.of_column):
-                scanned.failures[request] = f"{OVERFLOW} ({show_group(group)})"
+                is_hidden = reveals(request, {self.dataset.ref.name: self.dataset.ref.masked})
+                shown = MASK if is_hidden else show_group(group)
+                scanned.failures[request] = f"{OVERFLOW} ({shown})"
                 return
             if is_plain or (not voids and all(map(is_finite, results))):
                 values.values[group] = value_of(arguments, results)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from dqx_airflow.plan.passes import MOST_COMPILED
+from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.run_options import ANSI
 
 SQL_DEFAULTS = {
@@ -77,6 +79,15 @@ def quiet_pyspark() -> None:
     page of JSON, and a warning announces that a server is lost."""
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
+
+
+def without_log(spark: SparkSession, refs: Iterable[DatasetRef]) -> SparkSession:
+    """A session of ours, whose log is off if columns are masked: it quotes the values that cannot
+    be cast, and our messages have the conditions."""
+    if any(ref.masked for ref in refs):
+        with suppress(AttributeError):  # Spark Connect has no such handle
+            spark.sparkContext.setLogLevel("OFF")
+    return spark
 
 
 def _local_cores(master: str) -> int:
