@@ -25,7 +25,7 @@ from dqx_airflow.dql.imports import inlined
 from dqx_airflow.engine.lineage_events import run_events
 from dqx_airflow.engine.measure import measure_together, snapshots
 from dqx_airflow.engine.outputs.promotion import promote
-from dqx_airflow.engine.outputs.quarantine import quarantine_rows
+from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states.cache import StateCache
@@ -288,18 +288,42 @@ def _validate(
     refs = {ref.name: ref for part in parts for ref in part.request.datasets}
     plans = [with_requests_of(part.plan, part.shadow[0]) for part in parts]
     opened, measured = measure_together(spark, tuple(refs.values()), plans, cache)
-    reports = [
-        _judge(part, spark, opened, scanned, started)
+    judged = [
+        _judge(part, opened, scanned, started)
         for part, scanned in zip(parts, measured, strict=True)
+    ]
+    quarantined = quarantine_rows(spark, opened, judged)
+    reports = [
+        _report(part, spark, opened, scanned, of_part, quarantined, started)
+        for part, scanned, of_part in zip(parts, measured, judged, strict=True)
     ]
     return _promoted(parts, reports, spark, opened, started)
 
 
 def _judge(
+    part: _JobPart, opened: Mapping[str, OpenDataset], scanned: Scanned, started: datetime
+) -> Judged:
+    """The verdicts of a part, and the rows behind them."""
+    request, plan = part.request, part.plan
+    scanned = scanned.of(plan.requests)
+    verdicts = evaluate(
+        plan, scanned, request.skip_dates, now=started, sample_rows=request.sample_rows
+    )
+    schemas = {ref.name: opened[ref.name].schema for ref in request.datasets if ref.name in opened}
+    faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=request.skip_dates, now=started)
+    # A suite of which nothing is selected has no part at all.
+    may_lack_suites = request.selection is not None and request.job_key != request.run_key
+    is_partial = plan.partial is not None or may_lack_suites
+    return Judged(request, part.run_id, verdicts, faults, is_partial)
+
+
+def _report(
     part: _JobPart,
     spark: SparkSession,
     all_opened: Mapping[str, OpenDataset],
     all_scanned: Scanned,
+    judged_part: Judged,
+    quarantined: Mapping[tuple[date, str], int],
     started: datetime,
 ) -> GateReport:
     """The report of a part, before anything is promoted."""
@@ -307,12 +331,7 @@ def _judge(
     names = {ref.name for ref in request.datasets}
     opened = {name: dataset for name, dataset in all_opened.items() if name in names}
     scanned = all_scanned.of(plan.requests)
-    verdicts = evaluate(
-        plan, scanned, request.skip_dates, now=started, sample_rows=request.sample_rows
-    )
-    schemas = {name: dataset.schema for name, dataset in opened.items()}
-    faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=request.skip_dates, now=started)
-    quarantined = quarantine_rows(spark, opened, request, verdicts, faults, part.run_id)
+    verdicts, faults = judged_part.verdicts, judged_part.faults
     verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
     verdicts = with_clauses(verdicts, request.contract) + unenforced_verdicts(request.contract)
     if request.contract is not None:
@@ -322,7 +341,9 @@ def _judge(
     judged = tuple(
         replace(
             snapshot,
-            quarantined=quarantined.get(snapshot.name),
+            quarantined=quarantined.get((plan.date, snapshot.name))
+            if snapshot.name in quarantines
+            else None,
             condition=conditions.get(snapshot.name),
             promote_to=targets.get(snapshot.name),
             quarantine=quarantines.get(snapshot.name),

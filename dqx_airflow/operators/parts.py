@@ -104,8 +104,11 @@ def _datasets(reports: Sequence[GateReport]) -> tuple[DatasetSnapshot, ...]:
         for snapshot in report.datasets:
             of_dates = by_name.setdefault(snapshot.name, {})
             earlier = of_dates.get(report.run_key.date)
-            quarantined = _sum([earlier.quarantined if earlier else None, snapshot.quarantined])
-            of_dates[report.run_key.date] = replace(earlier or snapshot, quarantined=quarantined)
+            if earlier is None or earlier.quarantined is None:  # each has the rows of all suites
+                quarantined = snapshot.quarantined
+                of_dates[report.run_key.date] = replace(
+                    earlier or snapshot, quarantined=quarantined
+                )
     return tuple(_joined(tuple(of_dates.values())) for of_dates in by_name.values())
 
 

@@ -108,13 +108,15 @@ def test_a_retry_replaces_the_rows_of_the_earlier_attempt(
     assert quarantined(gate) == []
 
 
-def test_other_dates_and_runs_keep_their_rows(run: Run, gate: GateRequest) -> None:
+def test_other_gates_and_dates_keep_their_rows_and_another_run_replaces_them(
+    run: Run, gate: GateRequest
+) -> None:
     run(gate)
     run(replace(gate, run_key=RunKey("test.gate", YESTERDAY, "manual")))
+    run(replace(gate, run_key=RunKey("another.gate", TODAY, "manual")))
     run(replace(gate, run_key=RunKey("test.gate", TODAY, "another run")))
-    found = Counter(row["dqx_date"] for row in quarantined(gate))
-    assert found == {TODAY: 4}
-    assert len({row["dqx_run_key"] for row in quarantined(gate)}) == 2
+    found = Counter(row["dqx_run_key"] for row in quarantined(gate))
+    assert found == {"another.gate/2024-03-02/manual": 2, "test.gate/2024-03-02/another run": 2}
 
 
 def test_no_quarantine_is_created_without_failing_rows(
@@ -131,7 +133,7 @@ def test_a_column_that_the_dataset_gained_is_added_to_the_quarantine(
     run(gate)
     wider = ORDERS.append_column("channel", pa.array(["web"] * 6))
     write_deltalake(orders.path or "", wider, mode="overwrite", schema_mode="overwrite")
-    run(replace(gate, run_key=RunKey("test.gate", TODAY, "next")))
+    run(replace(gate, run_key=RunKey("another.gate", TODAY, "next")))
     assert Counter(row["channel"] for row in quarantined(gate)) == {None: 2, "web": 2}
 
 

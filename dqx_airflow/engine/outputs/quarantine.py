@@ -1,16 +1,28 @@
 """Quarantine: the complete, unmasked failing rows of a dataset, in a Delta table of its own.
 
-Each run key has a partition, which a later attempt replaces.
+A row stands there once per gate and date, with the reasons of all suites. A run replaces what it
+judged: the reasons of its assertions, in the rows that it read.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from hashlib import sha256
+from itertools import count
+from typing import NamedTuple
+from urllib.parse import unquote
 
-from deltalake import DeltaTable, Schema
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,103 +31,158 @@ from pyspark.sql.types import ArrayType, DateType, StringType, StructField, Stru
 from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.engine.outputs.delta_writer import WrittenFiles, nullable, write_files
 from dqx_airflow.engine.outputs.samples import rows_with_faults
-from dqx_airflow.engine.scan.frames import ReferenceTables
+from dqx_airflow.engine.scan.frames import ReferenceTables, has_lost_its_date, rows_with_texts
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
+from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
+from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.paths import absolute
 from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.types import spelled_like
 from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.results.commits import committed
-from dqx_airflow.values import GateRequest, RunKey, Verdict
+from dqx_airflow.values import GateRequest, RunKey, Status, Verdict
 
 _log = logging.getLogger("dqx.gate")
 
 RUN_ID, RUN_KEY, DATE, REASONS = "dqx_run_id", "dqx_run_key", "dqx_date", "dqx_reasons"
+ASSERTIONS = "dqx_assertions"
+"""The assertions behind the reasons: suites may have assertions of the same name."""
+SLICE = "dqx_slice"
+"""Identifies what a row was read from, and the date or the run that it belongs to."""
 LINE = "dqx_line"
 """The line of a CSV or JSON file that is malformed as a whole."""
 
+_ASSERTION = ("gate", "check", "assertion")
 _OWN_COLUMNS = (
     StructField(RUN_KEY, StringType()),
     StructField(RUN_ID, StringType()),
     StructField(DATE, DateType()),
     StructField(REASONS, ArrayType(StringType())),
+    StructField(
+        ASSERTIONS, ArrayType(StructType([StructField(name, StringType()) for name in _ASSERTION]))
+    ),
+    StructField(SLICE, StringType()),
 )
-
-
-def quarantine_rows(
-    spark: SparkSession,
-    opened: Mapping[str, OpenDataset],
-    request: GateRequest,
-    verdicts: Sequence[Verdict],
-    faults: Sequence[tuple[FailingRows, ...]],
-    run_id: str,
-) -> dict[str, int]:
-    """The number of rows of each quarantined dataset that went into its table.
-
-    These are the rows of the target date that violate a failed assertion with a severity of
-    `fail_on` or worse, each once, with the names of all such assertions: the remaining rows of the
-    dataset are valid. They replace the rows of an earlier attempt at the run key, also if there are
-    none.
-
-    :param faults: those of each verdict.
-    :raises StoreError: a quarantine cannot be written.
-    """
-    counts = {}
-    for name, path in request.quarantine:
-        if name not in opened:
-            continue  # it could not be read, as the report says
-        blamed = [
-            (fault, verdict.name)
-            for verdict, faults_of_verdict in zip(verdicts, faults, strict=True)
-            for fault in faults_of_verdict
-            if fault.request.dataset == name and verdict.can_block(request.fail_on)
-            if not fault.is_of_two_datasets
-        ]
-        references = ReferenceTables(opened, request.run_key.date)
-        quarantine = _Quarantine(spark, opened[name], absolute(path), request.run_key, run_id)
-        counts[name] = quarantine.fill(blamed, references)
-        if counts[name]:
-            _log.warning("%s rows of dataset '%s' are in quarantine: %s", counts[name], name, path)
-    return counts
+_PASSING = [f"dqx: {name}" for name in ("row", "new", "read again", "judged", "kept", "number")]
+_ROW, _IS_NEW, _IS_READ, _IS_JUDGED, _KEPT, _NUMBER = _PASSING
+_REASONS_OF = f"array_distinct(transform({ASSERTIONS}, one -> one.assertion))"
+_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_EVERY_DIGIT = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts on a request, and the faults behind each. `is_partial` if assertions, or
+    suites, were left out."""
+
+    request: GateRequest
+    run_id: str
+    verdicts: Sequence[Verdict]
+    faults: Sequence[tuple[FailingRows, ...]]
+    is_partial: bool
+
+
+def quarantine_rows(
+    spark: SparkSession, opened: Mapping[str, OpenDataset], judged: Sequence[Judged]
+) -> dict[tuple[date, str], int]:
+    """The number of rows that went into quarantine, for each date and each dataset that has one.
+
+    These are the rows of the date that violate a failed assertion with a severity of `fail_on` or
+    worse, each once, with the names of all such assertions of all suites: the remaining rows of the
+    dataset are valid. They replace those of earlier runs for the date, also if there are none.
+
+    :param judged: everything that the job judges: suites and dates of one gate.
+    :raises StoreError: a quarantine cannot be written.
+    """
+    run_ids = frozenset(part.run_id for part in judged)
+    by_place: dict[tuple[date, str, str], list[Judged]] = {}
+    for part in judged:
+        for name, path in part.request.quarantine:
+            if name in opened:  # else it could not be read, as the report says
+                key = (part.request.run_key.date, name, path)
+                by_place.setdefault(key, []).append(part)
+    counts = {}
+    for (on, name, path), parts in by_place.items():
+        references = ReferenceTables(opened, on)
+        quarantine = _Quarantine(
+            spark, opened[name], absolute(path), tuple(parts), run_ids, references
+        )
+        counts[on, name] = found = quarantine.fill()
+        if found:
+            _log.warning("%s rows of dataset '%s' are in quarantine: %s", found, name, path)
+    return counts
+
+
+class _File(NamedTuple):
+    """A file of a quarantine, its run key, and the first and the last slice of its rows: None for
+    one of an earlier version."""
+
+    path: str
+    size: int
+    key: str
+    first: str | None
+    last: str | None
+
+    def may_have(self, name: str) -> bool:
+        """True if a row may be of a slice."""
+        return self.first is not None and self.last is not None and self.first <= name <= self.last
+
+
+@dataclass(frozen=True)
 class _Quarantine:
-    """The quarantine of one dataset, as filled by one attempt."""
+    """The quarantine of one dataset, as filled by the parts of a job for one date.
+
+    :param run_ids: those of the whole job, which may judge the same rows for several dates.
+    """
 
     spark: SparkSession
     dataset: OpenDataset
     path: str
-    run_key: RunKey
-    run_id: str
+    parts: tuple[Judged, ...]
+    run_ids: frozenset[str]
+    references: ReferenceTables
 
     @property
-    def folder(self) -> str:
-        """The folder for the files of this attempt, below the path."""
-        return f"run-{self.run_id}"
+    def run_key(self) -> RunKey:
+        return self.parts[0].request.job_key
 
-    def fill(self, blamed: Sequence[tuple[FailingRows, str]], references: ReferenceTables) -> int:
-        """Writes the failing rows, and returns their number.
+    @property
+    def run_id(self) -> str:
+        return self.parts[0].run_id
 
-        :param blamed: faults, each with the name of its assertion.
-        """
+    def fill(self) -> int:
+        """Writes the failing rows, and returns their number."""
+        blamed = [
+            (fault, _assertion_sql(part, verdict))
+            for part in self.parts
+            for verdict, faults in zip(part.verdicts, part.faults, strict=True)
+            for fault in faults
+            if fault.request.dataset == self.dataset.ref.name
+            if verdict.can_block(part.request.fail_on) and not fault.is_of_two_datasets
+        ]
         try:
-            if not blamed and self._is_empty():
+            table = self._table()
+            if not blamed and (table is None or not self._own_files(table)):
                 return 0
             self._fitting_table()  # before it writes into a table that is not a quarantine
             job = f"{self.dataset.ref.name}: quarantine"
+            numbers = count()
             with spark_failures(), jobs_called(self.spark, job):
-                files = self._written(blamed, references) if blamed else WrittenFiles()
-            self._commit(files)
+                return committed(lambda: self._commit(blamed, next(numbers)))
         except PySparkException as error:
             reason = without_values(explain(error), self.dataset.ref.masked)
             raise self._unusable(reason) from error
         except (DeltaError, OSError, ValueError) as error:
             raise self._unusable(first_line(error)) from error
-        return files.rows
 
     def _unusable(self, reason: str) -> DqxError:
         return StoreError(
@@ -124,19 +191,242 @@ class _Quarantine:
             "give the quarantine another path, or remove it: the gate blocks without it too",
         )
 
-    def _written(
-        self, blamed: Sequence[tuple[FailingRows, str]], references: ReferenceTables
-    ) -> WrittenFiles:
-        frame = self._frame(blamed, references)
-        constants = {RUN_KEY: str(self.run_key)}
-        return write_files(self.spark, frame, self.path, self.folder, constants=constants)
+    def _commit(self, blamed: Sequence[tuple[FailingRows, str]], attempt: int) -> int:
+        """Replaces what was judged by the failing rows, in one commit, and returns their number.
 
-    def _frame(
-        self, blamed: Sequence[tuple[FailingRows, str]], references: ReferenceTables
-    ) -> DataFrame:
-        """The failing rows, with the columns of the quarantine before their own."""
+        :raises CommitFailedError: another run of the gate was first.
+        """
+        table = self._fitting_table()
+        log = DeltaLog(table, self.path, struct_of(table), None)
+        own = self._own_files(table)
+        replaced = [file for file in own if self._is_replaced(file)]
+        others = [file for file in own if file not in replaced]
+        partly = [file for file in others if any(map(file.may_have, self._slices))]
+        read = self._with_read_rows(log, [file for file in others if self._may_be_read(file)])
+        partly += [file for file in read if file not in partly]
+        folder, adds = f"run-{self.run_id}/{attempt}", list[AddAction]()
+        rows = self._frame(blamed) if blamed else None
+        if partly or (replaced and self._keeps_reasons(replaced)):
+            old = self._old_rows(log, [*replaced, *partly], read)
+            rows = self._merged(old, rows)
+            is_other = f"NOT {quote_name(_IS_JUDGED)} AND {quote_name(RUN_KEY)} = "
+            for number, key in enumerate(sorted({file.key for file in partly})):
+                others_of_key = old.where(is_other + quote_literal(key))
+                adds += self._written(others_of_key, f"{folder}/others-{number}", key).adds
+        files = WrittenFiles()
+        if rows is not None:
+            files = self._written(rows, f"{folder}/rows", str(self.run_key))
+        removes = [
+            RemoveAction(unquote(file.path), True, int(time.time() * 1000), file.size)
+            for file in (*replaced, *partly)
+        ]
+        if not (files.adds or adds or removes):
+            return 0
+        # Two runs of the gate at the same time conflict: both record the same transaction.
+        number = (table.transaction_version(self._transaction) or 0) + 1
+        table.create_write_transaction(
+            [*files.adds, *adds, *removes],
+            mode="append",
+            schema=table.schema(),
+            partition_by=[RUN_KEY],
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(self._transaction, number)]
+            ),
+        )
+        return files.counted
+
+    def _written(self, frame: DataFrame, folder: str, key: str) -> WrittenFiles:
+        kept = (name for name in frame.columns if name != RUN_KEY and name not in _PASSING)
+        return write_files(
+            self.spark,
+            frame.select(*map(quote_name, kept)),
+            self.path,
+            folder,
+            constants={RUN_KEY: key},
+            extremes_of=(SLICE,),
+            count_if=f"{RUN_ID} = {quote_literal(self.run_id)}",
+        )
+
+    # What is replaced
+
+    @cached_property
+    def _transaction(self) -> str:
+        return f"dqx:quarantine:{self.run_key.gate_instance}"
+
+    @cached_property
+    def _source(self) -> tuple[str, str]:
+        """Identifies what the rows are read from, and how. Spellings of one value of a slice are
+        one; another spelling of a path or a filter only costs a comparison of rows."""
+        ref, types = self.dataset.ref, self.dataset.schema.types
+        values = []
+        for column, text in sorted(self.parts[0].request.promote_slice):
+            name, value = spelled_like(column, types), quote_literal(text)
+            if name is not None:
+                value = f"coalesce(CAST(try_cast({value} AS {types[name]}) AS STRING), {value})"
+            values.append(f"to_json(array({quote_literal(name or column)}, {value}))")
+        slice_values = self.spark.sql(f"SELECT {', '.join(values)}").collect()[0] if values else ()
+        days = (ref.date_column, ref.date_format, ref.time_zone)
+        return _digest(self.dataset.location), _digest(ref.filter, *days, *slice_values)
+
+    @cached_property
+    def _slice(self) -> str:
+        """The slice of the rows that have the date; without dates those of the scheduler run."""
+        run = self.run_key.scheduler_run
+        on = self.run_key.date.isoformat() if self.dataset.dates is not None else _digest(run)
+        return f"{self._lost}{on}"
+
+    @property
+    def _lost(self) -> str:
+        """The slice of the rows whose date cannot be read: every run reads them."""
+        return f"{''.join(self._source)}/"
+
+    @property
+    def _slices(self) -> tuple[str, ...]:
+        return (self._lost, self._slice)
+
+    def _own_files(self, table: DeltaTable) -> list[_File]:
+        """The files with rows of the gate, or of the same instance of a mapped task."""
+        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        files = [
+            _File(
+                action["path"],
+                action["size_bytes"],
+                action[f"partition.{RUN_KEY}"] or "",
+                action.get(f"min.{SLICE}"),
+                action.get(f"max.{SLICE}"),
+            )
+            for action in actions
+        ]
+        return [file for file in files if self._date_of(file.key) is not None]
+
+    def _date_of(self, key: str) -> str | None:
+        """The date of a run key of the gate, or of a suite of it as in earlier versions; None for
+        one of another gate."""
+        match = re.fullmatch(rf"{re.escape(self.run_key.gate)}(?:/.+?)?/({_DAY})/(.+)", key, re.S)
+        is_own = match and RunKey("", date.min, match[2]).map_index == self.run_key.map_index
+        return match[1] if match and is_own else None
+
+    def _is_of_this_run(self, key: str) -> bool:
+        return key.endswith(f"/{self.run_key.date.isoformat()}/{self.run_key.scheduler_run}")
+
+    def _is_replaced(self, file: _File) -> bool:
+        """True if all rows of a file are judged again."""
+        is_of_slice = file.first == file.last and file.first in self._slices
+        return is_of_slice or self._is_of_this_run(file.key)
+
+    def _may_be_read(self, file: _File) -> bool:
+        """True if a file may have rows that this run reads in another way, or for another date."""
+        if file.first is None or file.last is None:  # of an earlier version
+            return self._date_of(file.key) == self.run_key.date.isoformat()
+        place, _ = self._source
+        known = self._lost if self.dataset.dates is not None else self._slice
+        return any(
+            name.startswith(place) and not name.startswith(known)
+            for name in (file.first, file.last)
+        )
+
+    def _with_read_rows(self, log: DeltaLog, files: Sequence[_File]) -> list[_File]:
+        """The files that have rows which this run reads."""
+        if not files:
+            return []
+        uris = (uri for part in log.parts_with(map(_as_listed, files)) for uri in part.uris)
+        part = FileGroup(tuple(uris), ((RUN_KEY, ""),))
+        rows = self._with_row(frame_of_parts(self.spark, log, [part]))
+        named = rows.select(_ROW, F.input_file_name().alias("file"))
+        found = named.join(self._read_again(rows), _ROW, "left_semi").select("file").distinct()
+        names = [unquote(row[0]) for row in found.collect()]
+        return [file for file in files if any(name.endswith(unquote(file.path)) for name in names)]
+
+    def _read_again(self, rows: DataFrame) -> DataFrame:
+        """Those of the rows that this run reads, each once."""
+        frame = rows_with_texts(self.dataset, self.run_key.date)
+        read = self._with_row(
+            frame.select(*(F.expr(sql).alias(field.name) for field, sql in self._columns))
+        )
+        return read.select(_ROW).join(rows.select(_ROW), _ROW, "left_semi").distinct()
+
+    def _with_row(self, frame: DataFrame) -> DataFrame:
+        """The frame with a column that is equal for rows with equal values."""
+        values = F.struct(*(F.expr(quote_name(field.name)) for field, _ in self._columns))
+        return frame.withColumn(_ROW, F.to_json(values, _EVERY_DIGIT))
+
+    # What is kept
+
+    @cached_property
+    def _kept(self) -> str:
+        """Spark SQL for the assertions of a row, `assertions`, that were not judged."""
+        is_partial = any(part.is_partial for part in self.parts)
+        named = ", ".join(
+            _assertion_sql(part, verdict)
+            for part in self.parts
+            for verdict in part.verdicts
+            if is_partial == _is_judged(verdict)
+        )
+        same = " AND ".join(f"coalesce(one.`{name}` = other.`{name}`, true)" for name in _ASSERTION)
+        is_named = f"exists(array({named}), other -> {same})" if named else "false"
+        return f"one -> {'NOT ' if is_partial else ''}{is_named}"
+
+    def _keeps_reasons(self, files: Sequence[_File]) -> bool:
+        """True if replaced rows may keep reasons."""
+        elsewhere = tuple(f"run-{run_id}/" for run_id in self.run_ids - {self.run_id})
+        return self._kept != "one -> false" or any(
+            file.path.startswith(elsewhere) for file in files
+        )
+
+    def _old_rows(self, log: DeltaLog, files: Sequence[_File], read: Sequence[_File]) -> DataFrame:
+        """Rows of the table, whether they were judged, and the assertions that were not."""
+        parts = log.parts_with(map(_as_listed, files))
+        rows = self._with_row(frame_of_parts(self.spark, log, parts))
+        slices = ", ".join(map(quote_literal, self._slices))
+        keys = ", ".join(
+            quote_literal(file.key) for file in files if self._is_of_this_run(file.key)
+        )
+        is_judged = f"coalesce({SLICE} IN ({slices}), false)"
+        if keys:
+            is_judged += f" OR {RUN_KEY} IN ({keys})"
+        if read:
+            again = self._read_again(rows).withColumn(_IS_READ, F.lit(True))
+            rows = rows.join(again, _ROW, "left")
+            is_judged += f" OR {quote_name(_IS_READ)} IS NOT NULL"
+        gate = f"regexp_extract({RUN_KEY}, '^(.*?)/{_DAY}/', 1)"
+        of_old = f"named_struct('gate', {gate}, 'check', CAST(NULL AS STRING), 'assertion', reason)"
+        assertions = f"coalesce({ASSERTIONS}, transform({REASONS}, reason -> {of_old}))"
+        of_job = ", ".join(map(quote_literal, self.run_ids - {self.run_id})) or "NULL"
+        kept = f"if({RUN_ID} IN ({of_job}), {assertions}, filter({assertions}, {self._kept}))"
+        return rows.withColumns(
+            {_IS_JUDGED: F.expr(is_judged), _KEPT: F.expr(kept), _IS_NEW: F.lit(False)}
+        )
+
+    def _merged(self, old: DataFrame, new: DataFrame | None) -> DataFrame:
+        """The judged rows: each once, with all its reasons, if it still has one.
+
+        Rows that are equal are counted: of three there remain three.
+        """
+        rows = old.where(quote_name(_IS_JUDGED))
+        if new is not None:
+            new = self._with_row(new).withColumn(_IS_NEW, F.lit(True))
+            rows = rows.unionByName(new.withColumn(_KEPT, F.col(ASSERTIONS)), True)
+        row, number, kept = map(quote_name, (_ROW, _NUMBER, _KEPT))
+        source = f"{row}, {quote_name(_IS_NEW)}, {RUN_KEY}"
+        same = f"PARTITION BY {row}, {number}"
+        first = f"row_number() OVER ({same} ORDER BY {quote_name(_IS_NEW)} DESC, {RUN_KEY})"
+        all_kept = f"array_distinct(flatten(collect_list({kept}) OVER ({same})))"
+        rows = (
+            rows.withColumn(
+                _NUMBER, F.expr(f"row_number() OVER (PARTITION BY {source} ORDER BY {DATE})")
+            )
+            .withColumns({ASSERTIONS: F.expr(all_kept), _IS_NEW: F.expr(f"{first} = 1")})
+            .where(f"{quote_name(_IS_NEW)} AND size({ASSERTIONS}) > 0")
+        )
+        return rows.withColumn(REASONS, F.expr(_REASONS_OF))
+
+    def _frame(self, blamed: Sequence[tuple[FailingRows, str]]) -> DataFrame:
+        """The failing rows, with the columns of the quarantine before their own.
+
+        :param blamed: faults, each with its assertion as Spark SQL.
+        """
         faults = list(dict.fromkeys(fault for fault, _ in blamed))
-        frame = rows_with_faults(self.spark, self.dataset, references, faults)
+        frame = rows_with_faults(self.spark, self.dataset, self.references, faults)
         conditions = {}
         for number, fault in enumerate(faults):
             condition = fault.condition
@@ -149,20 +439,21 @@ class _Quarantine:
                 repeats = f"{quote_name(count_column)} > 1"
                 condition = f"({condition} AND {repeats})" if condition else repeats
             conditions[fault] = condition
-        reasons = ", ".join(
-            f"CASE WHEN {conditions[fault]} THEN {quote_literal(name)} END"
-            for fault, name in blamed
+        assertions = ", ".join(
+            f"CASE WHEN {conditions[fault]} THEN {assertion} END" for fault, assertion in blamed
         )
+        of_row, lost = quote_literal(self._slice), has_lost_its_date(self.dataset)
         run_columns = {
             RUN_ID: quote_literal(self.run_id),
             DATE: quote_literal(self.run_key.date),
-            REASONS: f"array_distinct(array_compact(array({reasons})))",
+            ASSERTIONS: f"array_distinct(array_compact(array({assertions})))",
+            SLICE: f"if({lost or 'false'}, {quote_literal(self._lost)}, {of_row})",
         }
         chosen = frame.where(" OR ".join(f"({condition})" for condition in conditions.values()))
         return chosen.select(
             *(F.expr(sql).alias(name) for name, sql in run_columns.items()),
             *(F.expr(sql).alias(field.name) for field, sql in self._columns),
-        )
+        ).withColumn(REASONS, F.expr(_REASONS_OF))
 
     @property
     def _columns(self) -> list[tuple[StructField, str]]:
@@ -184,27 +475,6 @@ class _Quarantine:
             return None
         require_whole_commits(self.path, table.version())
         return table
-
-    def _is_empty(self) -> bool:
-        """True if no attempt at the run key has left any rows."""
-        table = self._table()
-        of_run = [(RUN_KEY, "=", str(self.run_key))]
-        return table is None or not table.partitions(file_pruning_predicate=of_run)
-
-    def _commit(self, files: WrittenFiles) -> None:
-        """Replaces the rows of the run key by the files, in one commit."""
-
-        def commit() -> None:
-            table = self._fitting_table()
-            table.create_write_transaction(
-                [*files.adds],
-                mode="overwrite",
-                schema=table.schema(),
-                partition_by=[RUN_KEY],
-                partition_filters=[(RUN_KEY, "=", str(self.run_key))],
-            )
-
-        committed(commit)
 
     def _fitting_table(self) -> DeltaTable:
         """The table, with the current columns of the dataset.
@@ -229,3 +499,23 @@ class _Quarantine:
         if missing:
             table.alter.add_columns(missing)
         return table
+
+
+def _as_listed(file: _File) -> DataFile:
+    return DataFile(file.path, file.size, 0)
+
+
+def _digest(*parts: str | None) -> str:
+    """Ten characters: Delta keeps the first 32 of a string in its statistics."""
+    return sha256(json.dumps(parts).encode()).hexdigest()[:10]
+
+
+def _assertion_sql(part: Judged, verdict: Verdict) -> str:
+    """An assertion as a value of Spark SQL."""
+    values = (part.request.run_key.gate, verdict.check, verdict.name)
+    pairs = zip(map(quote_literal, _ASSERTION), map(quote_literal, values), strict=True)
+    return f"named_struct({', '.join(map(', '.join, pairs))})"
+
+
+def _is_judged(verdict: Verdict) -> bool:
+    return verdict.status is not Status.ERROR and not verdict.is_not_evaluated

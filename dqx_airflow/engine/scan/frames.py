@@ -38,7 +38,7 @@ def rows_of_dates(dataset: OpenDataset, dates: set[date | None]) -> DataFrame:
     frame = _filtered(dataset, dates)
     if dataset.dates is None or len(dates) == 1:
         return frame
-    on, lost = dataset.dates.date_of_row(dates), _has_lost_its_date(dataset)
+    on, lost = dataset.dates.date_of_row(dates), has_lost_its_date(dataset)
     if lost is not None:
         every = ", ".join(quote_literal(day) for day in sorted(day for day in dates if day))
         on = f"explode(CASE WHEN {lost} THEN array({every}) ELSE array({on}) END)"
@@ -74,11 +74,11 @@ def _filtered(dataset: OpenDataset, dates: Collection[date | None]) -> DataFrame
     frame = dataset.read(dates)
     if dataset.dates is None:
         return frame
-    condition, lost = dataset.dates.filter(dates), _has_lost_its_date(dataset)
+    condition, lost = dataset.dates.filter(dates), has_lost_its_date(dataset)
     return frame.where(condition if lost is None else f"({condition}) OR {lost}")
 
 
-def _has_lost_its_date(dataset: OpenDataset) -> str | None:
+def has_lost_its_date(dataset: OpenDataset) -> str | None:
     """Spark SQL that is true for a row whose date cannot be read; None if there can be no such row.
 
     Such a row belongs to every date: otherwise no run would ever see it.
