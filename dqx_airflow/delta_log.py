@@ -1,4 +1,5 @@
-"""The files in the log of a Delta table, and whether its commits are whole.
+"""The files in the log of a Delta table, whether its commits are whole, and the transactions of
+applications in it.
 
 deltalake takes a commit that a crashed writer left empty, or cut off between two lines, for one
 that changes nothing. A commit holds one action per line (Delta protocol, "Delta Log Entries").
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import (
     FileInfo,
@@ -117,6 +119,37 @@ def require_whole_commits(
         if len(_whole) >= _MOST_REMEMBERED:
             _whole.clear()
         _whole.add(keys[at])
+
+
+def transactions(root: str, version: int) -> dict[str, int]:
+    """The number that each application has recorded up to a version, by its name, which deltalake
+    does not list (Delta protocol, "Transaction Identifiers").
+
+    :raises ValueError: a commit is missing.
+    :raises OSError: the log cannot be read.
+    """
+    log = log_files(table_files(root), version)
+    needed = range(log.start, version + 1)
+    if missing := [at for at in needed if at not in log.commits]:
+        raise ValueError(f"the log has no commit {missing[0]}, and no checkpoint after it")
+    numbers: dict[str, int] = {}
+    for path in log.checkpoint:
+        with log.system.open_input_file(path) as file:
+            if path.endswith(".json"):
+                numbers |= _transactions_in(file.read())
+                continue
+            parquet = pq.ParquetFile(file)
+            if "txn" in parquet.schema_arrow.names:
+                rows = parquet.read(["txn"]).column("txn").drop_null().to_pylist()
+                numbers |= {row["appId"]: row["version"] for row in rows}
+    for text in log.texts(log.commits[at] for at in needed):
+        numbers |= _transactions_in(text)
+    return numbers
+
+
+def _transactions_in(text: bytes) -> dict[str, int]:
+    lines = (json.loads(line).get("txn") for line in text.splitlines() if b'"txn"' in line)
+    return {txn["appId"]: txn["version"] for txn in lines if txn}
 
 
 def _incomplete(commit: FileInfo, fault: str) -> str:

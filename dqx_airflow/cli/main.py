@@ -34,6 +34,7 @@ VERBS = {
     "shadow": "dqx_airflow.cli.tuning.shadow:shadow",
     "history": "dqx_airflow.cli.tuning.history:history",
     "rollback": "dqx_airflow.cli.tuning.rollback:rollback",
+    "adopt": "dqx_airflow.cli.adopt:adopt",
     "lineage": "dqx_airflow.cli.lineage:app",
 }
 """The location of each verb: a function, or a `typer.Typer` with verbs of its own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import date, datetime, timezone
 from pathlib import PurePosixPath
@@ -49,6 +49,10 @@ class Locations(Protocol):
     def promote_slice(self) -> tuple[tuple[str, str], ...]: ...
 
 
+_FILE = re.compile(r"file:(//(localhost)?(?=/))?", re.IGNORECASE)
+_S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
+_OF_CATALOG = re.compile(r"`|^`?spark_catalog`?\.(`?default`?\.)?|^`?default`?\.", re.IGNORECASE)
+"""What may be left out of the name of a table, and quotes."""
 _ONE_SLASH = re.compile(r"(s3[an]?|gs|az|adl|abfss?|wasbs?):/(?!/)")
 _CONNECTION_ID = re.compile(r"[\w.#/-]{1,200}")
 _FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "ndjson"), "json")
@@ -281,8 +285,9 @@ def check_quarantine(request: Locations) -> None:
                 )
 
 
-def check_promotion(request: Locations) -> None:
-    """Rejects a promotion of a dataset without versions, and one into a location that is in use.
+def check_promotion(request: Locations, dates: Collection[date] = ()) -> None:
+    """Rejects a promotion of a dataset without versions, one into a location that is in use, and
+    one of a dataset without dates for several dates.
 
     :raises RequestError: a request asks for one.
     """
@@ -300,6 +305,12 @@ def check_promotion(request: Locations) -> None:
     }
     taken |= {f"the quarantine of dataset '{name}'": path for name, path in request.quarantine}
     for name, target in request.promote_to:
+        if len(set(dates)) > 1 and refs[name].date_column is None:
+            raise RequestError(
+                f"dataset '{name}' has no date_column, so each date from {min(dates)} to "
+                f"{max(dates)} would replace the same rows of {target}",
+                "give it a date_column, or promote it in a gate of one date",
+            )
         if refs[name].query is not None or refs[name].format == JDBC:
             noun = "a query" if refs[name].query is not None else "a table of a database"
             raise RequestError(
@@ -323,16 +334,17 @@ def is_table(place: str) -> bool:
 def _overlap(place: str, other_place: str) -> bool:
     """True if two locations are the same, or one lies within the other."""
     if is_table(place) or is_table(other_place):
-        return place == other_place
+        first, second = (_OF_CATALOG.sub("", name).casefold() for name in (place, other_place))
+        return first == second
     first, second = _place(place), _place(other_place)
     return first.startswith(second) or second.startswith(first)
 
 
 def _place(path: str) -> str:
     """A path or URI with a trailing slash, so that it is a prefix of everything within it."""
-    path = path.removeprefix("file://")
+    path = _S3.sub("s3://", _FILE.sub("", path))
     if "://" not in path:
-        path = os.path.abspath(os.path.expanduser(path))
+        path = os.path.realpath(os.path.expanduser(path))
     return path.rstrip("/") + "/"
 
 

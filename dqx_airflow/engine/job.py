@@ -130,10 +130,11 @@ def run_gates(
     :raises PromotionError: the gate passed, and a dataset cannot be promoted as it is now.
     :raises DeadlineError: it took longer than the request allows.
     """
+    dates = [request.run_key.date for request in requests]
     for request in requests:
         check_locations(request)
         check_quarantine(request)
-        check_promotion(request)
+        check_promotion(request, dates)
         require_whole_run(
             request.selection, request.promote_to, promote_partial=request.promote_partial
         )

@@ -99,10 +99,11 @@ class GateOperator(SparkJobOperator, GateArguments):
     :param promote_to: the target for the validated rows, written in the same job if the gate
         passes: a mapping of dataset names to paths of Delta tables or to catalog tables, or just
         the target if there is one dataset. One commit replaces the date if the dataset has a date
-        column, else the whole table. Rows that another gate or map index promoted for the date
-        are not replaced: the gate is then broken, as it is if the target has other columns or a
-        constraint that the rows violate. If the commit fails for another reason, there is no
-        report, and the task is retried. By default nothing is promoted. (templated)
+        column, else the whole table. Rows that another gate or map index promoted, or this one
+        with another date column or time zone, are not replaced: the gate is then broken, as it
+        is if the target has other columns or a constraint that the rows violate. If the commit
+        fails for another reason, there is no report, and the task is retried. By default nothing
+        is promoted. (templated)
     :param promote_slice: the columns, each with the single value that all rows of this gate have,
         such as `{"store": "zurich"}`. Only rows with these values are replaced, so that several
         gates or mapped tasks can share a target. (templated)

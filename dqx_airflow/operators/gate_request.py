@@ -77,7 +77,6 @@ def build_request(
     )
     parts = (GatePart(replace(request.run_key, date=on)) for on in chosen.later)
     request = replace(request, more=tuple(parts))
-    _require_slices(gate, request)
     if chosen.objection and (dated := [ref.name for ref in request.datasets if ref.date_column]):
         raise GateMisconfigured(
             f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
@@ -85,25 +84,13 @@ def build_request(
     try:
         check_locations(request)
         check_quarantine(request)
-        check_promotion(request)
+        check_promotion(request, [key.date for key in request.run_keys])
         require_whole_run(
             request.selection, request.promote_to, promote_partial=request.promote_partial
         )
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
     return request, location, databases
-
-
-def _require_slices(gate: GateArguments, request: GateRequest) -> None:
-    """:raises GateMisconfigured: a dataset without dates would be promoted for several."""
-    undated = {ref.name for ref in request.datasets if ref.date_column is None}
-    for name, _ in request.promote_to if request.more else ():
-        if name in undated:
-            raise GateMisconfigured(
-                f"promote_to: dataset '{name}' has no date_column, so each date of "
-                f"date={gate.date!r} would replace the whole target: promote it in a gate of "
-                "one date"
-            )
 
 
 def data_date(given: object, template: object, context: Any, log: Any) -> DataDate:

@@ -178,7 +178,7 @@ def promotions(spark: Any, folder: str) -> None:
             assert refused.outcome is Outcome.BROKEN
             reason = refused.verdicts[-1].reason or ""
             assert change in reason, reason
-            assert f"(gate gate, in version {promotion.version})" in reason, reason
+            assert f"(gate gate, in version {promotion.version}: " in reason, reason
         table = place if place == "published" else f"delta.`{place}`"
         newest = spark.sql(f"DESCRIBE HISTORY {table}").selectExpr("max(version)").collect()
         assert newest[0][0] == promotion.version

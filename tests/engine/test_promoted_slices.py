@@ -6,18 +6,35 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from lake import TODAY, YESTERDAY, delta, request
+from second_lane import few_first
+from typer.testing import CliRunner
 
-from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice
-from dqx_airflow.errors import PromotionError
+from dqx_airflow.cli.main import app
+from dqx_airflow.delta_log import transactions
+from dqx_airflow.engine.job import run_gate, run_gates
+from dqx_airflow.engine.outputs.promoted_slices import (
+    Bounds,
+    Objection,
+    Promoter,
+    Record,
+    Region,
+    Slice,
+    adopted_by,
+    claim,
+    gate_of,
+    recorded,
+    spelled,
+    with_claims,
+)
+from dqx_airflow.errors import PromotionError, RequestError
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -63,7 +80,6 @@ Step = tuple[Promoter, Slice]
         [(by(), DAY), (by(), ZURICH), (by(), BASEL), (by(), ZURICH)],  # its own, cut up
         [(by(), ZURICH), (by(), Slice(YESTERDAY))],
         [(by(), WHOLE), (by(run="next"), WHOLE)],
-        [(by(), WHOLE), (by(), DAY)],
         [(by(), OF_ALL), (by("b"), Slice(None, (("store", "basel"),)))],
     ],
 )
@@ -89,14 +105,20 @@ def test_a_gate_replaces_its_own(steps: list[Step]) -> None:
         ([(by(filter="a"), DAY), (by(filter="b"), DAY)], "has promoted other data"),
         ([(by("a"), ZURICH), (by("b"), ZURICH)], "another gate promoted the date .* 'zurich'"),
         ([(mapped(0), ZURICH), (mapped(1), ZURICH)], "another map index"),
-        ([(mapped(0), ZURICH), (mapped(0), BASEL), (by("g"), DAY)], "promoted there in slices"),
-        ([(by("a"), DAY), (by("b"), ZURICH)], "was promoted there as a whole, by another gate"),
-        ([(by("a"), ZURICH), (by("b"), SWISS)], "in slices of other columns"),
-        ([(by("a"), ZURICH), (by("a"), SWISS)], "in slices of other columns"),
-        ([(by(), DAY), (by(), WHOLE)], "has no date_column and would replace them all"),
-        ([(by(), ZURICH), (by("b"), OF_ALL)], "has no date_column"),
-        ([(by("a"), WHOLE), (by("b"), DAY)], "another gate promotes the whole table"),
+        ([(mapped(0), ZURICH), (mapped(0), BASEL), (by("g"), DAY)], "that this gate has promoted"),
+        ([(by("a"), DAY), (by("b"), ZURICH)], "overlaps other rows that another gate promoted"),
+        ([(by("a"), ZURICH), (by("b"), SWISS)], "overlaps other rows that another gate promoted"),
+        ([(by("a"), ZURICH), (by("a"), SWISS)], "overlaps other rows that this gate has promoted"),
+        ([(by(), DAY), (by(), WHOLE)], "the table overlaps other rows that this gate has promoted"),
+        ([(by(), ZURICH), (by("b"), OF_ALL)], "the table with store = 'zurich' overlaps"),
+        ([(by("a"), WHOLE), (by("b"), DAY)], "overlaps other rows that another gate promoted"),
         ([(by("a"), WHOLE), (by("b"), WHOLE)], "another gate promoted the table"),
+        (
+            [(by(), WHOLE), (by(), DAY)],
+            "the date 2024-03-02 overlaps other rows that this gate has",
+        ),
+        # What a gate promoted as a whole stays its own when it cuts it up.
+        ([(by("a"), DAY), (by("a"), ZURICH), (by("b"), BASEL)], "that another gate promoted"),
     ],
 )
 def test_a_gate_does_not_replace_promotions_of_another(steps: list[Step], problem: str) -> None:
@@ -105,10 +127,81 @@ def test_a_gate_does_not_replace_promotions_of_another(steps: list[Step], proble
     assert re.search(problem, last)
 
 
+NOON = "2024-03-02T12:00:00+00:00"
+IN_UTC, IN_ZURICH = (
+    tuple(f"2024-03-{day:02}T{hour}:00:00+00:00" for day in days)
+    for days, hour in (((2, 3), "00"), ((1, 2), "23"))
+)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "others", "is_apart", "is_within"),
+    [
+        ({}, {}, False, True),
+        ({"n": "1"}, {}, False, True),
+        ({}, {"n": "1"}, False, False),
+        ({"n": "1"}, {"n": "2"}, True, False),
+        ({"n": "1"}, {"m": "2"}, False, False),
+        ({"n": "1", "m": "2"}, {"m": "2"}, False, True),
+        ({"at": IN_UTC}, {"at": IN_ZURICH}, False, False),
+        ({"at": IN_UTC}, {"at": (IN_UTC[1], "2024-03-04T00:00:00+00:00")}, True, False),
+        ({"at": NOON}, {"at": IN_UTC}, False, True),
+        ({"at": IN_UTC}, {"at": NOON}, False, False),
+        ({"at": IN_UTC[1]}, {"at": IN_UTC}, True, False),
+        ({"at": IN_UTC}, {"at": "odd"}, False, False),
+        ({"n": None}, {"n": "1"}, False, False),
+    ],
+)
+def test_regions_share_rows_or_not(
+    bounds: dict[str, Bounds], others: dict[str, Bounds], is_apart: bool, is_within: bool
+) -> None:
+    one, other = Region.of(bounds), Region.of(others)
+    assert (one.is_apart(other), other.is_apart(one)) == (is_apart, is_apart)
+    assert one.is_within(other) is is_within
+
+
+@pytest.mark.parametrize("gate", ["a", "b"])
+def test_rows_that_were_adopted_can_be_replaced_up_to_then(gate: str) -> None:
+    table = by(gate).notes(DAY, region(DAY), 5, {})
+    for until, is_free in ((4, False), (5, True)):
+        objection = objection_to(by("a"), ZURICH, table, adopted={gate: until})
+        assert (objection is None) is (is_free or gate == "a")
+        objection = objection_to(by("a"), WHOLE, table, adopted={gate: until})
+        assert (objection is None) is is_free
+
+
 def test_promotions_without_recorded_owners_can_be_replaced() -> None:
-    table = {DAY.order: 5}
-    assert by("b").objection(DAY, table.get) is None
-    assert by("b").objection(ZURICH, table.get) is not None
+    table = {f"dqx:promote:{region(DAY).name}": 5}
+    assert objection_to(by("b"), DAY, table) is None
+    assert objection_to(by("b"), ZURICH, table) is not None
+    assert objection_to(by("b"), ZURICH, table, adopted={"b": 5}) is None
+
+
+def test_a_claim_stands_for_a_gate_and_its_order() -> None:
+    table = with_claims({claim("a", region(DAY)): 5, claim("b", region(DAY)): 4})
+    assert objection_to(by("a"), DAY, table) is None
+    objection = objection_to(by("b"), DAY, table)
+    assert objection is not None
+    assert gate_of(objection.record.gate, table) == "a"
+
+
+def number_of(gate: str) -> int:
+    """How the log has a gate."""
+    return by(gate).notes(DAY, Region(), 0, {})["dqx:gate:{}"]
+
+
+def region(place: Slice) -> Region:
+    on = {"ds": place.on.isoformat()} if place.on else {}
+    return Region.of({**on, **dict(place.values)})
+
+
+def objection_to(
+    promoter: Promoter, place: Slice, table: dict[str, int], adopted: dict[str, int] | None = None
+) -> Objection | None:
+    records = [
+        Record(name, Region.of(spelled(name)[1]), notes) for name, notes in recorded(table).items()
+    ]
+    return promoter.objection(place, region(place), records, adopted or {}, lambda: True)
 
 
 def refusals(steps: list[Step]) -> list[str]:
@@ -116,10 +209,10 @@ def refusals(steps: list[Step]) -> list[str]:
     table: dict[str, int] = {}
     problems = []
     for number, (promoter, place) in enumerate(steps):
-        objection = promoter.objection(place, table.get)
-        problems.append(objection[0] if objection else "")
+        objection = objection_to(promoter, place, table)
+        problems.append(objection.problem if objection else "")
         if objection is None:
-            table |= promoter.notes(place, number, table.get)
+            table |= promoter.notes(place, region(place), number, table)
     return problems
 
 
@@ -172,7 +265,7 @@ def test_mapped_gates_with_one_target_lose_nothing(run: Run, gates: list[GateReq
     kept = found(first)
     refusal = reason(run(second))
     assert "another map index of this run promoted the date 2024-03-02 there" in refusal
-    assert "(gate shop.gate, map index 0, in version 0)" in refusal
+    assert "(gate shop.gate, map index 0, in version 0: ds = 2024-03-02" in refusal
     assert 'promote_slice={"store": "zurich"}' in refusal
     assert found(first) == kept
     assert run(replace(first, attempt=Attempt(2, "again"))).outcome is Outcome.PASSED
@@ -288,5 +381,107 @@ def test_a_commit_that_replaces_a_date_or_the_table_is_an_overwrite(
     assert [row[0] for row in found(gates[0])] == [0, 1, 2]
     # Without dates it would be the whole table.
     undated = replace(gates[0], datasets=(replace(gates[0].datasets[0], date_column=None),))
-    assert "has no date_column and would replace them all" in reason(run(undated))
+    refusal = reason(run(undated))
+    assert "the table overlaps other rows that this gate has promoted there" in refusal
+    assert "this gate, shop.gate: the whole table); give the same promote_slice" in refusal
+    assert f"run `dql adopt {target} --gate shop.gate`" in refusal
     assert [row[0] for row in found(gates[0])] == [0, 1, 2]
+    assert CliRunner().invoke(app, ["adopt", target, "--gate", "shop.gate"]).exit_code == 0
+    assert run(undated).outcome is Outcome.PASSED
+
+
+def of_an_earlier_version(
+    target: str, gate: str, on: str, values: str = "", **history: str
+) -> None:
+    """What a gate of an earlier version promoted: an id for each of two stores."""
+    name = f"{on}{values}"
+    numbers = {f"dqx:promote:{name}": 5, f"dqx:gate:{name}": number_of(gate)}
+    rows = {"id": [7, 8], "store": ["zurich", "basel"], "ds": [date.fromisoformat(on)] * 2}
+    facts = {"dqx_gate": gate, "dqx_slice": name, "operationParameters": history} if history else {}
+    write_deltalake(
+        target,
+        pa.table(rows),
+        mode="append",
+        commit_properties=CommitProperties(
+            custom_metadata=facts, app_transactions=[Transaction(*one) for one in numbers.items()]
+        ),
+    )
+
+
+TODAY_OF_DS = "(`ds` IN (DATE'2024-03-02'))"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("gate", "on", "history", "problem"),
+    few_first(
+        [
+            # The date of another gate may be one of another column: its rows are there.
+            ("old.gate", "2024-03-02", "", "overlaps what another gate promoted there is unknown"),
+            ("shop.gate", "2024-03-02", "", None),
+            ("shop.gate", "2024-03-02", TODAY_OF_DS, None),
+            ("shop.gate", "2024-03-02", "(`at` IN (1))", "this gate promoted there is unknown"),
+            ("old.gate", "2024-03-02", TODAY_OF_DS, "another gate promoted the date 2024-03-02"),
+            ("old.gate", "2024-03-01", "(`ds` IN (DATE'2024-03-01'))", None),
+            ("old.gate", "2024-03-01", "", None),  # there are no rows yet that could be lost
+        ],
+        2,
+    ),
+)
+def test_promotions_of_an_earlier_version_are_recognised(
+    run: Run, gates: list[GateRequest], gate: str, on: str, history: str, problem: str | None
+) -> None:
+    of_an_earlier_version(
+        gates[0].promote_to[0][1], gate, on, **({"predicate": history} if history else {})
+    )
+    one = replace(gates[0], run_key=replace(gates[0].run_key, scheduler_run="now"))
+    if problem is None:
+        assert run(one).outcome is Outcome.PASSED
+        assert [row[0] for row in found(one)] == ([0, 1] if on == str(TODAY) else [0, 1, 7, 8])
+    else:
+        assert problem in reason(run(one))
+        assert [row[0] for row in found(one)] == [7, 8]
+
+
+def test_an_adopted_owner_must_have_promoted(tmp_path: Path) -> None:
+    target = str(tmp_path / "orders")
+    of_an_earlier_version(target, "old.gate", "2024-03-02")
+
+    def adopt(*arguments: str) -> tuple[int, str]:
+        result = CliRunner().invoke(app, ["adopt", *arguments])
+        return result.exit_code, result.output
+
+    code, text = adopt(target, "--gate", "new.gate", "--from", "odd.gate")
+    assert code == 2
+    assert f"gate 'odd.gate' has promoted nothing to {target}" in text
+    assert adopt(target, "--gate", "new.gate", "--from", "old.gate")[0] == 0
+    properties = DeltaTable(target).metadata().configuration
+    assert adopted_by("new.gate", properties).keys() == {"old.gate"}
+    assert adopted_by("old.gate", properties) == {}
+    code, text = adopt("silver.orders", "--gate", "new.gate")
+    assert code == 2
+    assert "run in Spark: ALTER TABLE silver.orders SET TBLPROPERTIES ('dqx.adopted." in text
+    assert adopt(str(tmp_path / "none"), "--gate", "new.gate")[0] == 2
+
+
+def test_transactions_are_read_from_checkpoints_and_commits(tmp_path: Path) -> None:
+    target = str(tmp_path / "orders")
+    for on in ("2024-03-01", "2024-03-02", "2024-03-03"):
+        of_an_earlier_version(target, "old.gate", on)
+        if on == "2024-03-02":
+            DeltaTable(target).create_checkpoint()
+    for version, days in ((2, 3), (1, 2)):
+        assert len(recorded(transactions(target, version))) == days
+    (tmp_path / "orders" / "_delta_log" / f"{2:020}.json").unlink()
+    with pytest.raises(ValueError, match="no commit 2"):
+        transactions(target, 2)
+
+
+@pytest.mark.spark
+def test_a_range_of_dates_without_a_date_column_is_refused_before_spark_starts(
+    gates: list[GateRequest],
+) -> None:
+    undated = replace(gates[0], datasets=(replace(gates[0].datasets[0], date_column=None),))
+    later = replace(undated, run_key=replace(undated.run_key, date=TODAY + timedelta(1)))
+    with pytest.raises(RequestError, match="'orders' has no date_column, so each date from"):
+        run_gates([undated, later], lambda _: pytest.fail("Spark"))

@@ -1,33 +1,41 @@
-"""Which gate promoted which slice of a table, recorded in the table itself: no gate replaces the
+"""Which gate promoted which rows of a table, recorded in the table itself: no gate replaces the
 rows of another.
 
-A slice is a date, or the whole table, or the rows of either with certain values. The records are
-the versions of application transactions in the log of the table. They outlive the history of its
-commits, and two commits that record the same transaction concurrently conflict.
+A region is recorded by value: the canonical values of columns, and the moments that a date covers.
+The records are the versions of application transactions in the log of the table. They outlive the
+history of its commits, and two commits that record the same transaction concurrently conflict.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import TypeAlias
+from datetime import date, datetime, timedelta
+from typing import Any, TypeAlias
 
 from dqx_airflow.values import DatasetRef, RunKey
 
-Noted: TypeAlias = Callable[[str], int | None]
-"""The number recorded in a table under a name; None if there is none."""
+Bounds: TypeAlias = "str | tuple[str, str] | None"
+"""What a region has in a column: one value, or the moments from one to before another. None is a
+string that is not a value of the column."""
 
-_DATED = "dqx:dated"
+_ADOPTED = "dqx.adopted."
+"""The table property, before two gates, of when the first was allowed to replace what the second
+had promoted until then, in milliseconds."""
+_NOTE = re.compile(r"dqx:(promote|date|gate|run|index|source):(.*)", re.DOTALL)
+_NAMED = "dqx:named:"
+_BY = "dqx:by:"
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The rows that a promotion replaces.
+    """The rows that a promotion is asked to replace.
 
-    :param on: the date; None if the table has no dates.
+    :param on: the date; None if the dataset has no dates.
     :param values: columns with the value of these rows, as strings.
     """
 
@@ -35,38 +43,161 @@ class Slice:
     values: tuple[tuple[str, str], ...] = ()
 
     @property
-    def _day(self) -> str:
-        return self.on.isoformat() if self.on else "all"
-
-    @property
-    def name(self) -> str:
-        """An identifier of the slice."""
-        values = json.dumps(sorted(self.values), ensure_ascii=False) if self.values else ""
-        return f"{self._day}{values}"
-
-    @property
-    def order(self) -> str:
-        """The name of the record of when the run started that last promoted the slice."""
-        return f"dqx:promote:{self.name}"
-
-    @property
-    def columns(self) -> str:
-        """The name under which the columns are recorded by which the date is cut into slices."""
-        return f"dqx:slicing:{self._day}"
-
-    @property
-    def cut(self) -> int:
-        """The number for the columns by which the date is cut; 0 if it is a single slice."""
-        return _number(*sorted(name for name, _ in self.values)) if self.values else 0
-
-    @property
-    def whole(self) -> Slice:
-        return Slice(self.on)
+    def day(self) -> int:
+        """The number of the date; 0 without one."""
+        return self.on.toordinal() if self.on else 0
 
     def __str__(self) -> str:
         values = ", ".join(f"{name} = {value!r}" for name, value in self.values)
-        day = f"the date {self._day}" if self.on else "the table"
+        day = f"the date {self.on}" if self.on else "the table"
         return f"{day} with {values}" if values else day
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The rows with certain values in some columns; all rows, without any.
+
+    `is_known` is false for a date whose column, time zone or format is unknown.
+    """
+
+    bounds: tuple[tuple[str, Bounds], ...] = ()
+    is_known: bool = True
+
+    @classmethod
+    def of(cls, bounds: Mapping[str, Bounds], *, is_known: bool = True) -> Region:
+        return cls(tuple(sorted(bounds.items())), is_known and None not in bounds.values())
+
+    @property
+    def name(self) -> str:
+        return json.dumps(dict(self.bounds), ensure_ascii=False)
+
+    def is_apart(self, other: Region) -> bool:
+        """True if no row can be in both."""
+        own = dict(self.bounds)
+        return any(column in own and _are_apart(own[column], at) for column, at in other.bounds)
+
+    def is_within(self, other: Region) -> bool:
+        """True if every row of this one is in the other."""
+        own = dict(self.bounds)
+        return all(_is_within(own.get(column), at) for column, at in other.bounds)
+
+    def __str__(self) -> str:
+        parts = (
+            f"{column} = {at}" if isinstance(at, str) else f"{column} from {at[0]} to {at[1]}"
+            for column, at in self.bounds
+            if at is not None
+        )
+        return ", ".join(parts) or "the whole table"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is known about the last promotion of a region.
+
+    :param name: the region as it was recorded.
+    :param notes: numbers by their kind.
+    """
+
+    name: str
+    region: Region
+    notes: Mapping[str, int]
+
+    @property
+    def gate(self) -> int | None:
+        """The number of the gate; None if an early version did not record it."""
+        return self.notes.get("gate")
+
+    @property
+    def order(self) -> int:
+        """When the run started."""
+        return self.notes.get("promote", 0)
+
+    def __str__(self) -> str:
+        where = str(self.region) if self.region.is_known else self.name
+        on = date.fromordinal(self.notes.get("date") or 1).isoformat()
+        return where if not self.notes.get("date") or on in where else f"{where}, as the date {on}"
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a gate must not replace a region, and how to resolve that.
+
+    :param record: the promotion whose rows would be lost.
+    """
+
+    problem: str
+    advice: str
+    record: Record
+
+
+def claim(gate: str, region: Region) -> str:
+    """The single transaction that Spark's Delta source can write: its number is the order."""
+    return f"{_BY}{json.dumps([gate, region.name], ensure_ascii=False)}"
+
+
+def with_claims(numbers: Mapping[str, int]) -> dict[str, int]:
+    """The transactions of a table, and those that each claim stands for."""
+    found = dict(numbers)
+    for name, order in numbers.items():
+        if name.startswith(_BY):
+            gate, region = json.loads(name[len(_BY) :])
+            found[f"{_NAMED}{gate}"] = _number(gate)
+            if order > found.get(f"dqx:promote:{region}", -1):
+                found |= {f"dqx:promote:{region}": order, f"dqx:gate:{region}": _number(gate)}
+    return found
+
+
+def recorded(numbers: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """The notes on each region, by its name, from all transactions of a table."""
+    found: dict[str, dict[str, int]] = {}
+    for name, number in numbers.items():
+        if match := _NOTE.fullmatch(name):
+            found.setdefault(match[2], {})[match[1]] = number
+    return found
+
+
+def spelled(name: str) -> tuple[date | None, dict[str, Bounds]]:
+    """The region of a name, as it was written: columns with their bounds. Earlier versions
+    recorded a date without its column, and values as they were spelled."""
+    if name.startswith("{"):
+        bounds: dict[str, Any] = json.loads(name)
+        return None, {key: tuple(at) if isinstance(at, list) else at for key, at in bounds.items()}
+    is_dated = not name.startswith("all")
+    values = dict(json.loads(name[10 if is_dated else 3 :] or "[]"))
+    return date.fromisoformat(name[:10]) if is_dated else None, values
+
+
+def adoption(gate: str, owner: str) -> str:
+    """The name of the table property by which a gate may replace the rows of another one."""
+    return f"{_ADOPTED}{json.dumps([gate, owner], ensure_ascii=False)}"
+
+
+def adopted_by(gate: str, properties: Mapping[str, str]) -> dict[str, int]:
+    """Until when a gate may replace the rows of others, by their names."""
+    found: dict[str, int] = {}
+    for name, until in properties.items():
+        if name.startswith(_ADOPTED):
+            by, owner = json.loads(name[len(_ADOPTED) :])
+            if by == gate:
+                found[owner] = int(until)
+    return found
+
+
+def gates_in(numbers: Mapping[str, int]) -> list[str]:
+    """The gates that have promoted into a table, as far as they are recorded by name."""
+    return sorted(name[len(_NAMED) :] for name in numbers if name.startswith(_NAMED))
+
+
+def has_promoted(gate: str, numbers: Mapping[str, int]) -> bool:
+    """Whether the transactions of a table include a promotion by a gate, or by an unknown one."""
+    owners = [notes.get("gate") for notes in recorded(numbers).values()]
+    return _number(gate) in owners or None in owners
+
+
+def gate_of(number: int | None, numbers: Mapping[str, int]) -> str | None:
+    """The name of a gate that is recorded as a number; None if an early version did not have it."""
+    names = (name for name, known in numbers.items() if known == number)
+    return next((name[len(_NAMED) :] for name in names if name.startswith(_NAMED)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,92 +218,157 @@ class Promoter:
         index = key.map_index if key.map_index >= 0 else None
         return cls(key.gate, key.dag_run_id, index, source)
 
-    def notes(self, place: Slice, order: int, noted: Noted) -> dict[str, int]:
-        """The records of a commit that promotes a slice, by name.
+    def notes(
+        self, asked: Slice, region: Region, order: int, numbers: Mapping[str, int]
+    ) -> dict[str, int]:
+        """The transactions of a commit that promotes a region, by name.
 
-        A record that is the same for all slices is written only once: writing it again would
-        conflict with the other slices.
+        :param numbers: those of the table. One that is the same for all regions is written only
+            once: writing it again would conflict with the other regions.
         """
-        own_notes = {
-            place.order: order,
-            _note_name(place, "gate"): _number(self.gate),
-            _note_name(place, "run"): _number(self.run),
-            _note_name(place, "index"): -1 if self.map_index is None else self.map_index,
-            _note_name(place, "source"): _number(self.source),
+        notes = {
+            "promote": order,
+            "date": asked.day,
+            "gate": _number(self.gate),
+            "run": _number(self.run),
+            "index": -1 if self.map_index is None else self.map_index,
+            "source": _number(self.source),
         }
-        shared = {place.columns: place.cut}
-        if place.on is not None:
-            shared[_DATED] = 1
-        return {
-            **own_notes,
-            **{name: value for name, value in shared.items() if noted(name) != value},
-        }
+        named = f"{_NAMED}{self.gate}"
+        shared = {} if named in numbers else {named: notes["gate"]}
+        return {f"dqx:{kind}:{region.name}": note for kind, note in notes.items()} | shared
 
-    def objection(self, place: Slice, noted: Noted) -> tuple[str, str] | None:
-        """Why this gate must not replace the slice, and how to resolve that; None if it may."""
-        if place.on is None and noted(_DATED) is not None:
-            return (
-                "dates were promoted there one by one, but this dataset has no date_column and "
-                "would replace them all",
-                "give the dataset a date_column, or promote it to a separate location",
-            )
-        everything = Slice(None)
-        if place.on is not None and self._is_of_another(everything, noted):
-            return "another gate promotes the whole table", _OWN_PLACE
-        cut = noted(place.columns)
-        if cut is None and noted(place.whole.order) is not None:
-            cut = 0  # promoted before this was recorded
-        if cut is not None and cut != place.cut and not self._may_cut(place, cut, noted):
-            columns = "other columns" if place.cut else "columns, with promote_slice"
-            whole = f"{place.whole} was promoted there as a whole, by another gate"
-            cut_up = f"{place.whole} was promoted there in slices of {columns}"
-            return (cut_up, _SAME_SLICES) if cut else (whole, _OWN_PLACE)
-        return self._objection_to_last(place, noted)
+    def owns(self, record: Record) -> bool:
+        return record.gate == _number(self.gate)
 
-    def _objection_to_last(self, place: Slice, noted: Noted) -> tuple[str, str] | None:
-        if self._is_of_another(place, noted):
-            return f"another gate promoted {place} there, and its rows would be lost", _SLICE
-        if noted(_note_name(place, "gate")) is None:
+    def objection(
+        self,
+        asked: Slice,
+        region: Region,
+        records: Sequence[Record],
+        adopted: Mapping[str, int],
+        has_rows: Callable[[], bool],
+    ) -> Objection | None:
+        """Why this gate must not replace a region; None if it may.
+
+        :param asked: the region as the user writes it.
+        :param records: the promotions into the table.
+        :param adopted: until when this gate may replace the rows of others, by their names.
+        :param has_rows: whether the table has rows in the region.
+        """
+        until: dict[int | None, int] = {_number(gate): end for gate, end in adopted.items()}
+        until[None] = adopted.get(self.gate, -1)  # rows without a recorded owner
+        others = [
+            record
+            for record in records
+            if not record.region.is_apart(region) and until.get(record.gate, -1) < record.order
+        ]
+        same = [record for record in others if record.region == region]
+        newest = max(same, key=lambda record: record.order, default=None)
+        if newest is not None and (objection := self._objection_to_same(asked, newest)):
+            return objection
+        for record in others:
+            is_own = self.owns(record)
+            if not record.region.is_known:
+                # What this gate has promoted already was not of others.
+                if newest is None and has_rows():
+                    whose = "this" if is_own else "another"
+                    return Objection(
+                        f"whether {asked} overlaps what {whose} gate promoted there is unknown",
+                        f"if its rows may be replaced, {_ADOPT}",
+                        record,
+                    )
+            elif not self._may_replace(asked, region, record):
+                whose = "this gate has promoted" if is_own else "another gate promoted"
+                return Objection(
+                    f"{asked} overlaps other rows that {whose} there",
+                    _AS_BEFORE if is_own else _APART,
+                    record,
+                )
+        return None
+
+    def _may_replace(self, asked: Slice, region: Region, record: Record) -> bool:
+        """True if all rows of the region are those of the record, or some of its own date."""
+        if not self.owns(record):
+            return record.region == region
+        has_same_day = record.notes.get("date", asked.day) == asked.day
+        is_same = record.region == region and 0 in (record.notes.get("date", 0), asked.day)
+        return is_same or (has_same_day and region.is_within(record.region))
+
+    def _objection_to_same(self, asked: Slice, record: Record) -> Objection | None:
+        if record.gate is None:
             return None
-        same_source = noted(_note_name(place, "source")) == _number(self.source)
-        same_index = noted(_note_name(place, "index")) == (
-            -1 if self.map_index is None else self.map_index
-        )
-        if noted(_note_name(place, "run")) == _number(self.run):
+        lost = "and its rows would be lost"
+        if not self.owns(record):
+            problem = f"another gate promoted {asked} there, {lost}"
+            return Objection(problem, f"{_SLICE}; if they may be replaced, {_ADOPT}", record)
+        same_source = record.notes.get("source") == _number(self.source)
+        same_index = record.notes.get("index") == (-1 if self.map_index is None else self.map_index)
+        if record.notes.get("run") == _number(self.run):
             if same_source and same_index:
                 return None
             promoter = (
                 "this map index has promoted other data" if same_index else "another map index"
             )
-            promoted = f"as {place}" if same_index else f"of this run promoted {place}"
-            return f"{promoter} {promoted} there, and its rows would be lost", _SLICE
-        if self.map_index is None or same_source or place.values:
+            promoted = f"as {asked}" if same_index else f"of this run promoted {asked}"
+            return Objection(f"{promoter} {promoted} there, {lost}", _SLICE, record)
+        if self.map_index is None or same_source or asked.values or "source" not in record.notes:
             return None
-        return (
-            f"a mapped task of this gate that read other data promoted {place} there, and its "
-            "rows would be lost",
+        return Objection(
+            f"a mapped task of this gate that read other data promoted {asked} there, {lost}",
             _SLICE,
+            record,
         )
 
-    def _is_of_another(self, place: Slice, noted: Noted) -> bool:
-        gate = noted(_note_name(place, "gate"))
-        return gate is not None and gate != _number(self.gate)
 
-    def _may_cut(self, place: Slice, cut: int, noted: Noted) -> bool:
-        """True if the gate may cut what it promoted as a whole: nothing is lost by that."""
-        return cut == 0 and noted(_note_name(place.whole, "gate")) == _number(self.gate)
-
-
-_OWN_PLACE = "promote to a separate location"
+_ADOPT = "run `dql adopt {target} --gate {gate} --from {owner}`"
+_ADOPT_OWN = "run `dql adopt {target} --gate {gate}`"
 _SLICE = (
     "set promote_slice to the values of the rows of this task, as in "
-    'promote_slice={"store": "zurich"}, or give each task a separate target'
+    'promote_slice={{"store": "zurich"}}, or give each task a separate target'
 )
-_SAME_SLICES = "give the same columns in promote_slice, or promote to a separate location"
+_APART = (
+    "give all gates of a target the same columns in promote_slice and the same days, or separate "
+    f"targets; if the rows may be replaced, {_ADOPT}"
+)
+_AS_BEFORE = (
+    "give the same promote_slice, date_column, date_format and time_zone as before, or promote to "
+    f"a separate location; if the rows may be replaced, {_ADOPT_OWN}"
+)
 
 
-def _note_name(place: Slice, kind: str) -> str:
-    return f"dqx:{kind}:{place.name}"
+def advice_of(objection: Objection, target: str, gate: str, owner: str) -> str:
+    """The advice, with the command that is to be typed."""
+    names = {"target": target, "gate": gate, "owner": owner}
+    return objection.advice.format_map({key: shlex.quote(name) for key, name in names.items()})
+
+
+def _are_apart(bounds: Bounds, others: Bounds) -> bool:
+    if isinstance(bounds, str) and isinstance(others, str):
+        return bounds != others
+    try:
+        (first, end), (other_first, other_end) = _moments(bounds), _moments(others)
+        return end <= other_first or other_end <= first
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_within(bounds: Bounds, others: Bounds) -> bool:
+    if bounds is None or others is None or isinstance(others, str):
+        return bounds == others is not None
+    try:
+        (first, end), (other_first, other_end) = _moments(bounds), _moments(others)
+        return other_first <= first and end <= other_end
+    except (TypeError, ValueError):
+        return False
+
+
+def _moments(bounds: Bounds) -> tuple[datetime, datetime]:
+    """:raises ValueError: they are not moments."""
+    if isinstance(bounds, tuple):
+        return datetime.fromisoformat(bounds[0]), datetime.fromisoformat(bounds[1])
+    moment = datetime.fromisoformat(bounds or "")
+    return moment, moment + timedelta(microseconds=1)
 
 
 def _number(*texts: str) -> int:

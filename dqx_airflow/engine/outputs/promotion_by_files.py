@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from urllib.parse import unquote
@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dqx_airflow.engine.outputs.delta_writer import WrittenFiles, nullable, write_files
-from dqx_airflow.engine.outputs.promoted_slices import Noted
 from dqx_airflow.engine.outputs.promotion_target import ROWS, RUN_ID, PromotionTarget
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
@@ -37,7 +36,9 @@ def promote_by_files(target: PromotionTarget) -> Promotion:
     committed(lambda: _commit(target, f"promoted-{target.run_id}/{next(numbers)}"))
     newest = DeltaTable(target.location)
     commits = newest.history(int(newest.version()) - since)
-    (commit,) = (commit for commit in commits if commit.get(RUN_ID) == target.run_id)
+    commit = next((commit for commit in commits if commit.get(RUN_ID) == target.run_id), None)
+    if commit is None:
+        raise target.late()
     return Promotion(target.location, int(commit["version"]), int(commit[ROWS]))
 
 
@@ -50,8 +51,8 @@ def _commit(target: PromotionTarget, folder: str) -> None:
     if table is None:
         _create(target, folder)
         return
-    target.check_slice(table)
-    done = table.transaction_version(target.slice.order)
+    numbers = target.check_slice(table)
+    done = numbers.get(f"dqx:promote:{target.replaced.region.name}")
     if done == target.order:
         return  # the commit that may or may not have succeeded
     if done is not None and done > target.order:
@@ -76,7 +77,7 @@ def _commit(target: PromotionTarget, folder: str) -> None:
         schema=table.schema(),
         partition_by=columns,
         partition_filters=partition,
-        commit_properties=_commit_properties(target, files, target.noted_in(table)),
+        commit_properties=_commit_properties(target, files, numbers),
     )
 
 
@@ -89,7 +90,7 @@ def _create(target: PromotionTarget, folder: str) -> None:
             Schema.from_json(nullable(target.dataset.struct).json()),
             [*files.adds],
             partition_by=columns,
-            commit_properties=_commit_properties(target, files, lambda _: None),
+            commit_properties=_commit_properties(target, files, {}),
         )
     except DeltaError as error:
         if target.table() is None:
@@ -100,7 +101,7 @@ def _create(target: PromotionTarget, folder: str) -> None:
 def _written(
     target: PromotionTarget, frame: DataFrame, folder: str, columns: Sequence[str]
 ) -> WrittenFiles:
-    dates = target.dataset.dates
+    dates, condition = target.dataset.dates, target.replaced.condition
     return write_files(
         target.spark,
         frame,
@@ -111,7 +112,8 @@ def _written(
             *(() if dates is None or dates.is_timestamp else (dates.name,)),
             *(name for name, _ in target.slice.values if target.replaced.has_statistics(name)),
         ),
-        count_if=f"NOT ({target.replaced.of_slice})" if target.replaced.of_slice else None,
+        # A row that the condition does not find would be doubled by the next promotion.
+        count_if=condition and f"NOT coalesce({condition}, false)",
     )
 
 
@@ -154,9 +156,9 @@ def _rewritten(
 
 
 def _commit_properties(
-    target: PromotionTarget, files: WrittenFiles, noted: Noted
+    target: PromotionTarget, files: WrittenFiles, numbers: Mapping[str, int]
 ) -> CommitProperties:
-    notes = target.by.notes(target.slice, target.order, noted)
+    notes = target.by.notes(target.slice, target.replaced.region, target.order, numbers)
     return CommitProperties(
         custom_metadata={
             **target.facts,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from dqx_airflow.datasets.settings import is_table
-from dqx_airflow.engine.outputs.promoted_slices import Noted
+from dqx_airflow.engine.outputs.promoted_slices import claim
 from dqx_airflow.engine.outputs.promotion_target import NOTES, RUN_ID, PromotionTarget
 from dqx_airflow.values import Promotion
 
@@ -16,14 +17,17 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
     :raises RefusedPromotionError: the target does not take the rows.
     :raises PromotionError: they cannot be promoted as it is now.
     """
-    place = target.named
-    writer = target.replaced.frame().write.format("delta").mode("overwrite")
+    place, region = target.named, target.replaced.region
     is_there = target.is_there()
-    noted: Noted = lambda _: None  # noqa: E731
+    version = target.spark_version() if is_there else -1
+    writer = target.replaced.frame().write.format("delta")
+    writer = writer.mode("overwrite" if is_there else "error")
+    numbers: Mapping[str, int] = {}
     if is_there:
         target.check_columns(target.spark.table(place).schema)
-        target.check_slice(None)
-        noted = target.noted_in(None)
+        numbers = target.check_slice(None)
+        if numbers.get(f"dqx:promote:{region.name}", -1) > target.order:
+            raise target.late()
     if target.replaced.of_slice and (
         outside := target.replaced.frame().where(f"NOT ({target.replaced.of_slice})").count()
     ):
@@ -33,9 +37,11 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
     if not is_there:
         writer = writer.partitionBy(*target.partition_columns)
     # Spark skips a write whose number is not greater than that of the last one.
-    facts = {**target.facts, NOTES: target.by.notes(target.slice, target.order, noted)}
+    facts = {**target.facts, NOTES: target.by.notes(target.slice, region, target.order, numbers)}
     writer = writer.options(
-        txnAppId=target.slice.order, txnVersion=target.order, userMetadata=json.dumps(facts)
+        txnAppId=claim(target.by.gate, region),
+        txnVersion=target.order,
+        userMetadata=json.dumps(facts),
     )
     if (change := target.dataset.change) is not None:
         raise target.failed(change)
@@ -46,5 +52,6 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
     commits = [commit for commit in target.commits_of_spark() if commit[RUN_ID] == target.run_id]
     if not commits:
         raise target.late()
+    target.check_since(version, commits[0]["version"])
     rows = (commits[0]["metrics"] or {}).get("numOutputRows")
     return Promotion(target.location, int(commits[0]["version"]), int(rows or 0))

@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import cache
+from datetime import date, datetime
+from functools import cached_property
 from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets.settings import is_table
-from dqx_airflow.delta_log import require_whole_commits
-from dqx_airflow.engine.outputs.promoted_slices import Noted, Promoter, Slice
+from dqx_airflow.delta_log import require_whole_commits, transactions
+from dqx_airflow.engine.outputs.promoted_slices import (
+    Bounds,
+    Objection,
+    Promoter,
+    Record,
+    Region,
+    Slice,
+    adopted_by,
+    advice_of,
+    gate_of,
+    recorded,
+    spelled,
+    with_claims,
+)
 from dqx_airflow.engine.outputs.replaced_rows import RefusedPromotionError, ReplacedRows
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
+from dqx_airflow.engine.sources.paths import absolute
 from dqx_airflow.errors import PromotionError
 from dqx_airflow.metrics.sql import quote_name
 
 RUN_ID, ROWS, GATE, SLICE = "dqx_run_id", "dqx_rows", "dqx_gate", "dqx_slice"
 NOTES = "dqx_notes"
 """The commit entry in which Spark records what deltalake records as application transactions."""
-_MOST_COMMITS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PromotionTarget:
     """The target of one dataset.
 
@@ -47,7 +63,7 @@ class PromotionTarget:
     started: datetime
     is_blocked: bool = False
 
-    @property
+    @cached_property
     def replaced(self) -> ReplacedRows:
         """The rows that are replaced in the target, and those that replace them."""
         return ReplacedRows(self.spark, self.dataset, self.slice)
@@ -71,6 +87,10 @@ class PromotionTarget:
     def outside(self, how_many: str) -> RefusedPromotionError:
         """The error of rows that do not belong to the slice."""
         named = ", ".join(f"{name} = {text!r}" for name, text in self.slice.values)
+        if not named:
+            return RefusedPromotionError(
+                f"{how_many} rows would not be found again there by {self.replaced.condition}"
+            )
         return RefusedPromotionError(
             f"{how_many} rows do not have the values of promote_slice: {named}",
             "set promote_slice to the values that the gate reads, or filter the dataset by them",
@@ -88,44 +108,158 @@ class PromotionTarget:
                 "change the columns of the table first: a promotion does not",
             )
 
-    def check_slice(self, table: DeltaTable | None) -> None:
-        """Rejects a replacement of what another gate, or another map index, has promoted.
+    def check_slice(self, table: DeltaTable | None) -> Mapping[str, int]:
+        """Rejects a replacement of what another gate, or another map index, has promoted, or of
+        other rows of this one.
 
         :param table: the target; None if only Spark can read it.
+        :return: the numbers that promotions have recorded in the target, by name.
+        :raises PromotionError: its log cannot be read.
         """
-        objection = self.by.objection(self.slice, self.noted_in(table))
-        if objection is None:
-            return
-        problem, advice = objection
-        promoter = self._last_promoter(table)
-        raise RefusedPromotionError(f"{problem} ({promoter})" if promoter else problem, advice)
+        log = table or self._log()
+        numbers = self._numbers(log)
+        notes = recorded(numbers)
+        commits: list[dict[str, Any]] = []
+        if not all(name.startswith("{") and "source" in notes[name] for name in notes) or not log:
+            commits = self._commits(log)
+            numbers |= _newer_notes(commits, numbers)
+        objection = self.by.objection(
+            self.slice,
+            self.replaced.region,
+            self._records(recorded(numbers), commits),
+            self._adopted(log),
+            lambda: self._has_rows(table),
+        )
+        if objection is not None:
+            raise self._refused(objection, numbers, commits or self._commits(log))
+        return numbers
 
-    def noted_in(self, table: DeltaTable | None) -> Noted:
-        """Looks up the records of earlier promotions; arguments as for `check_slice`."""
-        counts: dict[str, int] = {}
+    def check_since(self, version: int, own: int) -> None:
+        """Spark commits whatever other gates have promoted since the check: it must be known.
+
+        :param version: that of the target at the check; `own` is that of the commit.
+        :raises PromotionError: another gate has promoted rows in between that were replaced.
+        """
+        for commit in self._commits(self._log()):
+            if version < commit["version"] < own and commit.get(GATE, self.by.gate) != self.by.gate:
+                region = Region.of(spelled(commit[SLICE])[1])
+                if not region.is_apart(self.replaced.region):
+                    raise self.failed(
+                        f"gate {commit[GATE]} promoted {region} at the same time, and version "
+                        f"{own} has replaced these rows",
+                        f"run in Spark: RESTORE TABLE {self.named} TO VERSION AS OF {own - 1}",
+                    )
+
+    def spark_version(self) -> int:
+        """The newest version, as Spark reads it."""
+        history = self.spark.sql(f"DESCRIBE HISTORY {self.named} LIMIT 1").select("version")
+        return int(history.collect()[0][0])
+
+    def _refused(
+        self, objection: Objection, numbers: Mapping[str, int], commits: Sequence[Mapping[str, Any]]
+    ) -> RefusedPromotionError:
+        record = objection.record
+        at = next((commit for commit in commits if commit.get(SLICE) == record.name), {})
+        owner = gate_of(record.gate, numbers) or at.get(GATE)
+        index = at.get("dqx_map_index")
+        place = f", map index {index}" if index is not None else ""
+        place += f", in version {at['version']}" if at else ""
+        return RefusedPromotionError(
+            f"{objection.problem} (gate {owner or 'of an earlier version'}{place}: {record}; "
+            f"this gate, {self.by.gate}: {self.replaced.region})",
+            advice_of(objection, self.location, self.by.gate, owner or "GATE"),
+        )
+
+    def _records(
+        self, notes: Mapping[str, Mapping[str, int]], commits: Sequence[Mapping[str, Any]]
+    ) -> list[Record]:
+        """The promotions into the target, as regions of its present columns."""
+        spellings = {name: spelled(name) for name in notes}
+        texts: dict[str, set[str]] = {}
+        for column, at in (item for _, bounds in spellings.values() for item in bounds.items()):
+            if isinstance(at, str):
+                texts.setdefault(column, set()).add(at)
+        values = {
+            column: self.replaced.canonical_of(column, sorted(found), are_recorded=True)
+            for column, found in texts.items()
+        }
+        predicates = {
+            commit[SLICE]: str((commit.get("operationParameters") or {}).get("predicate"))
+            for commit in reversed(commits)
+            if SLICE in commit
+        }
+        records = []
+        for name, (day, spelling) in spellings.items():
+            bounds: dict[str, Bounds] = {
+                column: values[column][at] if isinstance(at, str) else at
+                for column, at in spelling.items()
+            }
+            is_known = True
+            if day is not None:
+                is_own = self.by.owns(Record(name, Region(), notes[name]))
+                is_known = self._is_of_these_days(day, predicates.get(name), is_own=is_own)
+                if is_known and day != self.slice.on:
+                    continue
+                bounds |= {self.replaced.date_column: self.replaced.day} if is_known else {}
+            dated = {} if name.startswith("{") else {"date": Slice(day).day}
+            region = Region.of(bounds, is_known=is_known)
+            records.append(Record(name, region, {**notes[name], **dated}))
+        return records
+
+    def _is_of_these_days(self, day: date, predicate: str | None, *, is_own: bool) -> bool:
+        """Whether a date that was recorded without its column is one of this date column: its
+        commit says so; without the commit, this gate is taken at its word."""
+        if self.dataset.dates is None:
+            return False
+        if predicate is None or predicate == "None":
+            return is_own
+        return predicate.startswith(f"({self.dataset.dates.filter({day})})")
+
+    def _has_rows(self, table: DeltaTable | None) -> bool:
+        """Whether the target has rows that would be replaced."""
+        rows = self.replaced
         if table is None:
-            for commit in reversed(self.commits_of_spark()):
-                counts |= commit.get(NOTES, {})
-            if not is_table(self.location):
-                table = self.table()
+            frame = self.spark.table(self.named)
+        else:
+            log = DeltaLog(table, self.location, struct_of(table), self.dataset.dates)
+            parts = log.parts_with(log.files_of(rows.on, rows.values))
+            frame = frame_of_parts(self.spark, log, parts)
+        return not frame.where(rows.condition or "true").isEmpty()
 
-        @cache
-        def noted(name: str) -> int | None:
-            return counts[name] if name in counts else table and table.transaction_version(name)
+    def _adopted(self, log: DeltaTable | None) -> Mapping[str, int]:
+        """Until when this gate may replace the rows of others, by their names."""
+        if log is not None:
+            properties = log.metadata().configuration
+        else:
+            rows = self.spark.sql(f"SHOW TBLPROPERTIES {self.named}").collect()
+            properties = {row[0]: row[1] for row in rows}
+        return adopted_by(self.by.gate, properties)
 
-        return noted
+    def _log(self) -> DeltaTable | None:
+        """The target as deltalake reads it; None for a table of a catalog that it cannot read."""
+        if not is_table(self.location):
+            return self.table()
+        detail = self.spark.sql(f"DESCRIBE DETAIL {self.named}").select("location")
+        try:
+            return DeltaTable(absolute(detail.collect()[0][0]))
+        except (DeltaError, OSError, ValueError):
+            return None
 
-    def _last_promoter(self, table: DeltaTable | None) -> str:
-        """The gate that last promoted to the same date, if the history still has it."""
-        commits = self.commits_of_spark() if table is None else table.history(_MOST_COMMITS)
-        day = self.slice.whole.name
-        for commit in commits:
-            if GATE in commit and str(commit.get(SLICE, "")).startswith(day):
-                at = commit.get("version")
-                index = commit.get("dqx_map_index")
-                mapped = f", map index {index}" if index is not None else ""
-                return f"gate {commit[GATE]}{mapped}, in version {at}"
-        return ""
+    def _numbers(self, log: DeltaTable | None) -> dict[str, int]:
+        """The numbers that promotions have recorded as transactions.
+
+        :raises ValueError: the log is not complete.
+        :raises OSError: it cannot be read.
+        """
+        if log is None:
+            return {}
+        return with_claims(transactions(absolute(log.table_uri).rstrip("/"), int(log.version())))
+
+    def _commits(self, log: DeltaTable | None) -> list[dict[str, Any]]:
+        """The commits that the history still has, newest first, with what Spark recorded."""
+        if log is None:
+            return self.commits_of_spark()
+        return [{**commit, **_user_metadata(commit)} for commit in log.history()]
 
     def commits_of_spark(self) -> list[dict[str, Any]]:
         """The entries of promotions by Spark, newest first."""
@@ -175,6 +309,25 @@ class PromotionTarget:
             GATE: self.by.gate,
             "dqx_scheduler_run": self.by.run,
             **({} if index is None else {"dqx_map_index": str(index)}),
-            SLICE: self.slice.name,
+            SLICE: self.replaced.region.name,
             **({"dqx_outcome": "blocked"} if self.is_blocked else {}),
         }
+
+
+def _user_metadata(commit: Mapping[str, Any]) -> dict[str, Any]:
+    """What a promotion by Spark has recorded in a commit."""
+    text = str(commit.get("userMetadata"))
+    return json.loads(text) if f'"{RUN_ID}"' in text else {}
+
+
+def _newer_notes(
+    commits: Sequence[Mapping[str, Any]], numbers: Mapping[str, int]
+) -> dict[str, int]:
+    """The notes of commits by Spark, unless there are newer ones on their region."""
+    newer: dict[str, int] = {}
+    for commit in reversed(commits):
+        notes: dict[str, int] = commit.get(NOTES, {})
+        order = next((name for name in notes if name.startswith("dqx:promote:")), "")
+        if notes.get(order, -1) >= numbers.get(order, -1):
+            newer |= notes
+    return newer

@@ -1,22 +1,44 @@
-"""The rows that a promotion replaces in its target, as Spark SQL, and their replacement."""
+"""The rows that a promotion replaces in its target, as Spark SQL and by value, and their
+replacement."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.engine.outputs.promoted_slices import Slice
+from dqx_airflow.engine.outputs.promoted_slices import Bounds, Region, Slice
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DqxError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 
-_NO_VALUES = ("struct", "array", "map", "binary", "variant")
+_NO_VALUES = ("struct", "array", "map", "binary", "variant", "interval")
 _WITH_STATISTICS = ("string", "tinyint", "smallint", "int", "bigint", "date")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_RECORDED: dict[str, re.Pattern[str]] = {
+    **dict.fromkeys(("smallint", "int", "bigint"), re.compile(r"0|-?[1-9]\d{0,17}")),
+    "string": re.compile(r".*", re.DOTALL),
+    "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    "boolean": re.compile("true|false"),
+    "timestamp": re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,15}\+00:00"),
+}
+"""How the records of a table have values of a type: in its canonical form."""
+_IN_LOGS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int),
+    "string": str,
+    "date": date.fromisoformat,
+    "boolean": "true".__eq__,
+    "decimal": Decimal,
+}
+"""Values of types that a log can be searched for."""
 
 
 @dataclass
@@ -24,7 +46,7 @@ class RefusedPromotionError(DqxError):
     """The target rejects the rows, and would reject them again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReplacedRows:
     """The rows of a date, of a slice, of both, or all of a dataset and of its target."""
 
@@ -56,11 +78,12 @@ class ReplacedRows:
     @property
     def of_slice(self) -> str | None:
         """The rows with the values of the slice, as Spark SQL; None if it has none."""
-        parts = [
-            f"{quote_name(name)} <=> CAST({quote_literal(text)} AS "
-            f"{self.dataset.struct[name].dataType.simpleString()})"
-            for name, text in self.slice.values
-        ]
+        parts = []
+        for name, text in self.canonical.items():
+            # The spaces at the end of char(n) may or may not be there.
+            column = quote_name(name)
+            column = f"rtrim({column})" if self.dataset.char_type(name) else column
+            parts.append(f"{column} <=> CAST({quote_literal(text)} AS {self._kind(name)})")
         return " AND ".join(parts) or None
 
     @property
@@ -71,8 +94,14 @@ class ReplacedRows:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The values of the slice, in the types of their columns."""
-        return {name: self.value_of(name, text) for name, text in self.slice.values}
+        """The values of the slice, as the log of a target has them, as far as they can be
+        compared with it."""
+        kinds = {name: self._kind(name).partition("(")[0] for name in self.canonical}
+        return {
+            name: _IN_LOGS[kind](self.canonical[name])
+            for name, kind in kinds.items()
+            if kind in _IN_LOGS and not self.dataset.char_type(name)
+        }
 
     @property
     def date_column(self) -> str:
@@ -87,14 +116,13 @@ class ReplacedRows:
         assert self.on is not None
         return self.dataset.dates.value(self.on)
 
-    def value_of(self, name: str, text: str) -> Any:
-        """A string as a value of a column; None if it is not one."""
-        kind = self.dataset.struct[name].dataType.simpleString()
-        query = f"SELECT try_cast({quote_literal(text)} AS {kind})"
-        return self.spark.sql(query).collect()[0][0]
+    @cached_property
+    def canonical(self) -> dict[str, str]:
+        """The values of the slice, in the canonical form of their type, by column.
 
-    def check_values(self) -> None:
-        """Rejects a slice by a missing column, or by a value of another type."""
+        :raises RefusedPromotionError: a column is missing, or one is not a value of its type.
+        """
+        found = {}
         for name, text in self.slice.values:
             if name not in self.dataset.struct.names:
                 advice = did_you_mean(name, self.dataset.struct.names)
@@ -102,12 +130,92 @@ class ReplacedRows:
                     f"promote_slice has the column '{name}', which is not in the dataset",
                     advice or f"available: {', '.join(self.dataset.struct.names)}",
                 )
-            kind = self.dataset.struct[name].dataType.simpleString()
-            if kind.startswith(_NO_VALUES) or self.value_of(name, text) is None:
+            value = self.canonical_of(name, [text])[text]
+            if value is None:
                 raise RefusedPromotionError(
-                    f"promote_slice: {text!r} is not a value of '{name}' ({kind})"
+                    f"promote_slice: {text!r} is not a value of '{name}' ({self._kind(name)})"
                 )
+            found[name] = value
+        return found
+
+    @cached_property
+    def region(self) -> Region:
+        """The rows that are replaced, by value."""
+        day = {} if self.of_date is None else {self.date_column: self.day}
+        return Region.of({**day, **self.canonical})
+
+    @cached_property
+    def day(self) -> Bounds:
+        """What the date covers in the date column: a value, or moments."""
+        column = self.dataset.dates
+        assert column is not None
+        assert self.on is not None
+        if not column.is_timestamp:
+            return str(column.value(self.on))
+        if column.type == "timestamp_ntz":
+            return f"{self.on}T00:00:00", f"{self.on + timedelta(1)}T00:00:00"
+        moments = (f"unix_micros({moment})" for moment in column.moments(self.on))
+        (row,) = self.spark.sql(f"SELECT {', '.join(moments)}").collect()
+        return _moment(row[0]) or "", _moment(row[1]) or ""
+
+    def check_values(self) -> None:
+        """Rejects a slice by a missing column or by a value of another type, and dates that a
+        target would not have as the dataset has them."""
+        dates = self.dataset.dates
+        if self.of_date is not None and dates is not None and not dates.is_timestamp:
+            name, text = self.date_column, str(self.date_value)
+            char = self.dataset.char_type(name)
+            if " collate " in self._kind(name) or char not in (None, f"char({len(text)})"):
+                raise RefusedPromotionError(
+                    f"its date column '{name}' is {char or self._kind(name)}, which compares "
+                    f"{text!r} with other strings",
+                    "read the dataset from a table whose date column is a date, or a plain string",
+                )
+        assert self.region
+
+    def canonical_of(
+        self, name: str, texts: Collection[str], *, are_recorded: bool = False
+    ) -> dict[str, str | None]:
+        """Strings in the canonical form of the type of a column; None for what is not a value of
+        it, or cannot be compared."""
+        if name not in self.dataset.struct.names:
+            return dict.fromkeys(texts)
+        kind, char = self._kind(name), self.dataset.char_type(name)
+        if kind.startswith(_NO_VALUES) or " collate " in kind:
+            return dict.fromkeys(texts)
+        if char is not None:
+            longest, values = int(char[5:-1]), {text: text.rstrip(" ") for text in texts}
+            return {text: cut if len(cut) <= longest else None for text, cut in values.items()}
+        canonical = _RECORDED.get(kind) if are_recorded else None
+        found: dict[str, str | None] = {
+            text: text for text in texts if canonical and canonical.fullmatch(text)
+        }
+        if not (odd := [text for text in texts if text not in found]):
+            return found
+        value = f"try_cast(text AS {kind})"
+        if kind in ("float", "double"):
+            value = f"{value} + CAST(0 AS {kind})"  # zero has no sign
+        if kind == "timestamp":
+            value = f"unix_micros({value})"
+        rows = ", ".join(f"({quote_literal(text)})" for text in odd)
+        query = f"SELECT CAST({value} AS string) FROM VALUES {rows} AS t(text)"  # noqa: S608
+        for text, (value_text,) in zip(odd, self.spark.sql(query).collect(), strict=True):
+            is_moment = kind == "timestamp" and value_text is not None
+            found[text] = _moment(int(value_text)) if is_moment else value_text
+        return found
+
+    def _kind(self, name: str) -> str:
+        """The type of a column."""
+        return str(self.dataset.struct[name].dataType.simpleString())
 
     def has_statistics(self, name: str) -> bool:
         """Whether the log keeps the extremes of a column."""
-        return self.dataset.struct[name].dataType.simpleString() in _WITH_STATISTICS
+        return self._kind(name) in _WITH_STATISTICS
+
+
+def _moment(micros: int) -> str | None:
+    """A moment as an ISO string in UTC; None outside of the years of Python."""
+    try:
+        return (_EPOCH + timedelta(microseconds=micros)).isoformat()
+    except OverflowError:
+        return None

@@ -125,6 +125,10 @@ class DateColumn:
             return f">= {self._beginning(on)}"
         return f"= {quote_literal(self.value(on))}"
 
+    def moments(self, on: date) -> tuple[str, str]:
+        """The first instant of a day, and that of the next one, as literals."""
+        return self._beginning(on), self._beginning(on + timedelta(1))
+
     def _beginning(self, on: date) -> str:
         """The first instant of a day as a literal; Spark knows how long the day is in its zone."""
         zone = f" {self.zone}" if self.zone else ""
