@@ -7,9 +7,10 @@ is an `int`; every other exact number is a `Fraction`. A `float` is never exact.
 from __future__ import annotations
 
 import math
+import re
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 Exact: TypeAlias = int | Fraction
 
@@ -17,6 +18,10 @@ Number: TypeAlias = int | Fraction | float
 
 NUMBERS = (int, Fraction, float)
 """The types of numbers, for `isinstance`."""
+
+MANY_DIGITS = re.compile(r"\d{1000}")
+"""No version, size or literal has so many digits, and Python converts no more than 4,300."""
+TOO_LARGE = "the number is larger than every double: 1.8e308"
 
 _MOST_BITS = 3000
 """Larger exact numbers become floats: no data contains such numbers, repeated products would double
@@ -102,6 +107,30 @@ def nearest_float(number: Number) -> float:
         return float(number)
     except OverflowError:
         return math.inf if number > 0 else -math.inf
+
+
+def is_finite_number(value: object) -> TypeGuard[int | float]:
+    """True for a number that has a nearest float; not for NaN, an infinite one, or a boolean.
+
+    >>> is_finite_number(10**308), is_finite_number(10**320), is_finite_number("1")
+    (True, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, NUMBERS):
+        return False
+    return math.isfinite(nearest_float(value))
+
+
+def finite_number(text: str) -> int | float | None:
+    """The finite number that a text is; None if it is none.
+
+    >>> finite_number("10"), finite_number("0.5"), finite_number("1" * 320), finite_number("inf")
+    (10, 0.5, None, None)
+    """
+    try:
+        value = int(text) if text.strip().lstrip("+-").isdigit() else WrittenFloat(text)
+    except ValueError:
+        return None
+    return value if is_finite_number(value) else None
 
 
 def exact_as_written(number: int | float | Decimal | Fraction) -> Exact:

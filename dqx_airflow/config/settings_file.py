@@ -19,6 +19,7 @@ from dqx_airflow.datasets.settings import SETTINGS
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
+from dqx_airflow.exact import MANY_DIGITS, TOO_LARGE
 from dqx_airflow.redact import holds_credentials, is_secret_setting
 from dqx_airflow.values import DatasetRef, Severity, Span
 
@@ -74,7 +75,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         return Settings(path, problems=(Diagnostic(message, first),))
     except UnicodeDecodeError:
         return Settings(path, problems=(Diagnostic("this is not UTF-8 text", first),))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         return Settings(path, text, problems=(_syntax_error(error, text, name),))
     reader = _SettingsReader(Positions(name, text))
     reader.keys((), document, _TABLES)
@@ -100,7 +101,10 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
 def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:
     match = _PLACE_OF_ERROR.match(str(error))
     if match is None:
-        return Diagnostic(f"invalid TOML: {error}", Span(name, 1, 1, 1, 2))
+        digits = MANY_DIGITS.search(text)  # which Python does not convert
+        line = text[: digits.start()].count("\n") + 1 if digits else 1
+        message = TOO_LARGE if digits else f"invalid TOML: {error}"
+        return Diagnostic(message, Span(name, line, 1, line, 2))
     lines = text.split("\n")
     line = int(match[2]) if match[2] else len(lines)
     column = int(match[3]) if match[3] else len(lines[-1]) + 1

@@ -9,7 +9,7 @@ import yaml
 
 from dqx_airflow.contracts.source.yaml_document import plain, read_document
 from dqx_airflow.diagnostics.diagnostic import Level
-from dqx_airflow.exact import WrittenFloat
+from dqx_airflow.exact import MANY_DIGITS, TOO_LARGE, WrittenFloat, finite_number
 from dqx_airflow.migration.foreign_rule import UntranslatableError
 from dqx_airflow.values import SourceFile
 
@@ -20,9 +20,13 @@ def document_of(source: SourceFile) -> Any:
     :raises UntranslatableError: it is neither.
     """
     text = source.text.removeprefix("\ufeff")
+    if match := MANY_DIGITS.search(text):
+        raise _too_large(text, match.start())
     if text.lstrip().startswith(("{", "[")):
         try:
-            return json.loads(text)
+            return json.loads(text, parse_int=_number, parse_float=_number)
+        except _LargeNumberError as error:
+            raise _too_large(text, text.index(error.args[0])) from None
         except (ValueError, RecursionError) as error:
             if source.name.endswith(".json"):
                 raise UntranslatableError(f"invalid JSON: {error}") from None
@@ -33,6 +37,22 @@ def document_of(source: SourceFile) -> Any:
     if read.root is None:
         raise UntranslatableError("neither JSON nor YAML")
     return plain(read.root)
+
+
+class _LargeNumberError(Exception):
+    """A number of JSON has no nearest float."""
+
+
+def _too_large(text: str, position: int) -> UntranslatableError:
+    line = text[:position].count("\n") + 1
+    return UntranslatableError(f"line {line}: {TOO_LARGE}")
+
+
+def _number(text: str) -> int | float:
+    value = finite_number(text)
+    if value is None:
+        raise _LargeNumberError(text)
+    return value
 
 
 class _OneLineDumper(yaml.SafeDumper):

@@ -9,7 +9,8 @@ from typing import Any
 
 from lark import Lark, Token, Tree
 
-from dqx_airflow.migration.dql_text import column_text
+from dqx_airflow.exact import finite_number
+from dqx_airflow.migration.dql_text import column_text, number
 from dqx_airflow.migration.foreign_rule import UntranslatableError
 
 _OPS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -116,8 +117,7 @@ def _condition(tree: Any) -> DqdlCondition:
 def _operand(tree: Any) -> Any:
     match tree.data:
         case "number":
-            text = str(tree.children[0])
-            return float(text) if "." in text else int(text)
+            return number(finite_number(str(tree.children[0])))
         case "string":
             return _string(tree.children[0])
         case "keyword":

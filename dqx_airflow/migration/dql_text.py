@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
-from math import isfinite
 
 from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.exact import is_finite_number
 from dqx_airflow.migration.foreign_rule import UntranslatableError
 
 
@@ -77,9 +77,9 @@ def value_text(value: object) -> str:
     match value:
         case bool():
             return str(value).lower()
-        case int():
+        case int() if is_finite_number(value):
             return str(value)
-        case float() if isfinite(value):
+        case float() if is_finite_number(value):
             return format(value, "f") if 0 < abs(value) < 1e-4 else repr(value)
         case datetime():
             return show_text(value.isoformat(sep=" "))
@@ -123,6 +123,6 @@ def rows_text(predicate: str, share: float = 1) -> str:
 
 def number(value: object) -> int | float:
     """:raises UntranslatableError: it is not a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise UntranslatableError(f"{value!r} is not a number")
+    if not is_finite_number(value):
+        raise UntranslatableError(f"{value!r:.40} is not a finite number")
     return value

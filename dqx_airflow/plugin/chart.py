@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_value
-from dqx_airflow.exact import NUMBERS
+from dqx_airflow.exact import NUMBERS, is_finite_number
 from dqx_airflow.plugin.report_view import Reading
 from dqx_airflow.values import MetricValue, Status, Verdict
 
@@ -95,7 +95,7 @@ def past_of(on: date, verdict: Verdict, href: str = "") -> PastValue:
 
 def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
     """The threshold, and the upper one of conditions with two, which is at the end of the text."""
-    if not is_number(threshold):
+    if not is_finite_number(threshold):
         return ()
     assert isinstance(threshold, NUMBERS)
     lower = float(threshold)
@@ -103,16 +103,6 @@ def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
         upper = float(match[1].replace("_", "")) / (100 if match[2] else 1)
         return (lower, upper) if upper >= lower else (lower,)
     return (lower,)
-
-
-def is_number(value: MetricValue) -> bool:
-    """Whether it can be drawn."""
-    if not isinstance(value, NUMBERS) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(float(value))
-    except OverflowError:
-        return False
 
 
 def chart_of(
@@ -209,7 +199,7 @@ def _places(history: Sequence[PastValue]) -> list[float]:
 
 
 def _number(value: MetricValue) -> float | None:
-    return float(value) if is_number(value) and not isinstance(value, str | None) else None
+    return float(value) if is_finite_number(value) and not isinstance(value, str | None) else None
 
 
 def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from itertools import chain
-from math import inf
-from typing import Any, TypeGuard
+from typing import Any
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import RequestError
+from dqx_airflow.exact import is_finite_number
 from dqx_airflow.tuning.history import Entry, new_id, timestamp_of, timestamp_text
 from dqx_airflow.tuning.literals import number_text
 
@@ -107,7 +107,7 @@ def proposal_from_json(text: str) -> Proposal:
             for entry in fields.get("changes", ())
         )
         for change in changes:
-            if not all(is_number(value) for value in (change.old, change.new)):
+            if not all(is_finite_number(value) for value in (change.old, change.new)):
                 raise TypeError(f"{change.param} has no numbers")
         form = _form(fields["form"]) if fields.get("form") is not None else None
         optional = {
@@ -154,7 +154,7 @@ def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
     :param suite: the name of the suite.
     """
     old, new = entry.get("old"), entry.get("new")
-    if entry.get("action") != "propose" or not (is_number(old) and is_number(new)):
+    if entry.get("action") != "propose" or not (is_finite_number(old) and is_finite_number(new)):
         return None
     return Proposal(
         suite,
@@ -164,8 +164,3 @@ def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
         id=str(entry.get("id")),
         at=timestamp_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
     )
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """True for a finite number of JSON."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and -inf < value < inf

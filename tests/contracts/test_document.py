@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from contract_parts import CASES, EXAMPLES, read_text
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_cases import Case, cases
 
+from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.source.yaml_document import (
     DEEPEST,
     MOST_NODES,
@@ -41,6 +43,106 @@ def test_a_text_means_this_or_is_refused_so(case: Case) -> None:
     entries = meaning.items() if isinstance(meaning, dict) else [("the document", meaning)]
     shown = "\n".join(f"{key}: {json.dumps(value)}" for key, value in entries)
     case.expect(drawn(text) or shown)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "9" * 309,
+        "-" + "9" * 320,
+        "9" * 5_000,
+        "1_0" * 200,
+        "1e400",
+        "0x" + "f" * 300,
+        "!!int " + "9" * 320,
+    ],
+)
+def test_a_number_without_a_nearest_float_is_an_error_at_its_line(number: str) -> None:
+    (found,) = document(f"id: a\nlimit: [1, {number}]\nx: 9").diagnostics
+    assert (found.code, found.span.line) == ("E405", 2)
+    assert "larger than every double" in found.message
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 308, "1e308", "1e-400", ".inf", ".nan", "0xff", "1:20:30"]
+)
+def test_other_numbers_and_digits_in_quotes_are_read(number: str) -> None:
+    assert not document(f"limit: [{number}, '{'9' * 320}', 0b1, 0o7]").diagnostics
+
+
+NUMBER = re.compile(r"(?<=[:,\[] )\d+(\.\d+)?(?=[,}\]]|$)", re.MULTILINE)
+NUMBERED = """\
+dataContractSpecification: 1.2.1
+id: a
+info: {title: A, version: 1.0.0}
+models:
+  m:
+    fields:
+      n: {type: decimal, precision: 10, scale: 2, minimum: 1, exclusiveMaximum: 10, enum: [3, 4]}
+      s: {type: string, minLength: 1, maxLength: 7}
+    quality:
+      - {type: sql, query: "SELECT count(*) FROM m", mustBeGreaterThan: 0}
+      - {type: library, metric: rowCount, mustBeBetween: [0, 7]}
+      - type: custom
+        engine: great-expectations
+        implementation:
+          {expectation_type: expect_table_row_count_to_be_between, kwargs: {min_value: 3}}
+---
+apiVersion: v3.1.0
+kind: DataContract
+id: a
+version: 1.0.0
+status: active
+schema:
+  - name: m
+    properties:
+      - {name: n, logicalType: number, logicalTypeOptions: {minimum: 1, multipleOf: 2}}
+      - {name: s, logicalType: string, logicalTypeOptions: {maxLength: 3, minLength: 1}}
+      - {name: ts, logicalType: timestamp}
+    quality: [{metric: rowCount, mustBeGreaterThan: 0}]
+slaProperties: [{property: freshness, value: 3, unit: d, element: m.ts}]
+---
+contract:
+  id: a.m
+  version: 1.0.0
+  schema: {columns: [{name: n, type: int, min: 1, max: 9, enum: [3]}, {name: ts, type: timestamp}]}
+  quality:
+    freshness: {max_age_minutes: 30, measured_as: max(ts) vs now()}
+    completeness: [{column: n, min_pct: 99}]
+    uniqueness: [{keys: [n], max_dup_pct: 1}]
+  volume: {baseline_rows_per_day: 3, alert_band: [1, 2], peak_rows_per_hour: 3}
+  sla: {x-a: {from: ts, to: ts}, a_p99_minutes: 3}
+  versioning: {deprecation_notice_days: 30}
+  lifecycle: {retention_days: 30}
+---
+contract: {name: m, version: 1.0.0}
+schema:
+  fields:
+    - {name: n, type: decimal, precision: 18, scale: 2, min_value: 0, max_value: 9, pii: false}
+    - {name: s, type: string, min_length: 1, max_length: 3, valid_values: [3]}
+    - {name: ts, type: timestamp}
+quality:
+  {completeness: {n: 1.0}, uniqueness: {n: 1}, validity: 1, freshness: {max_hours: 3, column: ts}}
+sla: {changes: {notification_days: 3}}
+usage: {retention_days: 30}
+"""
+
+
+@pytest.mark.parametrize("written", ["9" * 320, "1e308", ".inf", ".nan", f"'{'9' * 320}'", "1:20"])
+@pytest.mark.parametrize("text", NUMBERED.split("---\n"), ids=["dcs", "odcs", "fabric", "product"])
+def test_a_number_that_fits_nowhere_is_an_error_or_an_unsupported_clause(
+    text: str, written: str
+) -> None:
+    assert not read_text(text).errors
+    found = read_text(NUMBER.sub(written, text))
+    numbered = {text[: match.start()].count("\n") + 1 for match in NUMBER.finditer(text)}
+    told = {item.span.line for item in found.errors}
+    assert found.contract is not None
+    if written == "9" * 320:
+        assert numbered <= told
+    promised = {note.clause.span.line for note in found.contract.notes if note.promise is not None}
+    assert told | promised or written == "1e308"  # a number like others
+    compile_contract(found.contract)
 
 
 def test_a_tab_is_named_in_the_message() -> None:

@@ -65,7 +65,11 @@ def test_the_exit_code_shows_whether_rules_are_left(fail_on: str, name: str, cod
     ("name", "text", "message"),
     [
         ("a.json", "{", "invalid JSON"),
-        ("a.json", f'{{"limit": {"9" * 5_000}}}', "invalid JSON"),
+        ("a.json", f'{{"limit":\n {"9" * 5_000}}}', "line 2: the number is larger than"),
+        ("a.json", f'{{"limit":\n {"9" * 320}}}', "line 2: the number is larger than"),
+        ("a.json", '{"limit":\n\n 1e400}', "line 3: the number is larger than"),
+        ("a.yml", f"checks:\n - row_count > {'9' * 5_000}", "line 2: the number is larger than"),
+        ("a.yml", f"models:\n - {'9' * 320}", "line 2: the number is larger than"),
         ("a.yml", "a: [", "invalid YAML"),
         ("a.yml", "models: 3", "not recognised as a file of Great Expectations, Soda, dbt"),
         ("a.dqdl", "Rules = [ IsComplete ]]", "invalid DQDL"),
@@ -78,6 +82,27 @@ def test_an_unreadable_file_is_reported(tmp_path: Path, name: str, text: str, me
     assert (code, suite) == (2, "")
     assert account.startswith(f"error: {tmp_path / name}: ")
     assert message in account
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.yml", "checks for a:\n  - row_count > 0\n  - row_count > {}"),
+        ("a.dqdl", 'Rules = [ RowCount > 0, ColumnValues "a" between 0 and {} ]'),
+        ("a.py", 'from pydeequ.checks import *\nCheck(s, "E", "x").hasMin("a", lambda x: x >= {})'),
+        (
+            "a.json",
+            '{{"constraint_suggestions": [{{"code_for_constraint":'
+            ' ".hasMin(\\"a\\", lambda x: x >= {})"}}]}}',
+        ),
+    ],
+)
+def test_a_rule_with_a_number_that_is_too_large_is_not_translated(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text.format("9" * 320))
+    _, _, account = run(tmp_path / name)
+    assert account.splitlines()[-1].endswith("1 not translated")
 
 
 def test_a_checkpoint_runs_the_suites_beside_it(tmp_path: Path) -> None:

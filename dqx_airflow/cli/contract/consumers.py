@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,7 @@ from dqx_airflow.cli.contract.published import (
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.cli.results_root import ROOT_VARIABLES, storage_options
+from dqx_airflow.contracts.notice_periods import end_of_period
 from dqx_airflow.diagnostics.json_text import json_text
 from dqx_airflow.errors import RequestError, SourceError
 
@@ -82,7 +83,7 @@ def consumers(
     day = day_of(on)
     uses = [
         *_in_code(code or (), contract_id),
-        *(_gates(results, contract_id, day - timedelta(days=days)) if results else ()),
+        *(_gates(results, contract_id, end_of_period(day, -days)) if results else ()),
     ]
     if _is_of_datalex(contract_id) and (datalex is not None or place is None):
         relying = _by_manifest(datalex, code or (), contract_id, uses)

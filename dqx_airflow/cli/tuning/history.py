@@ -81,8 +81,8 @@ def _as_csv(entries: list[tuple[int, Entry]]) -> str:
 def _print_table(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) -> None:
     """:param units: how the suite writes the values of its constants, by name."""
     from dqx_airflow.cli.reports import print_table
+    from dqx_airflow.exact import is_finite_number
     from dqx_airflow.tuning.literals import number_text
-    from dqx_airflow.tuning.proposals import is_number
 
     columns = [
         key
@@ -94,7 +94,7 @@ def _print_table(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) ->
         unit = units.get(str(entry.get("param")))
         shown = {**entry, "param": entry.get("param") or _profile_name(entry)}
         for column in ("old", "new"):
-            if unit is not None and is_number(value := entry.get(column)):
+            if unit is not None and is_finite_number(value := entry.get(column)):
                 shown[column] = number_text(value, unit)
         rows.append((str(number), *(_text(shown.get(column)) for column in columns)))
     print_table(("entry", *columns), rows)

@@ -41,4 +41,5 @@ def _last_run(cron: str, on: date) -> date:
 
 def _months_before(on: date, months: int) -> date:
     years, month = divmod(on.year * 12 + on.month - 1 - months, 12)
+    years = max(years, date.min.year)
     return date(years, month + 1, min(on.day, monthrange(years, month + 1)[1]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import date
 from enum import Enum
@@ -13,7 +12,7 @@ from dqx_airflow.contracts.demands import Literal
 from dqx_airflow.contracts.demands.wording import literal_text
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
-from dqx_airflow.exact import WrittenFloat, exact_as_written, magnitude
+from dqx_airflow.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude
 from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
@@ -79,8 +78,8 @@ def name(text: str) -> nodes.Name:
 
 def number(value: int | Fraction | float) -> nodes.Number:
     """:raises UnenforceableError: it is not finite."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UnenforceableError(f"{value} is not a number")
+    if not is_finite_number(value):
+        raise UnenforceableError("not a finite number")
     if isinstance(value, float):
         exact = exact_as_written(value)
         value = exact if magnitude(exact) < _LARGEST_EXACT else Fraction(exact)
@@ -89,8 +88,8 @@ def number(value: int | Fraction | float) -> nodes.Number:
 
 def duration(seconds: float) -> nodes.Number:
     """:raises UnenforceableError: it is infinite."""
-    if not math.isfinite(seconds):
-        raise UnenforceableError(f"{seconds} is not a duration")
+    if not is_finite_number(seconds):
+        raise UnenforceableError("not a finite duration")
     return nodes.Number(exact_as_written(seconds), nodes.Unit.DURATION, NOWHERE)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator
 from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from math import isfinite
 
 from dqx_airflow.contracts.demands import Demand, Literal
 from dqx_airflow.contracts.model import Clause, Note, Promise, Rule, Treatment, UnknownKey
@@ -27,7 +26,7 @@ from dqx_airflow.contracts.source.yaml_document import (
 )
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
-from dqx_airflow.exact import WrittenFloat
+from dqx_airflow.exact import finite_number, is_finite_number
 
 _EXTENSION = "an extension that the dialect does not define"
 
@@ -129,15 +128,10 @@ class ClauseReader:
     def number(self, node: Mapping | None, key: str) -> int | float | None:
         """The finite number at a key, which may be written as a string."""
         child = self.node(node, key)
-        if not isinstance(child, Scalar) or isinstance(child.value, bool):
-            return None
-        value = child.value
+        value = child.value if isinstance(child, Scalar) else None
         if isinstance(value, str):
-            try:
-                value = int(value) if value.strip().lstrip("+-").isdigit() else WrittenFloat(value)
-            except ValueError:
-                return None
-        return value if value is not None and isfinite(value) else None
+            return finite_number(value)
+        return value if is_finite_number(value) else None
 
     def literal(self, node: Mapping | None, key: str) -> Literal:
         child = self.node(node, key)

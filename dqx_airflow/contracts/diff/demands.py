@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from math import floor, inf, isfinite
+from math import floor, inf
 from typing import Any
 
 from dqx_airflow.contracts.demands import (
@@ -37,6 +37,7 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.demands.measured import Interval
 from dqx_airflow.contracts.diff.strictness import Order, admitting, all_of, falling, rising
+from dqx_airflow.exact import is_finite_number
 
 
 def compare_demands(old: Demand, new: Demand, *, is_whole: bool = False) -> Order:
@@ -203,7 +204,7 @@ def _typed(value: Literal) -> tuple[str, Literal]:
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, int | float):
-        return ("number", float(value) if isfinite(value) else str(value))
+        return ("number", float(value) if is_finite_number(value) else str(value))
     return ("text", value)
 
 

@@ -10,7 +10,7 @@ from datetime import date
 from dqx_airflow.contracts.model import Contract, day_of
 from dqx_airflow.contracts.notice_periods import end_of_period
 
-_VERSION = re.compile(r"v?(\d+(?:\.\d+)*)([-+.][\w.+-]+)?", re.ASCII)
+_VERSION = re.compile(r"v?(\d{1,9}(?:\.\d{1,9})*)([-+.][\w.+-]+)?", re.ASCII)
 _WHOLE = 3
 """The parts of a complete version: major, minor and patch."""
 

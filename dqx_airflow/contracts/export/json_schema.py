@@ -15,7 +15,6 @@ from dqx_airflow.contracts.demands import (
     Presence,
     Required,
 )
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.export.exported import (
     Exported,
     Loss,
@@ -24,6 +23,7 @@ from dqx_airflow.contracts.export.exported import (
 )
 from dqx_airflow.contracts.export.keywords import keywords_of
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
+from dqx_airflow.exact import is_finite_number
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -141,7 +141,7 @@ class _SchemaWriter:
             self.lose(item, rule, "a JSON Schema permits no share of the values")
             return {}
         match rule.demand:
-            case Bound(value=value) if not is_number(value):
+            case Bound(value=value) if not is_finite_number(value):
                 self.lose(item, rule, "JSON compares numbers alone")
                 return {}
             case OneOf() as demand:

@@ -23,7 +23,6 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.demands.time import DemandOnPeriod
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.export.exported import Loss, loss_of
@@ -31,6 +30,7 @@ from dqx_airflow.contracts.export.keywords import keywords_of
 from dqx_airflow.contracts.export.odcs_quality import quality_of
 from dqx_airflow.contracts.export.yaml_text import filled
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
+from dqx_airflow.exact import is_finite_number
 
 _LOGICAL = {
     **dict.fromkeys(("string", "text", "binary"), "string"),
@@ -279,7 +279,7 @@ def _options(logical: str | None, demand: Demand) -> dict[str, Any] | None:
     match demand:
         case Bound() if logical in _TIMES:
             demand = replace(demand, value=str(demand.value))
-        case Bound() if not is_number(demand.value):
+        case Bound() if not is_finite_number(demand.value):
             return None
         case OfFormat():
             return {"format": demand.name}

@@ -15,7 +15,13 @@ from typing import Any, NoReturn, TypeAlias
 import yaml
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.exact import WrittenFloat
+from dqx_airflow.exact import (
+    MANY_DIGITS,
+    TOO_LARGE,
+    WrittenFloat,
+    finite_number,
+    is_finite_number,
+)
 from dqx_airflow.values import SourceFile, Span
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -177,6 +183,13 @@ def _resolved(text: str) -> Plain:
     return text
 
 
+def _is_too_large(text: str) -> bool:
+    """True for a number without a nearest float."""
+    if _INTEGER.fullmatch(text) or _FLOAT.fullmatch(text):
+        return finite_number(text) is None
+    return bool(_OTHER_BASE.fullmatch(text)) and not is_finite_number(_resolved(text))
+
+
 @dataclass(slots=True)
 class _Open:
     """A mapping or sequence that is being read."""
@@ -249,13 +262,15 @@ class _Composer:
         span = self._span(event)
         name = self._tag_of(event, span)
         if name == "str" or (name is None and not event.implicit[0]):
-            value: Plain = event.value
+            value, is_plain = event.value, False
         else:
-            value = _resolved(event.value)
+            value, is_plain = _resolved(event.value), True
         top = self.open[-1] if self.open else None
         if top is not None and top.is_mapping and top.key is None:
             top.key = (event.value, span)
             return
+        if MANY_DIGITS.search(event.value) or (is_plain and _is_too_large(event.value)):
+            self._report("E405", TOO_LARGE, span, "write a smaller one, or a string in quotes")
         node = Scalar(value, event.value, self._path(), span, event.style == "|")
         self._keep(event.anchor, node, 1)
         self._put(node, 1)

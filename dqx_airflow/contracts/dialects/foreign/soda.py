@@ -30,7 +30,6 @@ from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.soda_formats import SODA_PATTERNS
 from dqx_airflow.contracts.dialects.foreign.thresholds import (
     conditions,
-    is_number,
     is_threshold,
     permits_none,
 )
@@ -45,6 +44,7 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     sql_name,
     values_in,
 )
+from dqx_airflow.exact import is_finite_number
 
 _REMARKS = ("name", "attributes")
 _FORMATS = {
@@ -252,7 +252,7 @@ def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
             return f"Soda's format '{written}' has no counterpart"
     for key, op in (("valid_min", ">="), ("valid_max", "<=")):
         if key in keys:
-            if not is_number(keys[key]):
+            if not is_finite_number(keys[key]):
                 return f"{key} takes a number"
             demands.append(Bound(op, keys[key]))
     for key, ops in (

@@ -11,6 +11,7 @@ from dqx_airflow.contracts.demands import Fresh, QueryGives, Refers
 from dqx_airflow.contracts.dialects.durations import seconds_of
 from dqx_airflow.contracts.dialects.foreign import Translation, soda
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.exact import finite_number
 
 _CHECK = re.compile(
     r"\s*(?P<metric>\w+)\s*(\((?P<arguments>[^()]*)\))?\s*(?P<comparison>.*?)\s*", re.DOTALL
@@ -71,9 +72,7 @@ def _names(text: str) -> list[str]:
 def _number(text: str) -> int | float | None:
     """A number; SodaCL writes percentages with or without a percent sign."""
     bare = text.strip().removesuffix("%").strip()
-    if not re.fullmatch(r"[-+]?\d+(\.\d+)?", bare):
-        return None
-    return float(bare) if "." in bare else int(bare)
+    return finite_number(bare) if re.fullmatch(r"[-+]?\d+(\.\d+)?", bare) else None
 
 
 def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:

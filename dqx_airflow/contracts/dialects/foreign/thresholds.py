@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
-from typing import Any, TypeGuard
+from typing import Any
 
 from dqx_airflow.contracts.demands import Condition
 from dqx_airflow.contracts.dialects.naming import slug
+from dqx_airflow.exact import is_finite_number
 
 _OPERATORS = {
     "must_be": "==",
@@ -54,14 +54,10 @@ def permits_none(condition: Condition, *, is_percent: bool = False) -> bool:
     return (op == "<" and 0 < bound <= 1) or (op == "<=" and 0 <= bound < 1)
 
 
-def is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
 def _condition(op: str, value: object) -> Condition | None:
     if not op.endswith("between"):
-        return Condition(op, value) if is_number(value) else None
+        return Condition(op, value) if is_finite_number(value) else None
     match value:
-        case [low, high] if is_number(low) and is_number(high) and low <= high:
+        case [low, high] if is_finite_number(low) and is_finite_number(high) and low <= high:
             return Condition(op, low, high)
     return None

@@ -22,7 +22,8 @@ from dqx_airflow.contracts.demands import (
     QueryGives,
     Unique,
 )
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number, permits_none
+from dqx_airflow.contracts.dialects.foreign.thresholds import permits_none
+from dqx_airflow.exact import is_finite_number
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.patterns.bounds import ended
@@ -43,7 +44,7 @@ def values_in(items: object) -> tuple[Literal, ...] | None:
 
 def is_value(item: object) -> bool:
     """True for a value that a column may have: no mapping, no list, no NaN."""
-    return isinstance(item, str | bool) or is_number(item)
+    return isinstance(item, str | bool) or is_finite_number(item)
 
 
 def sql_name(column: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.column_paths import dotted_path
 from dqx_airflow.contracts.demands import Condition, Demand, Literal, RowsSatisfy
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.dialects.foreign.values import ValueDemand, all_hold, is_value, values_in
+from dqx_airflow.exact import is_finite_number
 
 Demands: TypeAlias = tuple[Demand, ...]
 
@@ -69,7 +69,7 @@ class ExpectationArguments:
 
     def mostly(self) -> float:
         share = self.take("mostly", 1)
-        if not is_number(share) or not 0 <= share <= 1:
+        if not is_finite_number(share) or not 0 <= share <= 1:
             raise NoCounterpartError("mostly must be between 0 and 1")
         return float(share)
 
@@ -105,7 +105,7 @@ def bounds_in(arguments: ExpectationArguments) -> list[tuple[str, Any]]:
 
 def conditions_in(arguments: ExpectationArguments) -> tuple[Condition, ...]:
     bounds = bounds_in(arguments)
-    if not all(is_number(value) for _, value in bounds):
+    if not all(is_finite_number(value) for _, value in bounds):
         raise NoCounterpartError("its bounds are not numbers")
     match bounds:
         case [(">=", low), ("<=", high)] if low <= high:

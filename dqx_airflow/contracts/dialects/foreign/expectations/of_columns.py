@@ -14,8 +14,8 @@ from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
     NoCounterpartError,
     conditions_in,
 )
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, literals, sql_name
+from dqx_airflow.exact import is_finite_number
 
 
 def _exists(arguments: ExpectationArguments) -> Demands:
@@ -70,15 +70,15 @@ def _quantiles(arguments: ExpectationArguments) -> Demands:
             raise NoCounterpartError("quantile_ranges needs one value range for each quantile")
     demands: list[Demand] = []
     for share, bounds in zip(shares, ranges, strict=True):
-        if not is_number(share) or not 0 <= share <= 1:
+        if not is_finite_number(share) or not 0 <= share <= 1:
             raise NoCounterpartError("a quantile is a number between 0 and 1")
         query = aggregate_query(f"percentile({name}, {share})")
         match bounds:
-            case [low, high] if is_number(low) and is_number(high):
+            case [low, high] if is_finite_number(low) and is_finite_number(high):
                 demands.append(QueryGives(query, Condition("between", low, high)))
-            case [None, high] if is_number(high):
+            case [None, high] if is_finite_number(high):
                 demands.append(QueryGives(query, Condition("<=", high)))
-            case [low, None] if is_number(low):
+            case [low, None] if is_finite_number(low):
                 demands.append(QueryGives(query, Condition(">=", low)))
             case _:
                 raise NoCounterpartError("a value range is a list of two numbers")
@@ -112,7 +112,7 @@ def _most_common(arguments: ExpectationArguments) -> Demands:
 def _z_scores(arguments: ExpectationArguments) -> Demands:
     column, threshold = arguments.own_column(), arguments.take("threshold")
     is_double, share = arguments.take("double_sided", True), arguments.mostly()
-    if not is_number(threshold):
+    if not is_finite_number(threshold):
         raise NoCounterpartError("its threshold is not a number")
     if is_double and share == 1:
         return (MetricRule("max_z_score", (column,), Condition("<", threshold)),)

@@ -16,13 +16,13 @@ from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
     NoCounterpartError,
     conditions_in,
 )
-from dqx_airflow.contracts.dialects.foreign.thresholds import is_number
 from dqx_airflow.contracts.dialects.foreign.values import (
     aggregate_query,
     is_value,
     literals,
     sql_name,
 )
+from dqx_airflow.exact import is_finite_number
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import TypeTextError, canonical_type
 
@@ -143,7 +143,7 @@ def _spark_type(written: str) -> str:
 def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
     names = [sql_name(column) for column in arguments.paths("column_list")]
     total = arguments.take("sum_total")
-    if not is_number(total):
+    if not is_finite_number(total):
         raise NoCounterpartError("its sum_total is not a number")
     predicate = f"{' + '.join(names)} = {total}"
     match arguments.take("ignore_row_if", "all_values_are_missing"):
@@ -167,7 +167,7 @@ def _count_equal(metric: str) -> Callable[[ExpectationArguments], Demands]:
 
     def demands(arguments: ExpectationArguments) -> Demands:
         value = arguments.take("value")
-        if not is_number(value):
+        if not is_finite_number(value):
             raise NoCounterpartError("its value is not a number")
         return (MetricRule(metric, (), Condition("==", value)),)
 
