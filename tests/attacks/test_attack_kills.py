@@ -1,7 +1,7 @@
 """SIGKILL of a gate at any time: readers see complete runs only, and a rerun is complete.
 
-The gate quarantines and promotes, in a loop, so that the kill falls into a scan, into the writing
-of one of the tables, or between two of them.
+The gate has two suites, quarantines and promotes, in a loop, so that the kill falls into a scan,
+into the writing of one of the tables, or between two of them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,20 @@ from deltalake import DeltaTable, write_deltalake
 from exact_tables import TODAY
 from processes import environment
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.reader import find_report, list_runs, read_report
-from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, Severity, to_json
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    GateOrigin,
+    GatePart,
+    GateRequest,
+    Outcome,
+    Severity,
+    SourceFile,
+    to_json,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
@@ -38,7 +48,7 @@ ASSERTIONS = 4
 GATES = """
 import sys
 from dataclasses import replace
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.values import Attempt, GateRequest, Severity, from_json
 
@@ -48,7 +58,7 @@ for number in range(1, 1000):
     print("gate", number, flush=True)
     attempt = Attempt(number, f"{sys.argv[2]}-{number}")
     fail_on = (Severity.P0, Severity.P1)[number % 2]  # one promotes, the next one quarantines
-    run_gate(replace(request, attempt=attempt, fail_on=fail_on), lambda _: spark)
+    run_gates(replace(request, attempt=attempt, fail_on=fail_on).parts, lambda _: spark)
 """
 
 SUITE = """
@@ -79,7 +89,8 @@ def test_readers_ignore_what_a_killed_gate_left(
     for number, outcome in ((10_000, Outcome.WARNED), (10_001, Outcome.BLOCKED)):
         fail_on = Severity.P0 if outcome is Outcome.WARNED else Severity.P1
         attempt = Attempt(number, f"last-{number}")
-        last = run_gate(replace(request, attempt=attempt, fail_on=fail_on), lambda _: spark)
+        parts = replace(request, attempt=attempt, fail_on=fail_on).parts
+        last = run_gates(parts, lambda _: spark)[0]
         found = read_report(request.results_root, request.run_key, attempt.id)
         assert found is not None
         assert (found.run_id, found.outcome) == (last.run_id, outcome)
@@ -116,7 +127,7 @@ def _request(folder: Path) -> GateRequest:
     )
     write_deltalake(str(folder / "t"), table)
     ref = DatasetRef("t", path=str(folder / "t"), date_column="ds", keys=("id",))
-    return gate_request(
+    request = gate_request(
         folder,
         SUITE,
         [ref],
@@ -124,6 +135,12 @@ def _request(folder: Path) -> GateRequest:
         quarantine=(("t", str(folder / "quarantine" / "t")),),
         promote_to=(("t", str(folder / "target")),),
     )
+    first, second = (
+        replace(request.run_key, gate=f"{request.run_key.gate}/{name}") for name in "AB"
+    )
+    other = SourceFile("other.dql", SUITE.replace("Kills", "Others"))
+    origin = GateOrigin(job=request.run_key.gate)
+    return replace(request, run_key=first, origin=origin, more=(GatePart(second, other),))
 
 
 def _killed(file: Path, kill: int, after_s: float) -> str:

@@ -3,10 +3,12 @@ run replaces only what it judged."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -234,3 +236,59 @@ def test_another_time_zone_or_spelling_of_a_slice_neither_loses_nor_doubles_rows
     (report,) = run(replace(orders, time_zone="Europe/Zurich"), X, by="moved", **two)
     assert report.datasets[0].quarantined == 2  # 2 and 3
     assert found(place) == every
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(3))
+def test_random_runs_lose_and_double_nothing(
+    run: Run, place: str, tmp_path: Path, seed: int
+) -> None:
+    """Random suites, selections, dates and scheduler runs over rows that change, against sets."""
+    random = Random(seed)
+    days = (YESTERDAY, TODAY)
+    rows = [
+        {"id": number, "x": random.choice((-1, 1)), "y": random.choice((-1, 1)), "ds": day}
+        for day in days
+        for number in (1, 2, 2, 3)
+    ]
+    orders = replace(delta(tmp_path, "orders", table(rows)), date_column="ds")
+    wanted: dict[tuple[Any, ...], set[tuple[str, str]]] = {}
+    for step in range(12):
+        for row in random.sample(rows, 2):
+            row[random.choice("xy")] *= -1
+        write_deltalake(orders.path or "", table(rows), mode="overwrite")
+        bodies = random.choice(((f"{X} {Y}", f"{X} {Y}"), (f"{X} {Y}", X), (Y, f"{X} {Y}")))
+        tag = random.choice(("", "", "a", "b"))
+        chosen = [body for body in bodies if f"[{tag}" in body]
+        suites = "".join(name for name, body in zip("AB", bodies, strict=True) if body in chosen)
+        selection = Selection(tags=(tag,)) if tag else None
+        on = random.choice((days, days[:1], days[1:]))
+        by = random.choice(("manual", f"run {step}"))
+        run(orders, *chosen, suites=suites, on=on, by=by, selection=selection, is_one=False)
+        judged = {
+            (suite, name)
+            for suite, body in zip(suites, chosen, strict=True)
+            for name, one_tag in (("x", "a"), ("y", "b"))
+            if f'"{name}"' in body and tag in ("", one_tag)
+        }
+        for row in [*wanted]:
+            if row[-1] in on:
+                wanted[row] = wanted[row] - judged if tag else set()
+        counts: Counter[tuple[Any, ...]] = Counter()
+        for row in rows:
+            bad = {reason for reason in judged if row[reason[1]] < 0}
+            if row["ds"] in on and bad:
+                value = tuple(row.values())
+                counts[value] += 1
+                number = counts[value]
+                wanted.setdefault((number, *value), set()).update(bad)
+        wanted = {row: reasons for row, reasons in wanted.items() if reasons}
+        there = [
+            (
+                tuple(row[name] for name in ("id", "x", "y", "ds")),
+                sorted((one["gate"][2:], one["assertion"]) for one in row["dqx_assertions"]),
+            )
+            for row in (rows_in(place) if wanted else [])
+        ]
+        expected = [(row[1:], sorted(reasons)) for row, reasons in wanted.items()]
+        assert sorted(there) == sorted(expected), f"step {step}: {suites} {tag} {on} {by}"
