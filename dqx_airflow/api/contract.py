@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from dqx_airflow.api.database import Database, MemoryDatabase
@@ -57,6 +58,9 @@ _MOST_SHOWN = 10
 Frame = TypeVar("Frame")
 
 
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass
 class ContractViolation(DqxError):  # noqa: N818 (the word of the practice)
     """Data violates a contract. `verdicts` has the failed assertions."""
@@ -90,6 +94,7 @@ class Contract:
         models: Sequence[str] = (),
         strict: bool = False,
         on: date | None = None,
+        variables: Mapping[str, str] = _NO_VARIABLES,
     ) -> Contract:
         """The contract in a file; its `$ref` are resolved within the folder of the file.
 
@@ -98,6 +103,7 @@ class Contract:
         :param models: the models to enforce, all of them by default.
         :param strict: makes columns that the contract does not name violations.
         :param on: the date for lifecycle dates and deprecations, today by default.
+        :param variables: the values of `${NAME}` that the contract may know.
         :raises SourceError: the file does not exist, or the contract has errors.
         :raises RequestError: the contract has another version, or has ended.
         """
@@ -115,19 +121,27 @@ class Contract:
                 expect_version=version,
                 models=models,
                 is_strict=strict,
+                variables=variables,
             )
         )
 
     @classmethod
-    def from_string(cls, text: str, *, on: date | None = None) -> Contract:
+    def from_string(
+        cls,
+        text: str,
+        *,
+        on: date | None = None,
+        variables: Mapping[str, str] = _NO_VARIABLES,
+    ) -> Contract:
         """The contract in a string; it cannot refer to other files.
 
         :param on: the date for lifecycle dates and deprecations, today by default.
+        :param variables: the values of `${NAME}` that the contract may know.
         :raises SourceError: the contract has errors.
         :raises RequestError: the contract has ended.
         """
         source = SourceFile("<text>", text)
-        return cls(enforce(source, no_files, on=on or date.today()))
+        return cls(enforce(source, no_files, on=on or date.today(), variables=variables))
 
     @property
     def id(self) -> str:

@@ -110,7 +110,7 @@ class ContractRegistry:
         source = read_source(file, file.name)
         if isinstance(source, Unreadable):
             raise SourceError(f"{file}: {source.reason}", diagnostics=(source.diagnostic,))
-        reading = read_contract(source, FolderReader(file.parent))
+        reading = read_contract(source, FolderReader(file.parent), variables=None)
         if reading.contract is None or reading.errors:
             raise SourceError(draw(reading.errors, reading.sources), diagnostics=reading.errors)
         day = on or datetime.now(timezone.utc).date()

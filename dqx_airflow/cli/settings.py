@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextvars import ContextVar
 from pathlib import Path
 
 from dqx_airflow.config.connection import Connection, connection_of
@@ -18,6 +20,20 @@ def settings_here() -> Settings:
         first = settings.problems[0]
         raise RequestError(f"{path}:{first.span.line}: {first.message}")
     return settings
+
+
+TYPED_VARIABLES: ContextVar[tuple[str, ...]] = ContextVar("TYPED_VARIABLES", default=())
+"""Those of `dql contract --variable`."""
+
+
+def variables_in(settings: Settings) -> dict[str, str]:
+    """The variables that contracts may know; those on the command line win.
+
+    :raises RequestError: one is not `NAME=VALUE` or `NAME`.
+    """
+    from dqx_airflow.contracts.source.variables import given_variables
+
+    return given_variables((*settings.variables, *TYPED_VARIABLES.get()), os.environ)
 
 
 def connection_in(settings: Settings, address: str | None) -> Connection:

@@ -15,6 +15,12 @@
     path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"
     date_column = "ds"
 
+    [contracts]
+    environment = ["REGION"]        # variables of the environment that contracts may know
+
+    [contracts.variables]           # other values of `${NAME}` in contracts
+    LAKE = "s3://lake"
+
     [reader.csv]                    # options of all datasets of this format
     sep = ";"
 
@@ -75,7 +81,8 @@ class Settings:
 
     `datasets` are tables of settings as written, since Spark need not be able to read all of them:
     an editor only needs the columns. Invalid settings are left out, and their datasets are
-    `unsound`. `reader` are the options of datasets by format.
+    `unsound`. `reader` are the options of datasets by format, `variables` those that contracts may
+    know: `NAME=VALUE`, or `NAME` for one of the environment.
     """
 
     path: Path | None = None
@@ -88,6 +95,7 @@ class Settings:
     unsound: frozenset[str] = frozenset()
     jvm_archive: Path | None = None
     reader: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
 
     @property
     def refs(self) -> dict[str, DatasetRef]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -30,7 +30,7 @@ else:
 
 FILE_NAME = "dqx.toml"
 
-_TABLES = ("connection", "defaults", "datasets", "reader")
+_TABLES = ("connection", "defaults", "datasets", "reader", "contracts")
 
 _ADDRESS = ("url", "type", "host", "port", "http_path")
 
@@ -82,6 +82,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
     connection, conf = reader.connection(document)
     archive = reader.archive(document, path.absolute().parent)
     defaults, options = reader.defaults(document), reader.options(document)
+    variables = tuple(reader.variables(document))
     return Settings(
         path,
         text,
@@ -95,6 +96,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         frozenset(reader.unsound),
         archive,
         options,
+        variables,
     )
 
 
@@ -232,6 +234,23 @@ class _SettingsReader:
                 del valid[key]
                 self._wrong(f"invalid value for '{key}'", "defaults", key, hint=hint)
         return Defaults(**valid)
+
+    def variables(self, document: Mapping[str, Any]) -> Iterator[str]:
+        """The variables that contracts may know, see `Settings`."""
+        table = self.table(document, "contracts")
+        self.keys(("contracts",), table, ("environment", "variables"))
+        names = table.get("environment", [])
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            yield from names
+        else:
+            hint = 'write a list of names, such as ["REGION"]'
+            self._wrong("invalid value for 'environment'", "contracts", "environment", hint=hint)
+        for name, value in self.table(table, "contracts", "variables").items():
+            if isinstance(value, str):
+                yield f"{name}={value}"
+            else:
+                message = f"'{name}' must be a string"
+                self._wrong(message, "contracts", "variables", name, hint="put it in quotes")
 
     def options(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
         """The options of datasets by format, without invalid ones."""

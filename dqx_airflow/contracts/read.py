@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from dqx_airflow.contracts.dialects import DialectReader, reader_of, recognised
 from dqx_airflow.contracts.dialects.acceptances import read_acceptances
@@ -15,10 +16,14 @@ from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
 from dqx_airflow.contracts.source.references import FileReader, References, no_files
 from dqx_airflow.contracts.source.schema_errors import schema_errors
 from dqx_airflow.contracts.source.unknown_keys import unknown_keys
+from dqx_airflow.contracts.source.variables import Variables
 from dqx_airflow.contracts.source.yaml_document import Document, Mapping, Scalar, read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.values import SourceFile
+
+_WITHOUT = ("3.0", "3.1")
+"""The versions of ODCS without variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +45,18 @@ class ReadContract:
 
 
 def read_contract(
-    source: SourceFile, read: FileReader = no_files, *, dialect: Dialect | None = None
+    source: SourceFile,
+    read: FileReader = no_files,
+    *,
+    dialect: Dialect | None = None,
+    variables: MappingType[str, str] | None = MappingProxyType({}),
 ) -> ReadContract:
     """The contract in a text.
 
     :param read: reads the files that `$ref` names.
     :param dialect: the required dialect of the text, any by default.
+    :param variables: the values that the contract may know; None keeps the references as text, for
+        what only stores the contract.
     """
     document = read_document(source)
     diagnostics = list(document.diagnostics)
@@ -54,7 +65,14 @@ def read_contract(
     if document.root is not None:
         reader = _reader(document, dialect, diagnostics)
         if reader is not None and isinstance(document.root, Mapping):
-            references = References(document, read, diagnostics.append, sources)
+            if reader.dialect is Dialect.DATALEX:
+                variables = None  # it has templates of its own
+            known = Variables(variables, diagnostics.append, _has_variables(document.root, reader))
+            document = known.in_document(document)
+            assert isinstance(document.root, Mapping)
+            references = References(
+                document, read, diagnostics.append, sources, prepare=known.in_document
+            )
             _check_version(document.root, reader, diagnostics)
             diagnostics += schema_errors(document.root, reader.schema())
             reading = ClauseReader(document.root, references, diagnostics.append)
@@ -131,6 +149,13 @@ def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:
                     message = f"duplicate {kind} '{item.name}'"
                     help_line = "remove one of them, or give it another name"
                     yield Diagnostic(message, item.span, "E405", related=related, help=help_line)
+
+
+def _has_variables(root: Mapping, reader: DialectReader) -> bool:
+    """True if the standard of the document defines variables."""
+    version = root.get(reader.version_key or "")
+    written = version.text if isinstance(version, Scalar) else ""
+    return reader.dialect is Dialect.ODCS and not written.removeprefix("v").startswith(_WITHOUT)
 
 
 def _check_version(root: Mapping, reader: DialectReader, diagnostics: list[Diagnostic]) -> None:

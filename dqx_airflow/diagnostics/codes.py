@@ -83,6 +83,7 @@ CODES: dict[str, str] = {
     "E426": "invalid address",
     "E427": "contradictory lifecycle",
     "E428": "unknown constraint in a contract",
+    "E429": "unknown variable in a contract",
     # DataLex
     "E501": "invalid manifest",
     "E502": "contract not in the manifest",
@@ -115,6 +116,7 @@ CODES: dict[str, str] = {
     "W020": "clause not checked",
     "W021": "unknown key in a contract",
     "W022": "acceptance of no clause",
+    "W023": "variable in a contract without variables",
     "W030": "field without a description",
     "W031": "contract without an owner",
     "W032": "contract without a version",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.operators.arguments import is_open, one_of
+from dqx_airflow.operators.arguments import has_open, is_open, one_of
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
 from dqx_airflow.operators.template_fields import given_fields
@@ -54,6 +54,9 @@ class ContractGateOperator(GateOperator):
         "error" it breaks the gate, as an assertion of the same severity that could not be
         evaluated; with "warn" it is a warning. Clauses that the contract itself accepts
         (`x-dqx-accepted`) are neither.
+    :param variables: the values of `${NAME}` that the contract may know, such as
+        `{"LAKE": "s3://lake"}`; None takes the value from the environment of the worker. They are
+        parts of the suite that the results keep: give no secrets. (templated)
     """
 
     template_fields: Sequence[str] = given_fields(
@@ -62,10 +65,12 @@ class ContractGateOperator(GateOperator):
         "data",
         "server",
         "expect_version",
+        "variables",
     )
     checked_arguments = (
         *GateOperator.checked_arguments,
-        *("contract", "data", "server", "expect_version", "models", "strict", "unsupported"),
+        *("contract", "data", "server", "expect_version", "models", "strict"),
+        *("unsupported", "variables"),
     )
     true_or_false = (*GateOperator.true_or_false, "strict")
     names_all_datasets = False
@@ -81,6 +86,7 @@ class ContractGateOperator(GateOperator):
         models: str | Sequence[str] = (),
         strict: bool = False,
         unsupported: Unsupported = "error",
+        variables: Mapping[str, str | None] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(datasets=datasets, **kwargs)
@@ -91,6 +97,7 @@ class ContractGateOperator(GateOperator):
         self.models = models
         self.strict = strict
         self.unsupported = unsupported
+        self.variables = variables
 
     def read_source(self, context: Any, on: date) -> SourceFile:
         """The file of the contract; its warnings go into the log of the task.
@@ -129,7 +136,20 @@ class ContractGateOperator(GateOperator):
             expect_version=None if pin in (None, "") or is_open(pin) else str(pin),
             models=(self.models,) if isinstance(self.models, str) else tuple(self.models),
             is_strict=self.strict,
+            variables=self._known_variables(),
         )
+
+    def _known_variables(self) -> dict[str, str]:
+        """:raises GateMisconfigured: one is invalid, or may be a secret."""
+        from dqx_airflow.contracts.source.variables import given_variables
+        from dqx_airflow.errors import RequestError
+
+        given = self.variables or {}
+        words = (name if value is None else f"{name}={value}" for name, value in given.items())
+        try:
+            return given_variables(words, os.environ, "variables:")
+        except RequestError as error:
+            raise GateMisconfigured(error.in_one_line) from None
 
     def own_mistakes(self) -> Iterator[str]:
         """Mistakes in the arguments that only a contract gate has."""
@@ -149,6 +169,11 @@ class ContractGateOperator(GateOperator):
             yield f"models={self.models!r}: write the name of a model, or a list of names"
         if self.data not in (None, ""):
             yield from dataset_mistakes("data", self.data)
+        given = self.variables
+        if given is not None and not is_open(given):
+            texts = [*given, *filter(None, given.values())] if isinstance(given, Mapping) else [0]
+            if not all(isinstance(text, str) for text in texts):
+                yield f"variables={given!r}: write a mapping of names to strings or None"
 
     def source_mistakes(
         self, folder: Path, datasets: Sequence[DatasetRef] | None
@@ -160,6 +185,9 @@ class ContractGateOperator(GateOperator):
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
             return [], ()
+        given = self.variables or {}
+        if has_open(given) or None in given.values():
+            return [], ()  # only the worker knows the values
         if [*self.own_mistakes()]:
             return [], ()
         try:

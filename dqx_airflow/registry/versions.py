@@ -153,7 +153,7 @@ def _read(entry: VersionEntry) -> PublishedVersion:
             f"{shown} was changed after it was published", "restore it from a backup"
         )
     main, text = next(iter(entry.files.items()))
-    result = read_contract(SourceFile(main, text), _FilesReader(entry.files))
+    result = read_contract(SourceFile(main, text), _FilesReader(entry.files), variables=None)
     if result.contract is None:
         raise RegistryError(f"{shown} is not a contract", "restore it from a backup")
     return PublishedVersion(result.contract, entry.number, entry.on, entry.digest)

@@ -136,7 +136,41 @@ def test_a_contract_gate_returns_the_outcome(
     assert request.contract is not None
 
 
+ODCS = """\
+apiVersion: v3.2.0
+kind: DataContract
+id: orders
+version: 1.0.0
+status: active
+servers:
+  - {server: lake, type: local, path: "${LAKE}/orders", format: delta}
+schema:
+  - name: orders
+    properties:
+      - {name: region, logicalType: string, enum: [{value: "${REGION:-CH}"}]}
+"""
+
+
+def test_the_worker_resolves_the_variables_of_a_contract(
+    gate: Gate, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REGION", "AT")
+    given = {"LAKE": "/lake/{{ ds }}", "REGION": None}
+    request = requested(gate(contract=ODCS, variables=given), context)
+    assert request.datasets[0].path == f"/lake/{context['ds']}/orders"
+    assert '"AT"' in request.suite.text
+    assert request.contract is not None
+    assert [source.text for source in request.contract.sources] == [ODCS.strip()]
+    # What is not listed is not read from the environment.
+    request = requested(gate(contract=ODCS, variables={"LAKE": "/lake"}), context)
+    assert '"CH"' in request.suite.text
+
+
 MISTAKES = [
+    ({"contract": ODCS}, "servers[0].path has the unknown variable 'LAKE'"),
+    ({"contract": ODCS, "variables": {"LAKE": 5}}, "write a mapping of names to strings or None"),
+    ({"contract": ODCS, "variables": {"A B": "x"}}, "A B: not the name of a variable"),
+    ({"contract": ODCS, "variables": {"TOKEN": "x"}}, "TOKEN may be a secret"),
     ({"contract": "nowhere.yaml"}, "contract nowhere.yaml not found: searched "),
     ({"contract": ""}, "contract='': give the path of a file, or a contract"),
     ({"contract": "id: 1\nname: x\n"}, "unknown contract dialect"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from dqx_airflow.cli.lazy_group import group_of
+from dqx_airflow.cli.settings import TYPED_VARIABLES
 
 VERBS = {
     "lint": "dqx_airflow.cli.contract.lint:lint",
@@ -32,5 +35,13 @@ app = typer.Typer(
 
 
 @app.callback()
-def contract() -> None:
-    pass
+def contract(
+    variable: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--variable",
+            help="A value of ${NAME} in contracts: NAME=VALUE, or NAME to read the environment.",
+        ),
+    ] = None,
+) -> None:
+    TYPED_VARIABLES.set(tuple(variable or ()))

@@ -156,7 +156,7 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     source = read_source(path, path.name)
     if isinstance(source, Unreadable):
         raise RequestError(f"{path}: {source.reason}")
-    result = read_contract(source, FolderReader(path.parent))
+    result = read_contract(source, FolderReader(path.parent), variables=None)
     if result.contract is None or result.errors:
         drawn = draw(result.errors, result.sources)
         raise SourceError(drawn, diagnostics=result.errors)

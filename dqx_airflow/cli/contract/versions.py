@@ -12,6 +12,9 @@ from posixpath import normpath
 import typer
 
 from dqx_airflow.cli.exit_codes import EXIT_WRONG
+from dqx_airflow.cli.settings import variables_in
+from dqx_airflow.config.settings import Settings
+from dqx_airflow.config.settings_file import find_settings, read_settings
 from dqx_airflow.contracts.model import Contract, Model
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.source.references import FolderReader
@@ -118,11 +121,19 @@ def read_place(place: Path | GitFile) -> ReadContract | str:
     """The contract at a place with its diagnostics, or why it cannot be read."""
     if isinstance(place, GitFile):
         text = place.read()
-        return text if isinstance(text, str) else read_contract(text, _GitFolder(place))
+        if isinstance(text, str):
+            return text
+        return read_contract(text, _GitFolder(place), variables=_variables_at(Path(place.path)))
     source = read_source(place, str(place))
     if isinstance(source, Unreadable):
         return source.reason
-    return read_contract(source, _Folder(place.parent))
+    return read_contract(source, _Folder(place.parent), variables=_variables_at(place))
+
+
+def _variables_at(place: Path) -> dict[str, str]:
+    """The variables that a contract may know, by the nearest `dqx.toml`."""
+    path = find_settings(place.parent)
+    return variables_in(read_settings(path) if path is not None else Settings())
 
 
 @dataclass(frozen=True, slots=True)

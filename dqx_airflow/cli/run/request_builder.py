@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.cli.run.call import Options, RunCall
 from dqx_airflow.cli.run.call_problems import CallProblems, with_advice
+from dqx_airflow.cli.settings import variables_in
 from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files, what_to_give
 from dqx_airflow.config.connection import connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
@@ -368,6 +369,11 @@ class _CallReader:
         from dqx_airflow.contracts.source.references import FolderReader
 
         options = self.options
+        try:
+            variables = variables_in(self.settings)
+        except RequestError as error:
+            self.problems.wrong("--variable", error.problem, error.problem, error.hint)
+            return None
         enforcement = enforce(
             SourceFile(path.name, source.text),
             FolderReader(path.parent),
@@ -375,6 +381,7 @@ class _CallReader:
             expect_version=options.expect_version,
             models=options.models,
             is_strict=options.is_strict,
+            variables=variables,
         )
         self.problems.add(enforcement.diagnostics, enforcement.sources)
         for message in enforcement.refused:

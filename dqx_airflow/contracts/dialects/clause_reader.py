@@ -33,7 +33,7 @@ _EXTENSION = "an extension that the dialect does not define"
 
 def clause_of(node: Node) -> Clause:
     """The clause of a node."""
-    text = node.text if isinstance(node, Scalar) else ""
+    text = (node.written or node.text) if isinstance(node, Scalar) else ""
     return Clause(show_path(node.path), " ".join(text.split()), node.span)
 
 

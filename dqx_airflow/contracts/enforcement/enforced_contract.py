@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from dqx_airflow.contracts.compile import Compiled, Unenforced, compile_contract
@@ -224,6 +225,7 @@ def enforce(
     expect_version: str | None = None,
     models: Sequence[str] = (),
     is_strict: bool = False,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Enforcement:
     """What can be enforced of the contract in a text.
 
@@ -231,8 +233,9 @@ def enforce(
     :param expect_version: the pinned version: `2`, `2.3` or `2.3.0`.
     :param models: the models to enforce; all of them by default.
     :param is_strict: columns that a model does not name are violations for every model.
+    :param variables: the values that the contract may know.
     """
-    document = read_contract(source, read)
+    document = read_contract(source, read, variables=variables)
     contract = document.contract
     if contract is None or document.errors:
         return Enforcement(source, None, (), (), document.diagnostics, document.sources)

@@ -63,6 +63,8 @@ class References:
     read: FileReader
     report: Callable[[Diagnostic], None]
     sources: dict[str, str] = field(default_factory=dict)
+    prepare: Callable[[Document], Document] = lambda document: document
+    """Applied to each document that is read."""
     used: set[int] = field(default_factory=set)
     """The `id` of each mapping that something refers to."""
     _documents: dict[str, Document] = field(default_factory=dict)
@@ -170,7 +172,7 @@ class References:
             if len(self._documents) >= MOST_FILES:
                 self._error("E406", f"more than {MOST_FILES} files", reference, "refer to fewer")
                 return None
-            document = read_document(source)
+            document = self.prepare(read_document(source))
             self._documents[source.name] = document
             self.sources[source.name] = source.text
             for diagnostic in document.diagnostics:

@@ -38,7 +38,8 @@ MOST_NODES = 200_000
 class Scalar:
     """A leaf. `text` is as written, without quotes; `value` is its meaning.
 
-    `is_block`: the text begins on the next line, as with `|`.
+    `is_block`: the text begins on the next line, as with `|`. `written` is the text before its
+    variables were resolved, if there were any.
     """
 
     value: Plain
@@ -46,6 +47,7 @@ class Scalar:
     path: Path
     span: Span = field(compare=False)
     is_block: bool = field(default=False, compare=False)
+    written: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,8 @@ class _FileReader:
         if call.contract is None:
             return "its contract is not known before it runs"
         if "\n" in call.contract:
-            inlined = read_contract(SourceFile(file.name, call.contract), no_files).contract
+            source = SourceFile(file.name, call.contract)
+            inlined = read_contract(source, no_files, variables=None).contract
             return inlined or "its source is not a contract"
         for place in (file.parent / call.contract, Path(call.contract)):
             if os.path.isfile(place):
@@ -88,7 +89,7 @@ class _FileReader:
         if place not in self._contracts:
             source = read_source(place, place.name)
             self._contracts[place] = (
-                read_contract(source, FolderReader(place.parent)).contract
+                read_contract(source, FolderReader(place.parent), variables=None).contract
                 if isinstance(source, SourceFile)
                 else None
             )
