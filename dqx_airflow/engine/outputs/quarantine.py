@@ -30,6 +30,8 @@ from pyspark.sql.types import ArrayType, DateType, StringType, StructField, Stru
 
 from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.engine.outputs.delta_writer import WrittenFiles, nullable, write_files
+from dqx_airflow.engine.outputs.promoted_slices import Slice
+from dqx_airflow.engine.outputs.replaced_rows import ReplacedRows
 from dqx_airflow.engine.outputs.samples import rows_with_faults
 from dqx_airflow.engine.scan.frames import ReferenceTables, has_lost_its_date, rows_with_texts
 from dqx_airflow.engine.session.concurrency import jobs_called
@@ -41,7 +43,6 @@ from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.paths import absolute
 from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.metrics.types import spelled_like
 from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.results.commits import committed
@@ -257,16 +258,11 @@ class _Quarantine:
     def _source(self) -> tuple[str, str]:
         """Identifies what the rows are read from, and how. Spellings of one value of a slice are
         one; another spelling of a path or a filter only costs a comparison of rows."""
-        ref, types = self.dataset.ref, self.dataset.schema.types
-        values = []
-        for column, text in sorted(self.parts[0].request.promote_slice):
-            name, value = spelled_like(column, types), quote_literal(text)
-            if name is not None:
-                value = f"coalesce(CAST(try_cast({value} AS {types[name]}) AS STRING), {value})"
-            values.append(f"to_json(array({quote_literal(name or column)}, {value}))")
-        slice_values = self.spark.sql(f"SELECT {', '.join(values)}").collect()[0] if values else ()
+        ref, pairs = self.dataset.ref, self.parts[0].request.promote_slice
+        rows = ReplacedRows(self.spark, self.dataset, Slice(None, pairs))
+        values = (f"{name}={rows.canonical_of(name, [text])[text] or text}" for name, text in pairs)
         days = (ref.date_column, ref.date_format, ref.time_zone)
-        return _digest(self.dataset.location), _digest(ref.filter, *days, *slice_values)
+        return _digest(self.dataset.location), _digest(ref.filter, *days, *sorted(values))
 
     @cached_property
     def _slice(self) -> str:
