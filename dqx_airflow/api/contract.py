@@ -21,6 +21,7 @@ from dqx_airflow.api.run_keywords import (
     with_keywords_of,
 )
 from dqx_airflow.contracts.demands import Demand, OfType, OnlyColumns, Presence
+from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforced,
     Enforcement,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _OF_SCHEMAS = (Presence, OfType, OnlyColumns)
+_ANY_TYPE = (None, "any", "number", "timestamp", "timestamp_ntz")
+"""The types of fields that values of several types have."""
 _MOST_SHOWN = 10
 
 Frame = TypeVar("Frame")
@@ -191,7 +194,7 @@ class Contract:
         selection = selection_in(options)
         results = run(
             check_source(enforced.suite, needs_suite=True),
-            db,
+            self._typed(db),
             date,
             judged_by,
             now=now,
@@ -226,12 +229,23 @@ class Contract:
             on: DatedSuite(check_source(compiled.suite, needs_suite=True), compiled.contract)
             for on, compiled in enforced.items()
         }
-        dated = run_each(suites, db, judged_by, now=now, selection=selection)
+        dated = run_each(suites, self._typed(db), judged_by, now=now, selection=selection)
         by_date = {
             on: _of_contract(results, enforced[on].contract, selection, judged_by)
             for on, results in dated.by_date.items()
         }
         return replace(dated, by_date=by_date)
+
+    def _typed(self, db: Database) -> Database:
+        if not isinstance(db, MemoryDatabase):
+            return db
+        types = {
+            model.name: {
+                item.name: spark_type(item) for item in model.fields if item.type not in _ANY_TYPE
+            }
+            for model in self.described
+        }
+        return db.with_types(types)
 
     def _enforced_over(self, db: Database, on: date, unsupported: Unsupported) -> Enforced:
         """:raises RequestError: the contract requires a dataset that the database does not have."""

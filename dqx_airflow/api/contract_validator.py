@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 
 from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
-from dqx_airflow.api.frames import is_frame, is_spark_frame, table_of
+from dqx_airflow.api.frames import is_spark_frame
 from dqx_airflow.api.results import Results
 from dqx_airflow.contracts.demands import (
     AllComplete,
@@ -110,14 +110,7 @@ def _database(
 ) -> Iterator[Database]:
     first = frames[model.name]
     if not is_spark_frame(first):
-        types = {item.name: item.type for item in model.fields if item.type is not None}
-        tables = {
-            name: table_of(frame, types if name == model.name else None)
-            if is_frame(frame)
-            else frame
-            for name, frame in frames.items()
-        }
-        yield MemoryDatabase(tables, date_columns=dates)
+        yield MemoryDatabase(frames, date_columns=dates)
         return
     if not all(map(is_spark_frame, frames.values())):
         raise RequestError("cannot mix Spark DataFrames with others", "convert them")

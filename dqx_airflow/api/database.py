@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dqx_airflow.api.frames import FRAMES, is_frame, is_spark_frame, table_of
+from dqx_airflow.api.frames import FRAMES, is_frame, is_pandas, is_spark_frame, table_of
 from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan, Scanned
@@ -96,6 +97,11 @@ class MemoryDatabase:
         date_columns: Mapping[str, str] | None = None,
     ) -> None:
         self._tables = {name: _table(name, given) for name, given in tables.items()}
+        self._inferred = {
+            name
+            for name, given in tables.items()
+            if is_pandas(given) or not (is_frame(given) or isinstance(given, Table))
+        }
         dates = date_columns or {}
         for name, column in dates.items():
             columns = [field.name for field in self._tables[name].fields] if name in tables else []
@@ -112,6 +118,16 @@ class MemoryDatabase:
     def datasets(self) -> tuple[DatasetRef, ...]:
         """The datasets, in the given order."""
         return self._datasets
+
+    def with_types(self, types: Mapping[str, Mapping[str, str]]) -> MemoryDatabase:
+        """The database with the types of columns in a contract, by dataset, for rows of Python and
+        pandas: neither has all types, and a column gets its type if all of its values have it."""
+        fitted = copy(self)
+        fitted._tables = {
+            name: table.with_types(types.get(name, {})) if name in self._inferred else table
+            for name, table in self._tables.items()
+        }
+        return fitted
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
         """The values of a plan, measured in Python, and the snapshots of the datasets."""

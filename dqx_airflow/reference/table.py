@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date, datetime, time, timezone
 from decimal import Decimal
+from math import isinf
 from typing import Any
 
 from dqx_airflow.metrics.comparison import order_key
@@ -87,6 +88,23 @@ class Table:
             read.append((*values, frozenset(malformed)))
         return cls(fields, tuple(read), tuple(types))
 
+    def with_types(self, types: Mapping[str, str]) -> Table:
+        """The table with these types of its columns, where all values of a column have the type."""
+        names = [field.name for field in self.fields]
+        fields = list(self.fields)
+        columns = [list(column) for column in zip(*self.rows, strict=True)] or [[] for _ in names]
+        for number, name in enumerate(names):
+            wanted = types.get(name)
+            if wanted is not None and self.texts is None:
+                try:
+                    cells = _as_written(columns[number], wanted)
+                    fitted = [_fitted(cell, wanted, 0, name) for cell in cells]
+                except (TableError, KeyError):
+                    continue
+                columns[number], fields[number] = fitted, DatasetField(name, wanted)
+        rows = zip(*columns, strict=True) if self.rows else ()
+        return Table(tuple(fields), tuple(rows), self.texts)
+
     @classmethod
     def inferred(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
         """A table with the types of its values; a column without values has type void.
@@ -94,7 +112,7 @@ class Table:
         :raises TableError: the values of a column have no common type.
         """
         names = tuple(dict.fromkeys(name for row in rows for name in row))
-        columns = {name: _with_null([row.get(name) for row in rows]) for name in names}
+        columns = {name: _with_null([_plain(row.get(name)) for row in rows]) for name in names}
         types = {name: _common_type(name, values) for name, values in columns.items()}
         return cls.typed(types, list(zip(*columns.values(), strict=True)) if names else [])
 
@@ -152,12 +170,71 @@ def _with_null(values: list[Any]) -> list[Any]:
 
 def _common_type(name: str, values: Iterable[Any]) -> str:
     types = tuple(dict.fromkeys(type_of_value(value) for value in values if value is not None))
-    if not types:
-        return "void"
-    numbers = {"bigint", "double"}
-    if len(types) > 1 and not all(kind in numbers or kind.startswith("decimal") for kind in types):
+    common: str | None = "void"
+    for kind in types:
+        common = _merged(common, kind)
+    if common is None:
         raise TableError(f"{name} contains values of several types: {', '.join(types)}")
-    return widest(*types)
+    return common
+
+
+def _merged(first: str | None, other: str | None) -> str | None:
+    """The type of the values of both types; None if there is none. NULL has every type."""
+    if first is None or other is None:
+        return None
+    if first == "void" or other in (first, "void"):
+        return other if first == "void" else first
+    kinds = {kind.split("(")[0].split("<")[0] for kind in (first, other)}
+    if kinds <= {"bigint", "double", "decimal"}:
+        return widest(first, other)
+    if kinds == {"array"}:
+        inner = _merged(parts_of(first)[0], parts_of(other)[0])
+        return f"array<{inner}>" if inner is not None else None
+    if kinds != {"struct"}:
+        return None
+    fields: dict[str, str | None] = {**fields_of(first)}
+    for name, kind in fields_of(other).items():
+        fields[name] = _merged(fields.get(name, "void"), kind)
+    if None in fields.values():
+        return None
+    return f"struct<{','.join(f'{name}:{kind}' for name, kind in fields.items())}>"
+
+
+def _as_written(cells: list[Any], wanted: str) -> list[Any]:
+    """Values of types that have to stand for others: pandas has neither decimals, dates nor
+    integers with NULL, and Python no sizes of numbers."""
+    present = [cell for cell in cells if cell is not None]
+    if wanted in WHOLE_SIZES and all(_is_whole(cell) for cell in present):
+        return [None if cell is None else int(cell) for cell in cells]
+    if wanted.startswith("decimal"):
+        return [Decimal(repr(cell)) if isinstance(cell, float) else cell for cell in cells]
+    if wanted in ("float", "double"):
+        largest = 2**24 if wanted == "float" else 2**53
+        if any(isinstance(cell, int) and abs(cell) > largest for cell in present):
+            raise TableError("an integer would be rounded")
+    if wanted == "float" and any(isinf(narrowed(float(cell))) for cell in present):
+        raise TableError("a number is larger than every float")
+    is_midnight = [isinstance(cell, datetime) and cell.time() == time() for cell in present]
+    if wanted == "date" and all(is_midnight):
+        return [None if cell is None else cell.date() for cell in cells]
+    return cells
+
+
+def _is_whole(cell: Any) -> bool:
+    is_number = isinstance(cell, int | float | Decimal) and not isinstance(cell, bool)
+    return is_number and cell == cell // 1
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy or pandas as one of Python; their missing values as NULL."""
+    package = type(value).__module__.partition(".")[0]
+    if package == "pandas" and type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if package == "numpy":
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
 
 
 def _fitted(value: Any, spark_type: str, row: int, column: str) -> Any:
@@ -175,6 +252,7 @@ def _checked(value: Any, spark_type: str) -> Any:
     name = spark_type.split("(", 1)[0].split("<", 1)[0]
     if value is None:
         return None
+    _demand(value, name == "boolean" or not isinstance(value, bool))
     if name in WHOLE_SIZES:
         return _demand(value, isinstance(value, int) and has_bits_for(value, name))
     match name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,73 @@ SOUND = {
     "since": [date(2024, 1, 1), date(2024, 1, 2), None],
 }
 LOOSE = TEXT.replace("completeness: 0.9", "completeness: 0.8")
+
+
+NUMBERS = {
+    "dcs": (
+        "dataContractSpecification: 1.2.1\nid: a\ninfo: {{title: A, version: 1.0.0}}\n"
+        "models: {{m: {{fields: {{n: {{{}}}}}}}}}"
+    ),
+    "fabric": "contract: {{id: a.m, version: 1.0.0, schema: {{columns: [{{name: n, {}}}]}}}}",
+    "product": ("contract: {{name: m, version: 1.0.0}}\nschema: {{fields: [{{name: n, {}}}]}}"),
+}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kind", "takes_halves"),
+    [
+        ("dcs", "type: int", False),
+        ("dcs", "type: float", True),
+        ("fabric", "type: smallint", False),
+        ("fabric", "type: double", True),
+        ("fabric", 'type: "decimal(18,2)"', True),
+        ("product", "type: integer", False),
+        ("product", "type: decimal, precision: 18, scale: 2", True),
+    ],
+)
+def test_numbers_of_pandas_and_python_have_the_type_that_all_of_them_fit(
+    dialect: str, kind: str, takes_halves: bool
+) -> None:
+    contract = Contract.from_string(NUMBERS[dialect].format(kind))
+    numpy = pytest.importorskip("numpy")
+
+    def is_valid(values: Any, **form: Any) -> bool:
+        frame = (
+            pd.DataFrame({"n": values}, **form)
+            if form or not isinstance(values, tuple)
+            else [{"n": value} for value in values]
+        )
+        return ContractValidator(contract).validate(frame)["valid"]
+
+    for fitting in ([1, 2], [1.0, 2.0], [1, None], pd.array([1, None], dtype="Int64")):
+        assert is_valid(fitting), fitting
+    for fitting in ((1, 2, None), (numpy.int64(1), pd.NA, numpy.float64(2)), (Decimal("1.0"),)):
+        assert is_valid(fitting), fitting
+    assert is_valid([1.5, 2]) is takes_halves
+    assert is_valid((Decimal("1.5"), 2)) is takes_halves
+    assert not is_valid(["1", "2"])
+    assert not is_valid([True, False])
+
+
+def test_types_of_an_arrow_table_are_those_of_the_data() -> None:
+    contract = Contract.from_string(NUMBERS["dcs"].format("type: int"))
+    report = ContractValidator(contract).validate(pa.table({"n": pa.array([1, 2])}))
+    assert report["schema_errors"] == ["m.n.type: n is bigint, not int"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("type: object, fields: {x: {type: int, required: true}}", [{"x": 1}, None, {"x": 2}]),
+        ("type: object, fields: {x: {type: int}}", [{"x": 1}, {"x": None}, {}]),
+        ("type: array, items: {type: int}", [[], [1], [None]]),
+        ("type: map, keys: {type: string}, values: {type: int}", [{"a": 1}, {}, {"b": None}]),
+    ],
+)
+def test_nested_values_may_be_null_or_empty(kind: str, values: list[Any]) -> None:
+    contract = Contract.from_string(NUMBERS["dcs"].format(kind))
+    database = MemoryDatabase({"m": [{"n": value} for value in values]})
+    assert contract.run(database, date(2024, 1, 1)).report.outcome == "passed"
 
 
 def validator(text: str = LOOSE) -> ContractValidator:

@@ -36,6 +36,13 @@ _TYPES = {
     **dict.fromkeys(("numeric", "number"), "decimal"),
 }
 
+_IGNORED = {
+    **dict.fromkeys(("all", "all_values_are_missing", "both_values_are_missing"), " AND "),
+    **dict.fromkeys(("any_value_is_missing", "either_value_is_missing"), " OR "),
+    **dict.fromkeys(("never", "neither"), ""),
+}
+"""How the NULL of columns are linked in rows that an expectation ignores."""
+
 
 def _compound_unique(arguments: ExpectationArguments) -> Demands:
     columns = arguments.paths("column_list")
@@ -62,11 +69,7 @@ def _unique_within_record(arguments: ExpectationArguments) -> Demands:
         f"({name} IS NULL OR {other_name} IS NULL OR {name} <> {other_name})"
         for name, other_name in combinations(names, 2)
     )
-    link = {"all_values_are_missing": " AND ", "any_value_is_missing": " OR "}
-    ignored = link.get(arguments.take("ignore_row_if", "all_values_are_missing"))
-    if ignored is not None:
-        predicate = f"{ignored.join(f'{name} IS NULL' for name in names)} OR ({predicate})"
-    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+    return _of_kept_rows(arguments, names, predicate, is_total=True)
 
 
 def _a_greater_than_b(arguments: ExpectationArguments) -> Demands:
@@ -86,7 +89,7 @@ def _pair_in_set(arguments: ExpectationArguments) -> Demands:
                 pairs.append(f"({_equals(column, first)} AND {_equals(other_column, second)})")
             case _:
                 raise NoCounterpartError("its value_pairs_set is not a list of pairs")
-    return _of_pair(arguments, column, other_column, " OR ".join(pairs))
+    return _of_kept_rows(arguments, [column, other_column], " OR ".join(pairs), is_of_nulls=True)
 
 
 def _equals(name: str, value: Any) -> str:
@@ -99,19 +102,37 @@ def _equals(name: str, value: Any) -> str:
 
 def _pair(arguments: ExpectationArguments, op: str) -> Demands:
     column, other_column = (sql_name(arguments.path(key)) for key in ("column_A", "column_B"))
-    return _of_pair(arguments, column, other_column, f"{column} {op} {other_column}")
+    return _of_kept_rows(arguments, [column, other_column], f"{column} {op} {other_column}")
 
 
-def _of_pair(
-    arguments: ExpectationArguments, column: str, other_column: str, predicate: str
+def _of_kept_rows(
+    arguments: ExpectationArguments,
+    names: list[str],
+    predicate: str,
+    dialect: str | None = None,
+    *,
+    is_total: bool = False,
+    is_of_nulls: bool = False,
 ) -> Demands:
-    """The predicate over two columns, with its result for rows in which they are NULL."""
-    match arguments.take("ignore_row_if", "both_values_are_missing"):
-        case "both_values_are_missing":
-            predicate = f"coalesce({predicate}, {column} IS NULL AND {other_column} IS NULL)"
-        case "neither":
-            predicate = f"coalesce({predicate}, false)"
-    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+    """The predicate over the rows that are not ignored, in which NULL fulfils nothing. Ignored rows
+    do not count for `mostly`.
+
+    :param is_total: the predicate is never NULL. `is_of_nulls`: it may hold for NULL.
+    """
+    ignored, share = arguments.take("ignore_row_if", "all"), arguments.mostly()
+    if ignored not in _IGNORED:
+        raise NoCounterpartError(f"its ignore_row_if is '{ignored}'")
+    link = _IGNORED[ignored]
+    missing = link.join(f"{name} IS NULL" for name in names)
+    if link == " OR " and not (is_total or is_of_nulls):
+        pass  # NULL for the ignored rows alone
+    elif link and share < 1:
+        predicate = f"if({missing}, NULL, coalesce({predicate}, false))"
+    elif link == " OR " or (link and is_total):
+        predicate = f"{missing} OR ({predicate})"
+    elif not is_total:
+        predicate = f"coalesce({predicate}, {missing if link else 'false'})"
+    return (RowsSatisfy(predicate, dialect, share),)
 
 
 def _of_type(arguments: ExpectationArguments) -> Demands:
@@ -145,14 +166,7 @@ def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
     total = arguments.take("sum_total")
     if not is_finite_number(total):
         raise NoCounterpartError("its sum_total is not a number")
-    predicate = f"{' + '.join(names)} = {total}"
-    match arguments.take("ignore_row_if", "all_values_are_missing"):
-        case "all_values_are_missing":
-            missing = " AND ".join(f"{name} IS NULL" for name in names)
-            predicate = f"coalesce({predicate}, {missing})"
-        case "never":
-            predicate = f"coalesce({predicate}, false)"
-    return (RowsSatisfy(predicate, "spark", arguments.mostly()),)
+    return _of_kept_rows(arguments, names, f"{' + '.join(names)} = {total}", "spark")
 
 
 def _count_between(metric: str) -> Callable[[ExpectationArguments], Demands]:
