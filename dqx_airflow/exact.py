@@ -20,7 +20,7 @@ NUMBERS = (int, Fraction, float)
 """The types of numbers, for `isinstance`."""
 
 MANY_DIGITS = re.compile(r"\d{1000}")
-"""No version, size or literal has so many digits, and Python converts no more than 4,300."""
+"""A version, size or literal has fewer digits, and Python converts at most 4,300."""
 TOO_LARGE = "the number is larger than every double: 1.8e308"
 
 _MOST_BITS = 3000
