@@ -369,9 +369,16 @@ def test_a_target_that_cannot_be_written_now_leaves_no_report(
 
 def test_a_target_in_use_is_refused_before_spark_starts(gate: GateRequest, tmp_path: Path) -> None:
     own = gate.datasets[0].path or ""
-    for place in (own, f"{own}/below", gate.results_root, f"{gate.results_root}/x", str(tmp_path)):
+    link = tmp_path.with_name(f"{tmp_path.name}-link")
+    link.symlink_to(own)
+    results = (gate.results_root, f"{gate.results_root}/x")
+    for place in (own, f"{own}/below", f"file:{own}/.", str(link), *results, str(tmp_path)):
         with pytest.raises(RequestError, match="would be promoted to the location of"):
             run_gate(replace(gate, promote_to=(("orders", place),)), lambda _: pytest.fail("Spark"))
+    table = replace(gate, datasets=(DatasetRef("orders", table="silver.orders"),))
+    for name in ("`silver`.`orders`", "spark_catalog.silver.Orders"):
+        with pytest.raises(RequestError, match="would be promoted to the location of"):
+            run_gate(replace(table, promote_to=(("orders", name),)), lambda _: pytest.fail("Spark"))
     query = replace(gate, datasets=(DatasetRef("orders", query="SELECT 1 AS id"),))
     with pytest.raises(RequestError, match="'orders' is a query and cannot be promoted"):
         run_gate(query, lambda _: pytest.fail("Spark"))

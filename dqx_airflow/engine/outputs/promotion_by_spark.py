@@ -21,7 +21,8 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
     is_there = target.is_there()
     version = target.spark_version() if is_there else -1
     writer = target.replaced.frame().write.format("delta")
-    writer = writer.mode("overwrite" if is_there else "error")
+    # A new table of a catalog records no metadata of its commit in the mode "error".
+    writer = writer.mode("overwrite" if is_there or is_table(target.location) else "error")
     numbers: Mapping[str, int] = {}
     if is_there:
         target.check_columns(target.spark.table(place).schema)

@@ -17,7 +17,6 @@ from pyspark.sql.types import StructType
 from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.delta_log import require_whole_commits, transactions
 from dqx_airflow.engine.outputs.promoted_slices import (
-    Bounds,
     Objection,
     Promoter,
     Record,
@@ -174,24 +173,18 @@ class PromotionTarget:
         self, notes: Mapping[str, Mapping[str, int]], commits: Sequence[Mapping[str, Any]]
     ) -> list[Record]:
         """The promotions into the target, as regions of its present columns."""
-        spellings = {name: spelled(name) for name in notes}
-        texts: dict[str, set[str]] = {}
-        for column, at in (item for _, bounds in spellings.values() for item in bounds.items()):
-            if isinstance(at, str):
-                texts.setdefault(column, set()).add(at)
-        values = {
-            column: self.replaced.canonical_of(column, sorted(found), are_recorded=True)
-            for column, found in texts.items()
-        }
         predicates = {
             commit[SLICE]: str((commit.get("operationParameters") or {}).get("predicate"))
             for commit in reversed(commits)
-            if SLICE in commit
+            if SLICE in commit and NOTES not in commit  # Spark writes predicates in its own way
         }
         records = []
-        for name, (day, spelling) in spellings.items():
-            bounds: dict[str, Bounds] = {
-                column: values[column][at] if isinstance(at, str) else at
+        for name in notes:
+            day, spelling = spelled(name)
+            bounds = {
+                column: self.replaced.canonical_of(column, at, is_recorded=True)
+                if isinstance(at, str)
+                else at
                 for column, at in spelling.items()
             }
             is_known = True

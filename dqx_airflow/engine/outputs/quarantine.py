@@ -260,7 +260,7 @@ class _Quarantine:
         one; another spelling of a path or a filter only costs a comparison of rows."""
         ref, pairs = self.dataset.ref, self.parts[0].request.promote_slice
         rows = ReplacedRows(self.spark, self.dataset, Slice(None, pairs))
-        values = (f"{name}={rows.canonical_of(name, [text])[text] or text}" for name, text in pairs)
+        values = (f"{name}={rows.canonical_of(name, text) or text}" for name, text in pairs)
         days = (ref.date_column, ref.date_format, ref.time_zone)
         return _digest(self.dataset.location), _digest(ref.filter, *days, *sorted(values))
 

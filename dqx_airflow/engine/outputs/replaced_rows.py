@@ -4,7 +4,7 @@ replacement."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -130,7 +130,7 @@ class ReplacedRows:
                     f"promote_slice has the column '{name}', which is not in the dataset",
                     advice or f"available: {', '.join(self.dataset.struct.names)}",
                 )
-            value = self.canonical_of(name, [text])[text]
+            value = self.canonical_of(name, text)
             if value is None:
                 raise RefusedPromotionError(
                     f"promote_slice: {text!r} is not a value of '{name}' ({self._kind(name)})"
@@ -171,38 +171,25 @@ class ReplacedRows:
                     f"{text!r} with other strings",
                     "read the dataset from a table whose date column is a date, or a plain string",
                 )
-        assert self.region
+        _ = self.canonical  # rejects what is not a value of its column
 
-    def canonical_of(
-        self, name: str, texts: Collection[str], *, are_recorded: bool = False
-    ) -> dict[str, str | None]:
-        """Strings in the canonical form of the type of a column; None for what is not a value of
+    def canonical_of(self, name: str, text: str, *, is_recorded: bool = False) -> str | None:
+        """A string in the canonical form of the type of a column; None for what is not a value of
         it, or cannot be compared."""
-        if name not in self.dataset.struct.names:
-            return dict.fromkeys(texts)
-        kind, char = self._kind(name), self.dataset.char_type(name)
+        kind = self._kind(name) if name in self.dataset.struct.names else _NO_VALUES[0]
         if kind.startswith(_NO_VALUES) or " collate " in kind:
-            return dict.fromkeys(texts)
-        if char is not None:
-            longest, values = int(char[5:-1]), {text: text.rstrip(" ") for text in texts}
-            return {text: cut if len(cut) <= longest else None for text, cut in values.items()}
-        canonical = _RECORDED.get(kind) if are_recorded else None
-        found: dict[str, str | None] = {
-            text: text for text in texts if canonical and canonical.fullmatch(text)
-        }
-        if not (odd := [text for text in texts if text not in found]):
-            return found
-        value = f"try_cast(text AS {kind})"
+            return None
+        if (char := self.dataset.char_type(name)) is not None:
+            return text.rstrip(" ") if len(text.rstrip(" ")) <= int(char[5:-1]) else None
+        if is_recorded and kind in _RECORDED and _RECORDED[kind].fullmatch(text):
+            return text
+        value = f"try_cast({quote_literal(text)} AS {kind})"
         if kind in ("float", "double"):
             value = f"{value} + CAST(0 AS {kind})"  # zero has no sign
         if kind == "timestamp":
             value = f"unix_micros({value})"
-        rows = ", ".join(f"({quote_literal(text)})" for text in odd)
-        query = f"SELECT CAST({value} AS string) FROM VALUES {rows} AS t(text)"  # noqa: S608
-        for text, (value_text,) in zip(odd, self.spark.sql(query).collect(), strict=True):
-            is_moment = kind == "timestamp" and value_text is not None
-            found[text] = _moment(int(value_text)) if is_moment else value_text
-        return found
+        found: str | None = self.spark.sql(f"SELECT CAST({value} AS string)").collect()[0][0]
+        return _moment(int(found)) if found is not None and kind == "timestamp" else found
 
     def _kind(self, name: str) -> str:
         """The type of a column."""
