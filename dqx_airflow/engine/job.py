@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timezone
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -40,11 +42,12 @@ from dqx_airflow.engine.session.spark_session import (
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.table_contracts import published_contracts
 from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
+from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
 from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
-from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.plan.selection import chosen_of, selected_clauses
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
@@ -301,6 +304,25 @@ def _validate(
     return _promoted(parts, reports, spark, opened, started)
 
 
+def _with_notes(
+    opened: Mapping[str, OpenDataset], assertion: PlannedAssertion, verdict: Verdict
+) -> Verdict:
+    """The verdict with the notes of its datasets on the columns that the assertion names."""
+    about_columns = any(r.definition.scan is Scan.SCHEMA for r in assertion.requests)
+    notes = [
+        note
+        for name in assertion.datasets
+        if name in opened
+        for column, note in opened[name].notes.items()
+        if (
+            re.search(rf"\b{re.escape(column)}\b", assertion.expression)
+            if column
+            else about_columns
+        )
+    ]
+    return replace(verdict, note="; ".join(filter(None, (verdict.note, *notes))) or None)
+
+
 def _judge(
     part: _JobPart, opened: Mapping[str, OpenDataset], scanned: Scanned, started: datetime
 ) -> Judged:
@@ -310,6 +332,7 @@ def _judge(
     verdicts = evaluate(
         plan, scanned, request.skip_dates, now=started, sample_rows=request.sample_rows
     )
+    verdicts = tuple(map(partial(_with_notes, opened), plan.assertions, verdicts))
     schemas = {ref.name: opened[ref.name].schema for ref in request.datasets if ref.name in opened}
     faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=request.skip_dates, now=started)
     # A suite of which nothing is selected has no part at all.

@@ -193,7 +193,7 @@ def test_a_format_without_its_package_names_the_package(
 def test_a_csv_file_has_a_header_and_types_by_default(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,price\n1,2.5\n")
     ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv")
-    assert [field.type for field in open_dataset(spark, ref).fields] == ["int", "double"]
+    assert [field.type for field in open_dataset(spark, ref).fields] == ["int", "decimal(2,1)"]
     bare = replace(ref, options=(("Header", "false"), ("inferSchema", "false")))
     assert [field.name for field in open_dataset(spark, bare).fields] == ["_c0", "_c1"]
     typed = replace(ref, schema="id string, price decimal(4,2)")

@@ -73,3 +73,58 @@ def test_a_file_padded_with_nul_bytes_is_an_error(
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     with pytest.raises(DatasetError, match=f"{problem}, so it may be incomplete"):
         cities(spark, tmp_path)
+
+
+BEYOND = "".join(f"{number},{'Zürich' * 150}\ufffd\n" for number in range(1200))
+"""More than the first megabyte, with a character that replaced another one before."""
+FAULTS = {
+    "a byte": ("1,Z\xfcrich\n".encode("latin-1"), "is not valid UTF-8"),
+    "a line of NUL bytes": (b"\0\0\0\n2,Basel\n", "has only NUL bytes"),
+}
+
+
+@pytest.mark.parametrize("schema", [None, "id int, city string"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_text_is_checked_to_its_end(
+    spark: Any, tmp_path: Path, name: str, schema: str | None
+) -> None:
+    def put(end: bytes) -> None:
+        data = ("\ufeffid,city\n" + BEYOND).encode() + end
+        (tmp_path / name).write_bytes(gzip.compress(data, 1) if name.endswith("gz") else data)
+
+    put(b"")
+    assert len(cities(spark, tmp_path, schema=schema)) == 1200
+    for fault, problem in FAULTS.values():
+        put(fault)
+        with pytest.raises(Exception, match=f"{name} cannot be read: .*{problem}"):
+            cities(spark, tmp_path, schema=schema)
+
+
+@pytest.mark.parametrize("schema", [None, "id int, city string"])
+def test_json_lines_are_checked_to_their_end(
+    spark: Any, tmp_path: Path, schema: str | None
+) -> None:
+    rows = (line.split(",") for line in BEYOND.split())
+    good = "".join(f'{{"id":{number},"city":"{city}"}}\n' for number, city in rows)
+    (tmp_path / "a.json").write_bytes(good.encode() + b'{"id":1,"city":"Z\xfcrich"}\n')
+    ref = DatasetRef("orders", str(tmp_path), format="json", schema=schema)
+    if schema is None:
+        with pytest.raises(Exception, match="is not valid UTF-8"):
+            open_dataset(spark, ref).read(()).count()
+    else:  # as every line that is not as declared
+        opened = open_dataset(spark, ref)
+        assert opened.texts is not None
+        assert opened.read(()).where(opened.texts.is_broken_line).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("encoding", "byte"), [("cp1252", b"\x81"), ("gbk", b"\xff"), ("UTF-8", b"\xc3")]
+)
+def test_other_encodings_and_cut_characters_are_errors_too(
+    spark: Any, tmp_path: Path, encoding: str, byte: bytes
+) -> None:
+    filler = b"2,Basel\n" * (0 if encoding == "UTF-8" else 200_000)
+    (tmp_path / "a.csv").write_bytes(b"id,city\n" + filler + b"3,Z" + byte)
+    line = filler.count(b"\n") + 2
+    with pytest.raises(DatasetError, match=f"byte 0x{byte.hex().upper()} in line {line}"):
+        cities(spark, tmp_path, ("encoding", encoding))

@@ -110,9 +110,13 @@ def _require_strict(spark: SparkSession, ref: DatasetRef, table: str, depth: int
 def _require_strict_views(
     spark: SparkSession, ref: DatasetRef, about: Mapping[str, str], depth: int = 0
 ) -> None:
-    if depth < _MOST_VIEWS:
-        for table in _tables_behind(about):
-            _require_strict(spark, ref, table, depth + 1)
+    for table in _tables_behind(about):
+        if depth >= _MOST_VIEWS:
+            raise DatasetError(
+                f"dataset '{ref.name}': {table} is behind more than {_MOST_VIEWS} nested views",
+                "read one of the inner views or tables",
+            )
+        _require_strict(spark, ref, table, depth + 1)
 
 
 def _tables_behind(about: Mapping[str, str]) -> Iterator[str]:

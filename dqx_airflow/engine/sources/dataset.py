@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import TypeAlias
 
@@ -37,7 +37,8 @@ class OpenDataset:
     table, and `files` are the files at a path when it was opened. `texts` are the strings from
     which the values are cast, if any. `read_files` is set if some of the files can be read without
     the others. `last_commit` returns the time of the last commit that changed the data of a table,
-    or None if no commit has it.
+    or None if no commit has it. `notes` say what verdicts about a column do not show, or, under the
+    empty name, verdicts about the columns of the dataset.
     """
 
     ref: DatasetRef
@@ -51,6 +52,7 @@ class OpenDataset:
     texts: TextColumns | None = None
     read_files: FilesReader | None = None
     last_commit: Callable[[], datetime | None] | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fields(self) -> tuple[DatasetField, ...]:

@@ -8,7 +8,7 @@ whole next to its readable part, and counts as malformed in each of its columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -45,12 +45,14 @@ class TextColumns:
     """The strings behind the values of a dataset, in hidden columns of its frames.
 
     `columns` are those in the files, `cast` those of them that are not strings. `has_lines` is set
-    if lines are kept that are malformed as a whole.
+    if lines are kept that are malformed as a whole, `is_sampled` if other columns than the declared
+    ones were looked for in some of the files only.
     """
 
     columns: tuple[str, ...]
     cast: frozenset[str]
     has_lines: bool
+    is_sampled: bool = False
 
     def text(self, column: str) -> str:
         """The string of a column, as Spark SQL."""
@@ -93,6 +95,7 @@ def read_texts(
     path: str,
     files: Sequence[DataFile] | None,
     plain: Callable[[Sequence[StructField]], DataFrame],
+    unseen: Mapping[str, str],
 ) -> tuple[DataFrame, TextColumns]:
     """A frame with the columns in the files, of their declared types, and their strings.
 
@@ -101,6 +104,7 @@ def read_texts(
 
     :param fresh_reader: returns a reader with the options of the dataset.
     :param plain: returns the same files as plain text, with the columns of their folders.
+    :param unseen: faults of the text that are left to be found.
     """
     source = _DeclaredFiles.of(ref, fresh_reader, path, files or ())
     if ref.format == "csv":
@@ -110,13 +114,16 @@ def read_texts(
         strings, is_sampled = source.json(sample), bool(sample)
     frame = strings.frame
     struct = StructType([StructField(name, kind) for name, kind in strings.columns.items()])
-    if not ref.is_lenient and (faults := faults_of(ref, struct, is_sampled=is_sampled)):
+    left_out = {} if ref.is_lenient else faults_of(ref, struct, is_sampled=is_sampled)
+    # A line of JSON that is not in its encoding is malformed.
+    if faults := {**(unseen if ref.format == "csv" else {}), **left_out}:
         besides = plain(source.in_folders)
         if source.has_lines and ref.format == "json":
             frame = with_faults_as_lines(frame, besides, faults, _LINE)
         else:
             frame = with_faults_raised(frame, besides, faults)
-    return source.cast(frame, strings.columns)
+    frame, kept = source.cast(frame, strings.columns)
+    return frame, replace(kept, is_sampled=is_sampled)
 
 
 @dataclass(frozen=True, slots=True)

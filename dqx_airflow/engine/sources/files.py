@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -24,6 +24,7 @@ from dqx_airflow.engine.sources.footers import (
     require_orc_types,
     schema_as_written,
 )
+from dqx_airflow.engine.sources.guessed_types import guess_csv, guess_json
 from dqx_airflow.engine.sources.json_layout import with_json_layout
 from dqx_airflow.engine.sources.listing import (
     DataFile,
@@ -59,6 +60,7 @@ _STRICT = {
     "iceberg": {"aggregate-push-down-enabled": "false"},
 }
 """Read strictly unless the options of a dataset say otherwise."""
+_SAMPLED = "columns that are not declared were looked for in the newest 64 MB of the files"
 _OF_TABLES = ("parquet", "orc", "avro")
 """The file formats of tables."""
 
@@ -69,7 +71,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     # Listed before Spark lists them, so that no change goes unnoticed.
     files = files_at(path)
     chosen = [file for file in files or () if _is_chosen(ref, file)]
-    require_text(ref, path, chosen)
+    unseen = require_text(ref, path, chosen)
     ref = with_json_layout(ref, path, chosen)
     options = given_options(ref)
     if ref.format != "iceberg":  # its metadata says which files count
@@ -96,13 +98,14 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         return texts.load(for_spark(path))
 
     if ref.is_of_texts:
-        frame, kept = read_texts(ref, fresh_reader, path, files, texts)
+        frame, kept = read_texts(ref, fresh_reader, path, files, texts, unseen)
         visible = [quote_name(name) for name in frame.columns if name not in kept.hidden]
         struct = frame.selectExpr(*visible).schema
         dates = DateColumn.of(ref, struct)
         opened = OpenDataset(ref, struct, lambda _: frame, path, dates, texts=kept)
+        opened = replace(opened, notes={"": _SAMPLED} if kept.is_sampled else {})
     else:
-        opened = _open_columns(spark, ref, fresh_reader, path, files or (), texts)
+        opened = _open_columns(spark, ref, fresh_reader, path, files or (), texts, unseen)
     if ref.schema is not None and not opened.read(()).inputFiles():
         raise nothing_there(ref, path)
     return replace(opened, files=files)
@@ -115,12 +118,24 @@ def _open_columns(
     path: str,
     files: Sequence[DataFile],
     texts: Callable[[Sequence[StructField]], DataFrame],
+    unseen: Mapping[str, str],
 ) -> OpenDataset:
-    """Files whose values have types."""
-    schema = ref.schema or _schema_as_written(spark, ref, path, files)
+    """Files whose values have types.
+
+    :param unseen: the faults of texts that are left to be found.
+    """
+    folders = partition_names(files)
+    place = for_spark(path)
+    guessed = None
+    if ref.schema is None and ref.format == "csv":
+        guessed = guess_csv(ref, fresh_reader, place, folders)
+    elif ref.schema is None and ref.format == "json":
+        guessed = guess_json(ref, fresh_reader, place, folders, texts(()))
+    schema = ref.schema or (guessed and guessed.struct)
+    schema = schema or _schema_as_written(spark, ref, path, files)
     reader = fresh_reader() if schema is None else fresh_reader().schema(schema)
     try:
-        frame = reader.load(for_spark(path))
+        frame = reader.load(place)
         struct = frame.schema  # Spark Connect only now looks at the files.
     except PySparkException as error:
         is_refused = ref.schema is None and error.getCondition() == UNREADABLE
@@ -129,10 +144,12 @@ def _open_columns(
             raise
         return OpenDataset.of_frame(ref, stored, path)
     if ref.format == "csv" and has_header(ref):
-        require_names(ref, [n for n in struct.names if n not in partition_names(files)], path)
-    if not ref.is_lenient and (faults := faults_of(ref, struct)):
-        return OpenDataset.of_frame(ref, with_faults_raised(frame, texts(()), faults), path)
+        require_names(ref, [n for n in struct.names if n not in folders], path)
+    if faults := {**unseen, **({} if ref.is_lenient else faults_of(ref, struct))}:
+        frame = with_faults_raised(frame, texts(()), faults)
     opened = OpenDataset.of_frame(ref, frame, path)
+    if guessed:
+        opened = replace(opened, notes=guessed.notes)
     checked = set[DataFile]()
 
     def check_footers(chosen: Iterable[DataFile]) -> None:
