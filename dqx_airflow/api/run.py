@@ -221,6 +221,7 @@ def plan_of(
         day,
         allow_empty=options.allow_empty,
         ansi=options.ansi,
+        max_clock_skew_hours=options.max_clock_skew_hours,
         sources=checked.sources,
         chosen=chosen,
     )

@@ -25,6 +25,7 @@ class RunKeywords(TypedDict, total=False):
     require_history: bool
     skip_dates: Collection[date]
     ansi: bool
+    max_clock_skew_hours: float
 
 
 class SelectionKeywords(TypedDict, total=False):

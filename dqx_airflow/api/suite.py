@@ -273,6 +273,8 @@ class Suite:
         :param skip_dates: dates without data, for lagged metrics.
         :param ansi: the mode of Spark in which SQL of the suite and the datasets is evaluated; in a
             session with the other one, it is an error.
+        :param max_clock_skew_hours: by how many hours a timestamp may be in the future and still
+            make data fresh.
         :param now: the time from which ages such as `freshness` are measured, with a time zone; by
             default the current time.
         :param only: selects assertions by name, by check, or by `CHECK::NAME`; `*` and `?` are

@@ -9,7 +9,8 @@
 
     [defaults]
     date = "yesterday"              # also output, results, fail_on, allow_empty,
-                                    # require_history, trust_log, ansi, unsupported
+                                    # require_history, trust_log, ansi, unsupported,
+                                    # max_clock_skew_hours
 
     [datasets.orders]
     path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"

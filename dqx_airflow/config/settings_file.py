@@ -355,6 +355,10 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "allow_empty": (_truth, "write true or false"),
     "require_history": (_truth, "write true or false"),
     "ansi": (_truth, "write true or false"),
+    "max_clock_skew_hours": (
+        lambda value: float(value) if type(value) in (int, float) and value >= 0 else None,
+        "write a number of hours",
+    ),
     "trust_log": (_truth, "write true or false"),
     "unsupported": (
         lambda value: Unsupported(value) if value in tuple(Unsupported) else None,

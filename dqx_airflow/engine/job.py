@@ -213,6 +213,7 @@ def _plan(request: GateRequest, checked: Checked) -> Plan:
         request.run_key.date,
         allow_empty=request.allow_empty,
         ansi=request.ansi,
+        max_clock_skew_hours=request.max_clock_skew_hours,
         chosen=chosen,
     )
 

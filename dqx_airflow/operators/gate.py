@@ -21,6 +21,7 @@ from dqx_airflow.operators.gate_arguments import ARGUMENTS, TRUE_OR_FALSE, GateA
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
 from dqx_airflow.operators.template_fields import given_fields
+from dqx_airflow.values import DEFAULT_CLOCK_SKEW_HOURS
 
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class GateOperator(SparkJobOperator, GateArguments):
         evaluated: in ANSI mode an overflow, an invalid cast or a division by zero is an error, and
         without it NULL. The gate opens its session in this mode; in a session with the other one,
         by `conf` or on a server, the SQL could not be evaluated.
+    :param max_clock_skew_hours: by how many hours a timestamp may be in the future and still make
+        data fresh; the verdict notes it. One beyond that does not count.
     :param recompute: reads all data again. By default, earlier results in the results store are
         reused as long as the files are unchanged.
     :param trust_log: uses the statistics in the transaction log of a Delta table if they are exact
@@ -180,6 +183,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         allow_empty: bool = False,
         require_history: bool = False,
         ansi: bool = True,
+        max_clock_skew_hours: float = DEFAULT_CLOCK_SKEW_HOURS,
         recompute: bool = False,
         trust_log: bool = True,
         sample_rows: int = DEFAULT_SAMPLE_ROWS,

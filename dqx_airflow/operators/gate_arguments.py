@@ -31,6 +31,7 @@ class GateArguments:
     allow_empty: bool
     require_history: bool
     ansi: bool
+    max_clock_skew_hours: float
     recompute: bool
     trust_log: bool
     sample_rows: int

@@ -62,6 +62,7 @@ def build_request(
         allow_empty=gate.allow_empty,
         require_history=gate.require_history,
         ansi=gate.ansi,
+        max_clock_skew_hours=gate.max_clock_skew_hours,
         recompute=gate.recompute,
         parent=of_task.lineage_parent_of(context),
         timeout_s=min(timeouts, default=None),

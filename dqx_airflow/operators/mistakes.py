@@ -96,6 +96,9 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
     rows = gate.sample_rows
     if not isinstance(rows, int) or isinstance(rows, bool) or not 0 <= rows <= MOST_SAMPLE_ROWS:
         yield f"sample_rows={rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
+    skew = gate.max_clock_skew_hours
+    if isinstance(skew, bool) or not isinstance(skew, int | float) or not skew >= 0:
+        yield f"max_clock_skew_hours={skew!r}: write a number of hours, 0 or more"
     if gate.timeout is not None and not _is_time(gate.timeout):
         yield (
             f"timeout={gate.timeout!r}: write a timedelta, or seconds, of more than 0, such as "

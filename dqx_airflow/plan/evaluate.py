@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from datetime import date, datetime
+from fractions import Fraction
 from functools import partial
 
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
@@ -43,6 +44,8 @@ from dqx_airflow.plan.schema_check import INFINITE
 from dqx_airflow.plan.term_values import (
     KnownValues,
     hides_overflow,
+    hours_ahead,
+    most_ahead,
     scaled_sides,
     value_of,
     with_answers,
@@ -207,6 +210,9 @@ def _with_values(
     )
 
 
+_AHEAD = "the newest timestamp is in the future"
+
+
 def _evaluate_condition(
     assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned
 ) -> EvaluatedCondition:
@@ -222,6 +228,10 @@ def _evaluate_condition(
     sides = (assertion.term, *assertion.condition.bounds)
     if voids is None and any(hides_overflow(side, measured) for side in sides):
         voids = INFINITE
+    ahead = max(hours_ahead(side, measured) for side in sides)
+    if ahead > most_ahead(measured):
+        limit = format_duration(Fraction(most_ahead(measured)) * 3600)
+        voids = f"{_AHEAD} by more than {limit}, so that it does not count: leave out such rows"
     if voids is not None and not assertion.condition.is_about_none:
         # Neither `coalesce` nor a window hides NaN or an overflow.
         value = scaled = None
@@ -234,7 +244,8 @@ def _evaluate_condition(
         details = [scanned.details[request] for request in requests if request in scanned.details]
         more = [text for text in dict.fromkeys(details) if text not in (reason or "")]
         reason = "; ".join(filter(None, (reason, *more))) or None
-    notes = [*([note] if note else []), *_notes_on_filters(requests, measured.plan, scanned)]
+    notes = [*([note] if note else []), *([_AHEAD] if voids is None and ahead else [])]
+    notes += _notes_on_filters(requests, measured.plan, scanned)
     return EvaluatedCondition(status, reason, value, scaled, bounds, "; ".join(notes) or None)
 
 

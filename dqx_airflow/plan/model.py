@@ -13,7 +13,14 @@ from dqx_airflow.limits import DEFAULT_MOST_GROUPS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.aggregates import columns_of
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Metric, Scan
-from dqx_airflow.values import MetricValue, Origin, PartialRun, Severity, Span
+from dqx_airflow.values import (
+    DEFAULT_CLOCK_SKEW_HOURS,
+    MetricValue,
+    Origin,
+    PartialRun,
+    Severity,
+    Span,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +263,8 @@ class Plan:
     `masked` are the columns of each dataset whose values must be hidden. `require_history` is set
     if the suite asks that a gate is broken when an assertion lacks data of other dates. `reads`
     identify how each dataset is read, see `plan.measured`. `partial` describes the selection if
-    assertions were left out. `ansi` is that of the `RunOptions`.
+    assertions were left out. `ansi` and `max_clock_skew_hours` are
+    those of the `RunOptions`.
     """
 
     suite: str
@@ -270,6 +278,7 @@ class Plan:
     reads: Mapping[str, str] = field(default_factory=dict)
     partial: PartialRun | None = None
     ansi: bool = True
+    max_clock_skew_hours: float = DEFAULT_CLOCK_SKEW_HOURS
 
 
 def joined(plans: Sequence[Plan]) -> Plan:

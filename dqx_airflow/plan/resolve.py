@@ -34,7 +34,7 @@ from dqx_airflow.plan.model import (
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.profiles import Adjustment, active_profiles, adjust
 from dqx_airflow.plan.term_compiler import TermCompiler, date_in
-from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
+from dqx_airflow.values import DEFAULT_CLOCK_SKEW_HOURS, DatasetRef, Severity, SourceFile, Span
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 
@@ -52,6 +52,7 @@ def resolve(
     *,
     allow_empty: bool = False,
     ansi: bool = True,
+    max_clock_skew_hours: float = DEFAULT_CLOCK_SKEW_HOURS,
     sources: Mapping[str, str] = MappingProxyType({}),
     chosen: Chosen | None = None,
 ) -> Plan:
@@ -96,6 +97,7 @@ def resolve(
         {ref.name: reading_of(ref, on) for ref in datasets},
         chosen.partial if chosen is not None else None,
         ansi,
+        max_clock_skew_hours,
     )
 
 

@@ -35,6 +35,10 @@ _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divi
 _INFINITY = "double('infinity')"
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 """0001-01-01 and 9999-12-31, in days since 1970-01-01."""
+_AFTER_LAST = {
+    "timestamp": "TIMESTAMP_LTZ'+10000-01-01 00:00:00'",
+    "timestamp_ntz": "TIMESTAMP_NTZ'+10000-01-01 00:00:00'",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,8 @@ def _arithmetic(node: nodes.Arithmetic, left: RowValue, right: RowValue) -> RowV
         wide = "DECIMAL(20,0)" if result.startswith("decimal") else "BIGINT"
         first = f"CAST({first} AS {wide})"
     sql = f"{_TRY[op]}({first}, {second})"
+    if result in _AFTER_LAST:
+        sql = f"CASE WHEN {sql} < {_AFTER_LAST[result]} THEN {sql} END"
     if is_narrowed or not _has_room(op, left, right, result):
         causes = (*causes, *_losses(op, left, right, RowValue(sql, result), words))
     return RowValue(sql, result, causes)

@@ -64,6 +64,7 @@ def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
             key.date,
             allow_empty=request.allow_empty,
             ansi=request.ansi,
+            max_clock_skew_hours=request.max_clock_skew_hours,
             chosen=chosen,
         )
         return plan, None

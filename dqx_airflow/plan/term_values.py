@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
+from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.derived import apply, is_infinite, takes_none
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.model import (
@@ -91,9 +92,35 @@ def value_of(term: Term, measured: KnownValues) -> MetricValue:
         case Measured(request=request):
             return measured.value(request)
         case Applied(function=function, terms=terms):
+            if function in ("age", "deadline") and hours_ahead(term, measured) > most_ahead(
+                measured
+            ):
+                return None  # one wrong clock must not make stale data fresh
             return apply(function, tuple(value_of(inner, measured) for inner in terms))
         case Claimed():
             return None  # `_judge_parts` counts those that hold
+
+
+def most_ahead(measured: KnownValues) -> float:
+    """By how many hours a timestamp may be in the future and still count."""
+    return measured.plan.max_clock_skew_hours
+
+
+def hours_ahead(term: Term, measured: KnownValues) -> float:
+    """By how many hours the newest timestamp of a term, on which its age depends, is in the future;
+    0 if none is."""
+    match term:
+        case Measured(request=request) if request.metric == "commit_age":
+            age = measured.value(request)
+        case Applied(function="age", terms=terms):
+            age = apply("age", tuple(value_of(inner, measured) for inner in terms))
+        case Applied(function="deadline", terms=(newest, _, zone)):
+            age = apply("age", tuple(value_of(part, measured) for part in (Now(), newest, zone)))
+        case Applied(terms=terms):
+            return max((hours_ahead(inner, measured) for inner in terms), default=0)
+        case _:
+            return 0
+    return max(0.0, -float(age) / 3600) if isinstance(age, NUMBERS) else 0
 
 
 def hides_overflow(term: Term, measured: KnownValues) -> bool:

@@ -43,10 +43,11 @@ from dqx_airflow.values.request import (
     ShadowSuite,
     day_of_instance,
 )
-from dqx_airflow.values.run_options import RunOptions
+from dqx_airflow.values.run_options import DEFAULT_CLOCK_SKEW_HOURS, RunOptions
 from dqx_airflow.values.sources import ImportedFile, SourceDigest, SourceFile, SourceLocation, Span
 
 __all__ = [
+    "DEFAULT_CLOCK_SKEW_HOURS",
     "FORMATS",
     "JDBC",
     "MASK",

@@ -8,6 +8,7 @@ from typing import Any
 
 from dqx_airflow.values.outcomes import Severity
 
+DEFAULT_CLOCK_SKEW_HOURS = 24.0
 ANSI = "spark.sql.ansi.enabled"
 """The name of the setting of Spark for ANSI mode."""
 
@@ -20,7 +21,8 @@ class RunOptions:
     datasets have rows. With `require_history` a run is broken if an assertion of `fail_on` or worse
     lacks data of other dates. `skip_dates` are dates without data, for lagged metrics. `ansi` is
     the mode of Spark in which SQL of the suite, the contract and the datasets is evaluated: in a
-    session with the other one, it is an error.
+    session with the other one, it is an error. A timestamp that is more than
+    `max_clock_skew_hours` in the future makes nothing fresh.
     """
 
     fail_on: Severity = Severity.P1
@@ -28,6 +30,7 @@ class RunOptions:
     require_history: bool = False
     skip_dates: tuple[date, ...] = ()
     ansi: bool = True
+    max_clock_skew_hours: float = DEFAULT_CLOCK_SKEW_HOURS
 
     @property
     def session_settings(self) -> dict[str, str]:

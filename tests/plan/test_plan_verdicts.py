@@ -3,8 +3,8 @@
 A case is a suite (or bare assertions, on `orders`), a block of metric values, and the verdicts due.
 The options behind `dql`: `date`, `skip` (dates), `fail_on`, `implicit` (show the assertions that
 every dataset has), `require_history`, `undated` (datasets without dates), `time_zone` (of the
-datasets), `requests` (show what has to be computed), `now` (when the gate runs, in UTC, or
-`unknown`; else noon of 2024-11-29).
+datasets), `skew` (`max_clock_skew_hours`), `requests` (show what has to be computed), `now` (when
+the gate runs, in UTC, or `unknown`; else noon of 2024-11-29).
 
 A line of values is `[dataset:] metric(arguments) [@ date] = value`; `no value` stands for a metric
 without one and `error: reason` for one that could not be computed, `NaN` for one whose
@@ -99,6 +99,7 @@ def _plan(block: Block) -> Plan:
         datasets,
         date.fromisoformat(block.option("date", DATE)),
         allow_empty=block.has("allow_empty"),
+        max_clock_skew_hours=float(block.option("skew", "24")),
     )
 
 

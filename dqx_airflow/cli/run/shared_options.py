@@ -80,6 +80,14 @@ def shared_options(
             "ANSI mode.",
         ),
     ] = None,
+    max_clock_skew_hours: Annotated[
+        float | None,
+        typer.Option(
+            "--max-clock-skew-hours",
+            min=0,
+            help="By how many hours a timestamp may be in the future and still make data fresh.",
+        ),
+    ] = None,
     unsupported: Annotated[
         Unsupported | None,
         typer.Option(
@@ -102,7 +110,7 @@ def shared_options(
     from dqx_airflow.selection import selection_of
 
     judged = {"fail_on": fail_on, "allow_empty": allow_empty, "require_history": require_history}
-    judged |= {"ansi": ansi}
+    judged |= {"ansi": ansi, "max_clock_skew_hours": max_clock_skew_hours}
     return Options(
         (),
         connection=connection,
