@@ -109,7 +109,8 @@ def shared_options(
     from dqx_airflow.cli.run.call import Options
     from dqx_airflow.selection import selection_of
 
-    judged = {"fail_on": fail_on, "allow_empty": allow_empty, "require_history": require_history}
+    judged: dict[str, object] = {"fail_on": fail_on, "allow_empty": allow_empty}
+    judged |= {"require_history": require_history}
     judged |= {"ansi": ansi, "max_clock_skew_hours": max_clock_skew_hours}
     return Options(
         (),

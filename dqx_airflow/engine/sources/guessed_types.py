@@ -50,7 +50,7 @@ _PLAIN_JSON = ("multiline", "mode", "pathglobfilter", "recursivefilelookup", "ba
 
 @dataclass(frozen=True, slots=True)
 class GuessedTypes:
-    """The columns of files, without those of folders; `notes` say of a column why it is text."""
+    """The columns of files, without those of folders; `notes` say why columns are strings."""
 
     struct: StructType
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -245,7 +245,7 @@ def _variants(ref: DatasetRef, texts: DataFrame) -> StructType | None:
     """The columns of JSON values, each with the narrowest type that holds all of its values; None
     if one of them cannot be parsed.
 
-    :raises DatasetError: there is no such type for one of them.
+    :raises DatasetError: the values of a field have several types.
     """
     value = "trim(LEADING '\ufeff' FROM value)"
     parsed = texts.where("trim(value) <> ''").selectExpr(f"try_parse_json({value}) AS v")
