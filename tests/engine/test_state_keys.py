@@ -248,6 +248,7 @@ SAME_REQUEST = {
     "promote_slice": ((("k", "a"),), "copies rows"),
     "require_history": (True, "judges values"),
     "ansi": (False, "the mode of the session is in the key"),
+    "max_clock_skew_hours": "judges values, and is no part of any",
     "origin": (GateOrigin("the data team"), "lineage"),
     "more": (
         (GatePart(RunKey("test.gate", YESTERDAY, "manual")),),
