@@ -248,7 +248,7 @@ SAME_REQUEST = {
     "promote_slice": ((("k", "a"),), "copies rows"),
     "require_history": (True, "judges values"),
     "ansi": (False, "the mode of the session is in the key"),
-    "max_clock_skew_hours": "judges values, and is no part of any",
+    "max_clock_skew_hours": (1.0, "judges values"),
     "origin": (GateOrigin("the data team"), "lineage"),
     "more": (
         (GatePart(RunKey("test.gate", YESTERDAY, "manual")),),
