@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.values import Selection, SourceFile
 
+_WITHOUT = "without datasets: those of checks are assumed to have dates, all others to have none"
 _CODE = re.compile(r"[EW]\d{3}", re.IGNORECASE)
 
 
@@ -65,7 +66,8 @@ def explain(
 ) -> None:
     """Show how a suite is processed, or explain the code of an error or a warning.
 
-    The plan assumes that every dataset of a check has dates, and that all other datasets have none.
+    The plan is that of `dql run` with the dqx.toml of the suite. If it lacks a dataset, the plan is
+    one without datasets: those of checks are assumed to have dates, and all others to have none.
     A selection shows the plan of some of the assertions, as in `dql run`.
 
     For a code, shows the purpose of the rule, with a wrong and a right example.
@@ -97,7 +99,7 @@ def explain(
     if checked.errors:
         drawn = draw(checked.errors, checked.sources)
         raise SourceError(drawn, diagnostics=tuple(checked.errors))
-    day = on.date() if on else date.today()
+    day = on.date() if on else None
     selection = selection_of(only, tag, exclude_tag, severity, dimension)
     if selection is not None and stage is not SuiteStage.PLAN:
         raise RequestError("a selection only affects the plan", "add --stage plan")
@@ -142,7 +144,7 @@ def _shown(
     source: SourceFile,
     checked: Checked,
     stage: SuiteStage,
-    day: date,
+    on: date | None,
     format: TextOrJson,
     selection: Selection | None,
 ) -> str:
@@ -159,29 +161,48 @@ def _shown(
         )
         suite = replace(checked.valid_suite, constants=own_constants)
         return _json(suite) if format is TextOrJson.JSON else show_suite(suite).rstrip()
-    return _plan(source, checked, day, format, selection)
+    return _plan(source, checked, on, format, selection)
 
 
 def _plan(
     source: SourceFile,
     checked: Checked,
-    day: date,
+    on: date | None,
     format: TextOrJson,
     selection: Selection | None,
 ) -> str:
     """:raises RequestError: nothing is selected, or something that does not exist."""
+    from dqx_airflow.cli.run.call import Options
+    from dqx_airflow.cli.run.request_builder import read_call
     from dqx_airflow.plan.describe import describe_plan
     from dqx_airflow.plan.resolve import resolve
     from dqx_airflow.plan.selection import assumed, choose
 
     suite = checked.valid_suite
-    datasets = assumed(suite, ())
+    # The request of `dql run`, if the dqx.toml has all datasets.
+    call = read_call(
+        Options((Path(source.name),), date=on.isoformat() if on else None, selection=selection),
+        date.today(),
+    )
+    request = None if call.has_errors else next(iter(call.requests), None)
+    datasets = assumed(suite, ()) if request is None else request.datasets
+    day = (on or date.today()) if request is None else request.run_key.date
     chosen = None
     if selection is not None:
         chosen = choose(suite, source, datasets, day, selection)
         datasets = tuple(ref for ref in datasets if ref.name in chosen.datasets)
-    plan = resolve(suite, source, datasets, day, chosen=chosen)
-    return _json(plan) if format is TextOrJson.JSON else describe_plan(plan)
+    plan = resolve(
+        suite,
+        source,
+        datasets,
+        day,
+        allow_empty=request is not None and request.allow_empty,
+        ansi=request is None or request.ansi,
+        chosen=chosen,
+    )
+    if format is TextOrJson.JSON:
+        return _json(plan)
+    return describe_plan(plan) if request else f"{_WITHOUT}\n\n{describe_plan(plan)}"
 
 
 def _json(value: object) -> str:

@@ -54,6 +54,23 @@ def test_the_plan_names_passes_dates_and_multipliers(suite: Path) -> None:
     assert "< 35%" in found
 
 
+def test_the_plan_is_that_of_a_run_with_the_settings_beside_the_suite(tmp_path: Path) -> None:
+    path = tmp_path / "suite.dql"
+    path.write_text('suite "S" { check "C" on orders { assert average(a) < 5 name "a" } }')
+    without = explain(path, "--date", "2024-11-29").stdout
+    assert without.startswith("without datasets: ")
+    assert "one pass over orders: 2024-11-29" in without
+    assert "orders.not_empty" in without
+    (tmp_path / "dqx.toml").write_text(
+        "[defaults]\nallow_empty = true\ndate = '2024-12-10'\n"
+        "[datasets.orders]\npath = 'o.parquet'\n"
+    )
+    planned = explain(path).stdout
+    assert planned.startswith("suite S\ndate  2024-12-10\n")
+    assert "one pass over orders: all rows" in planned
+    assert "not_empty" not in planned
+
+
 def test_the_plan_shows_what_each_pass_reads_and_why(tmp_path: Path) -> None:
     path = tmp_path / "suite.dql"
     path.write_text("""
@@ -71,6 +88,8 @@ def test_the_plan_shows_what_each_pass_reads_and_why(tmp_path: Path) -> None:
     assert (
         passes
         == """\
+without datasets: those of checks are assumed to have dates, all others to have none
+
 suite S
 date  2024-11-29
 
