@@ -9,8 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    CalendarIntervalType,
     DataType,
     DateType,
+    DayTimeIntervalType,
     DoubleType,
     IntegerType,
     LongType,
@@ -19,6 +21,7 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
+    YearMonthIntervalType,
 )
 
 from dqx_airflow.engine.session.spark_errors import spark_failures
@@ -33,11 +36,14 @@ _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 # fails on years that Python does not support.
 _DAYS, _MICROSECONDS = "unix_date({})", "unix_micros({})"
 _LOCAL = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
+NESTED = (ArrayType, MapType, StructType, BinaryType)
+"""Types that have no value as a metric."""
+_INTERVALS = (DayTimeIntervalType, YearMonthIntervalType, CalendarIntervalType)
 _COLLECTED_AS: dict[type[DataType], str] = {
     DateType: _DAYS,
     TimestampType: _MICROSECONDS,
     TimestampNTZType: _LOCAL,
-    **dict.fromkeys((ArrayType, MapType, StructType, BinaryType), "NULL"),
+    **dict.fromkeys(NESTED, "NULL"),
 }
 
 
@@ -49,9 +55,13 @@ def collect(frame: DataFrame, *, keys: int = 0) -> list[tuple[MetricValue, ...]]
 
     :param keys: how many of the columns, the first ones, only identify the rows: their dates may
         have any year.
-    :raises PySparkException: a date or timestamp is outside the years 1 to 9999.
+    :raises PySparkException: a date or timestamp is outside the years 1 to 9999, or a value is
+        an interval.
     """
     types = [type(field.dataType) for field in frame.schema.fields]
+    if any(kind in _INTERVALS for kind in types):
+        hint = "timestampdiff(SECOND, a, b) is its length in seconds"
+        raise PySparkException(f"[NOT_A_NUMBER] it returns an interval: {hint}")
     numbered = frame.toDF(*map(str, range(len(types))))
     expressions = [_COLLECTED_AS.get(kind, "{}").format(f"`{nr}`") for nr, kind in enumerate(types)]
     with spark_failures():

@@ -12,7 +12,7 @@ from datetime import date
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.engine.scan.collect import collect
+from dqx_airflow.engine.scan.collect import NESTED, collect
 from dqx_airflow.engine.scan.frames import formatted, rows_of
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
@@ -70,6 +70,8 @@ def _value(
     frame = spark.sql(query, **frames)
     if len(frame.columns) != 1:
         raise ValueError(f"the query returned {len(frame.columns)} columns; expected one number")
+    if isinstance(frame.schema.fields[0].dataType, NESTED):
+        raise ValueError("the query returned a nested or binary value; expected one number")
     rows = collect(frame.limit(2))
     if len(rows) > 1:
         raise ValueError("the query returned several rows; expected one number")
