@@ -9,6 +9,8 @@ import pytest
 from dqx_airflow.contracts.compile.sql_meanings import Query, SqlAggregate
 from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.model import Field
+from dqx_airflow.values import Span
 
 YOUNGER_THAN_A_DAY = [
     ("redshift", "DATEADD(day, -1, GETDATE())"),
@@ -36,8 +38,17 @@ YOUNGER_THAN_A_DAY = [
 ]
 
 
+def _fields(dialect: str) -> tuple[Field, ...]:
+    nowhere = Span("", 1, 1, 1, 1)
+    written = "DATE" if dialect == "oracle" else None
+    return (
+        Field("ts", "ts", "timestamp", nowhere, written),
+        Field("amount", "amount", "decimal(10,2)", nowhere),
+    )
+
+
 def _text(dialect: str, query: str) -> str:
-    found = query_rule(query, dialect, "m", lambda _table: "m")
+    found = query_rule(query, dialect, "m", lambda _table: "m", lambda _table: _fields(dialect))
     assert isinstance(found, Query | SqlAggregate), found
     return found.sql
 
@@ -83,4 +94,4 @@ def test_today_is_a_date_and_a_difference_of_oracle_is_one_of_days(spark: Any) -
 )
 def test_an_ambiguous_time_is_refused(dialect: str, query: str) -> None:
     with pytest.raises(UnenforceableError):
-        query_rule(query, dialect, "m", lambda _table: "m")
+        query_rule(query, dialect, "m", lambda _table: "m", lambda _table: _fields(dialect))

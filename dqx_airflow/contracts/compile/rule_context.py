@@ -97,6 +97,11 @@ class RuleContext:
                 return model.name
         return written.replace("`", "")
 
+    def fields_of(self, dataset: str) -> tuple[Field, ...]:
+        """The fields of a dataset; none if no model describes it."""
+        model = self.contract.model(dataset)
+        return model.fields if model is not None else ()
+
     @property
     def _has_schemas(self) -> bool:
         """True if a server names the schema of its tables."""

@@ -18,6 +18,8 @@ from dqx_airflow.dql import nodes
 _PLACEHOLDER = re.compile(r"(?<!\\[pPx])\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\}")
 """`\\p{L}` in a regular expression is none."""
 _QUOTES = "\"`'."
+_BACKTICKS = (None, "spark", "databricks", "hive", "mysql", "bigquery", "clickhouse")
+"""Dialects in which double quotes are those of strings."""
 _QUALIFIER = re.compile(
     r"""["`\[]?\$?\{\{?\s*(?:schema|dataset|database|catalog|project)\s*\}?\}["`\]]?\s*\.\s*""",
     re.IGNORECASE,
@@ -61,7 +63,7 @@ class CountOfRows:
     predicate: nodes.Expression
 
 
-def filled_in(sql: str, names: Mapping[str, str]) -> str:
+def filled_in(sql: str, names: Mapping[str, str], sql_dialect: str | None) -> str:
     """The SQL with names for its placeholders: `{model}`, `${property}`, `{{ column }}`.
 
     :raises UnenforceableError: a placeholder is unknown.
@@ -76,7 +78,8 @@ def filled_in(sql: str, names: Mapping[str, str]) -> str:
         is_plain = re.fullmatch(r"[A-Za-z_][\w.]*", names[key]) is not None
         if is_plain or (before and before in _QUOTES):
             return names[key]
-        return '"' + names[key].replace('"', '""') + '"'
+        quote = "`" if sql_dialect in _BACKTICKS else '"'
+        return quote + names[key].replace(quote, 2 * quote) + quote
 
     return _PLACEHOLDER.sub(fill, _QUALIFIER.sub("", sql))
 
@@ -100,8 +103,8 @@ def row_meaning(
     """
     from dqx_airflow.contracts.compile.sql_rules import row_rule
 
-    text = filled_in(predicate, placeholders(context))
-    return row_rule(text, sql_dialect, context.model.name, context.dataset)
+    text = filled_in(predicate, placeholders(context), sql_dialect)
+    return row_rule(text, sql_dialect, context.model.name, context.dataset, context.fields_of)
 
 
 def query_meaning(context: RuleContext, demand: QueryGives) -> Query | SqlAggregate | CountOfRows:
@@ -111,5 +114,7 @@ def query_meaning(context: RuleContext, demand: QueryGives) -> Query | SqlAggreg
     """
     from dqx_airflow.contracts.compile.sql_rules import query_rule
 
-    text = filled_in(demand.query, placeholders(context))
-    return query_rule(text, demand.sql_dialect, context.model.name, context.dataset)
+    text = filled_in(demand.query, placeholders(context), demand.sql_dialect)
+    return query_rule(
+        text, demand.sql_dialect, context.model.name, context.dataset, context.fields_of
+    )

@@ -39,9 +39,9 @@ _FUNCTIONS = {
 }
 
 
-def predicate_of(tree: Expr, dataset_of: DatasetNamer, *, is_spark: bool) -> nodes.Expression:
+def predicate_of(tree: Expr, dataset_of: DatasetNamer) -> nodes.Expression:
     """:raises NotInDqlError: DQL has no syntax for a part of it."""
-    return _Predicate(dataset_of, is_spark).predicate(tree)
+    return _Predicate(dataset_of).predicate(tree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,6 @@ class _Predicate:
     """Translates an SQL predicate to DQL. `parameter` is that of the enclosing lambda function."""
 
     dataset_of: DatasetNamer
-    is_spark: bool
     parameter: str | None = None
 
     def predicate(self, tree: Expr) -> nodes.Expression:
@@ -148,7 +147,7 @@ class _Predicate:
                 if isinstance(inner, nodes.Number):
                     return terms.number(-inner.value)
                 return nodes.Negative(inner, terms.NOWHERE)
-            case exp.Div() if self.is_spark:
+            case exp.Div():
                 left, right = self._value(tree.this), self._value(tree.expression)
                 return terms.arithmetic(left, "/", right)
             case exp.Add() | exp.Sub() | exp.Mul():

@@ -6,15 +6,15 @@ sqlglot parses and writes it. It is expensive to import: this module is imported
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import ParseError, SqlglotError, UnsupportedError
-from sqlglot.optimizer.annotate_types import annotate_types
 
-from dqx_airflow.contracts.compile.sql_dates import epoch_seconds, with_intervals
+from dqx_airflow.contracts.compile.sql_exact import exact, sqlglot_dialect
+from dqx_airflow.contracts.compile.sql_kinds import Kind, columns_of
 from dqx_airflow.contracts.compile.sql_meanings import (
     CountOfRows,
     Query,
@@ -30,30 +30,43 @@ from dqx_airflow.contracts.compile.sql_predicates import (
     written_name,
 )
 from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 
 if TYPE_CHECKING:
     from sqlglot import Expr
 
+FieldsOf: TypeAlias = Callable[[str], tuple[Field, ...]]
+"""Returns the fields of a dataset, none if they are unknown."""
 
 _SPARK = "spark"
 _WINDOWED = "windowed"
 
 
+def _no_fields(_dataset: str) -> tuple[Field, ...]:
+    return ()
+
+
 def row_rule(
-    sql: str, sql_dialect: str | None, model: str, dataset_of: DatasetNamer
+    sql: str,
+    sql_dialect: str | None,
+    model: str,
+    dataset_of: DatasetNamer,
+    fields_of: FieldsOf = _no_fields,
 ) -> nodes.Expression | RowSql | TableSql | Query:
     """The meaning of an SQL predicate: a predicate of DQL if the language can express it.
 
     :param model: the dataset of its rows. A query counts the rows that violate it.
-    :raises UnenforceableError: it is not a single read-only expression.
+    :raises UnenforceableError: it is not a single read-only expression, or has another value in
+        Spark.
     """
     tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Query) or not isinstance(tree, exp.Condition | exp.Paren):
         raise UnenforceableError("not a condition on a row")
+    tree = _meant(tree, sql_dialect, model, dataset_of, fields_of)
     tree = _without_qualifiers(tree, model, dataset_of)
     try:
-        return predicate_of(tree, dataset_of, is_spark=_is_spark(sql_dialect))
+        return predicate_of(tree, dataset_of)
     except NotInDqlError:
         pass
     if tree.find(exp.Query, exp.Window):
@@ -63,11 +76,16 @@ def row_rule(
 
 
 def query_rule(
-    sql: str, sql_dialect: str | None, model: str, dataset_of: DatasetNamer
+    sql: str,
+    sql_dialect: str | None,
+    model: str,
+    dataset_of: DatasetNamer,
+    fields_of: FieldsOf = _no_fields,
 ) -> Query | SqlAggregate | CountOfRows:
     """The meaning of a query that returns one value.
 
-    :raises UnenforceableError: it is not a single query, or returns several values.
+    :raises UnenforceableError: it is not a single query, returns several values, or another one in
+        Spark.
     """
     tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Subquery):
@@ -75,7 +93,9 @@ def query_rule(
     if not isinstance(tree, exp.Query):
         raise UnenforceableError("not a query")
     _demand_one_value(tree)
-    tree = _windows_first(tree)
+    meant = _meant(tree, sql_dialect, model, dataset_of, fields_of)
+    assert isinstance(meant, exp.Query)
+    tree = _windows_first(meant)
     simple = _over_own_rows(tree, model, dataset_of)
     if simple is not None:
         value, where = simple
@@ -84,7 +104,7 @@ def query_rule(
         if where is not None and _is_count_of_rows(value):
             try:
                 bare = _without_qualifiers(where, model, dataset_of)
-                return CountOfRows(predicate_of(bare, dataset_of, is_spark=_is_spark(sql_dialect)))
+                return CountOfRows(predicate_of(bare, dataset_of))
             except NotInDqlError:
                 pass
     return Query(*_over_datasets(tree, dataset_of))
@@ -94,7 +114,7 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
     # What sqlglot cannot parse is reported as the reason: its own warning would add nothing.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
-        trees = sqlglot.parse(sql, dialect=sql_dialect or _SPARK)
+        trees = sqlglot.parse(sql, dialect=sqlglot_dialect(sql_dialect))
     except SqlglotError as error:
         details = error.errors if isinstance(error, ParseError) else []
         problem = (details[0]["description"] if details else str(error)).splitlines()[0]
@@ -112,41 +132,34 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
         raise UnenforceableError("expected one read-only SQL expression")
     if any(isinstance(test.args.get("field"), exp.Column) for test in tree.find_all(exp.In)):
         raise UnenforceableError("a table after IN: write `IN (SELECT column FROM table)`")
-    return tree if _is_spark(sql_dialect) else with_intervals(tree, sql_dialect)
+    return tree
 
 
-def _is_spark(sql_dialect: str | None) -> bool:
-    return sql_dialect in (None, _SPARK, "databricks", "hive", "spark2")
+def _meant(
+    tree: Expr,
+    sql_dialect: str | None,
+    model: str,
+    dataset_of: DatasetNamer,
+    fields_of: FieldsOf,
+) -> Expr:
+    """The tree in Spark SQL, with the same value."""
+    if sql_dialect in (None, _SPARK, "databricks"):
+        return tree
+
+    def columns(table: str) -> Mapping[str, Kind | None] | None:
+        return columns_of(fields_of(dataset_of(table)), sql_dialect) or None
+
+    try:
+        return exact(tree, sql_dialect, columns, model)
+    except RecursionError:
+        raise UnenforceableError("the SQL is nested too deeply") from None
 
 
 def _in_spark(tree: Expr) -> str:
     try:
-        # With types, `count(*) / 2` in a dialect with integer division stays an integer.
-        typed = annotate_types(_for_spark(tree))
-        return typed.sql(dialect=_SPARK, unsupported_level=ErrorLevel.RAISE)
+        return tree.sql(dialect=_SPARK, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
         raise UnenforceableError(f"Spark SQL has nothing for it: {error}") from error
-
-
-def _for_spark(tree: Expr) -> Expr:
-    """Rewrites what sqlglot leaves unchanged although Spark does not know it."""
-
-    def rewrite(node: Expr) -> Expr:
-        if isinstance(node, exp.PercentileCont) and node.expression:
-            return exp.Anonymous(this="percentile", expressions=[node.this, node.expression])
-        if isinstance(node, exp.Extract) and node.name.upper() == "EPOCH":
-            return _epoch(node.expression)
-        return node
-
-    return tree.copy().transform(rewrite)
-
-
-def _epoch(value: Expr) -> Expr:
-    """The seconds of a timestamp, or of the time between two."""
-    value = value.unnest()
-    if isinstance(value, exp.Sub):
-        return exp.paren(exp.Sub(this=_epoch(value.this), expression=_epoch(value.expression)))
-    return epoch_seconds(value)
 
 
 # Tables and columns ------------------------------------------------------------------------------

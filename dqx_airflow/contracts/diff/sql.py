@@ -40,7 +40,7 @@ def _parsed(text: str, dialect: str | None) -> Expr | None:
     plain = text.replace("{", "__").replace("}", "__")
     try:
         return parse_one(plain, read=dialect or _SPARK)
-    except (SqlglotError, RecursionError):
+    except (SqlglotError, ValueError, RecursionError):
         return None
 
 

@@ -26,7 +26,7 @@ def missing_columns(context: RuleContext) -> Iterator[str]:
     assert isinstance(demand, QueryGives | RowsSatisfy)
     sql = demand.query if isinstance(demand, QueryGives) else demand.predicate
     try:
-        tree = parsed(filled_in(sql, placeholders(context)), demand.sql_dialect)
+        tree = parsed(filled_in(sql, placeholders(context), demand.sql_dialect), demand.sql_dialect)
     except UnenforceableError:
         return  # coverage reports it
     models = _models_read(context, tree)

@@ -31,8 +31,7 @@ SQL_DIALECTS = {
     **_SQL,
     **dict.fromkeys(("spark", "dataframe", "kafka")),
     **dict.fromkeys(("tsql", "mssql"), "tsql"),
-    "duckdb": "duckdb",
-    "postgresql": "postgres",
+    **{"duckdb": "duckdb", "mariadb": "mysql", "postgresql": "postgres", "sqlite": "sqlite"},
 }
 """The SQL dialects, with their names in sqlglot; None for Spark's own."""
 _TABLES = {

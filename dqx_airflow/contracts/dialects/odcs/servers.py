@@ -21,7 +21,8 @@ SPARK = ("databricks", "hive", "iceberg", "glue")
 
 _SQL = {
     **DATABASE_SQL,
-    "cloudsql": "postgres",
+    # Several databases, or one that sqlglot does not read: only what they have in common.
+    **dict.fromkeys(("cloudsql", "db2", "denodo", "informix", "vertica", "zen"), "ansi"),
     "dremio": "dremio",
     "duckdb": "duckdb",
     "exasol": "exasol",
@@ -31,7 +32,6 @@ _SQL = {
     "presto": "presto",
     "synapse": "tsql",
     "teradata": "teradata",
-    "vertica": "postgres",
     # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
     **dict.fromkeys(("azure", "local", "s3", "sftp"), "duckdb"),
 }

@@ -137,7 +137,7 @@ def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
 
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
-        data_type = exp.DataType.build(text, dialect=sql_dialect)
+        data_type = exp.DataType.build(text, dialect=sql_dialect if sql_dialect != "ansi" else None)
     except (SqlglotError, ValueError, RecursionError):
         return None
     kind = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""

@@ -1,0 +1,740 @@
+"""SQL of another database in Spark SQL with the same value, or the reason why there is none.
+
+`sql_table.txt` lists the expressions that are translated, by dialect and with the types of their
+operands; every other one is refused. Here are the parts of queries, and what has no fixed shape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from dqx_airflow.contracts.compile.sql_kinds import (
+    KINDS,
+    LONGEST,
+    Kind,
+    as_decimal,
+    sum_of,
+    widest,
+)
+from dqx_airflow.contracts.compile.terms import UnenforceableError
+
+if TYPE_CHECKING:
+    from sqlglot import Expr
+
+Columns: TypeAlias = Mapping[str, Kind | None]
+Typed: TypeAlias = "tuple[Expr, Kind | None]"
+
+DIALECTS = (
+    *("postgres", "redshift", "duckdb", "snowflake", "bigquery", "trino", "tsql", "mysql"),
+    *("oracle", "sqlite"),
+)
+_SPEAKS = {"athena": "trino", "presto": "trino"}
+_UNITS = {
+    **dict.fromkeys(("D", "DD", "DAYS", "DY"), "DAY"),
+    **dict.fromkeys(("H", "HH", "HOURS", "HR"), "HOUR"),
+    **dict.fromkeys(("MI", "N", "MINUTES", "MIN"), "MINUTE"),
+    **dict.fromkeys(("S", "SS", "SECONDS", "SEC"), "SECOND"),
+    **dict.fromkeys(("W", "WK", "WW", "WEEKS"), "WEEK"),
+    **dict.fromkeys(("M", "MM", "MON", "MONTHS"), "MONTH"),
+    **dict.fromkeys(("Y", "YY", "YYYY", "YEARS"), "YEAR"),
+    **dict.fromkeys(("Q", "QQ", "QTR", "QUARTERS"), "QUARTER"),
+}
+_SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "WEEK": 604_800}
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_DAY = r"\d{4}-\d{2}-\d{2}"
+_REGEX = (
+    r"\^?(?:[\w @:;,/#%&=<>~-]|\\[.\-+*?()]|\[\^?(?:[\w ](?:-[A-Za-z0-9])?)+-?\]|[()|]"
+    r"|(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{]))*\$?"
+)
+_TEXTS = {
+    "daytext": _DAY,
+    "timetext": rf"{_DAY}([ T]\d{{2}}:\d{{2}}:\d{{2}}(\.\d{{1,6}})?)?",
+    "clock": rf"{_DAY}( \d{{2}}:\d{{2}}:\d{{2}})?",
+    "pattern": r"[^\\]*",
+    "prefix": r"[^\\]*%",
+    # Java and the others read these patterns in the same way.
+    "regex": rf"(?a:(?!.*(?:\(\?|[(|^][*+?{{])){_REGEX})",
+    "word": r"(?s:.+)",
+}
+_NUMBERS = {"count": r"\d{1,9}", "from": r"[1-9]\d{0,8}", "share": r"0|1|[01]?\.\d{1,6}"}
+_NUMBERS |= {"digits": r"\d{1,4}", "nonzero": r"[1-9]\d{0,8}", "literal": r"[\d.]+"}
+_HINTS: dict[object, str] = {
+    "mysql": "`BINARY column = 'value'` to compare strings by their bytes",
+    "tsql": "`column COLLATE Latin1_General_BIN2 = 'value'` to compare strings by their bytes",
+    exp.Div: "CAST(... AS FLOAT) around one side",
+    exp.Avg: "AVG(CAST(... AS FLOAT))",
+    exp.Round: "ROUND(CAST(... AS DECIMAL(18, 6)), n)",
+    exp.Interval: "INTERVAL with one number and one unit",
+}
+_MORE = {"having", "where", "qualify"}
+_PARTS = {*_MORE, "expressions", "from", "from_", "joins", "group", "order"}
+_ENDS = {"limit", "offset", "with", "with_"}
+
+
+def exact(
+    tree: Expr, sql_dialect: str, columns_of: Callable[[str], Columns | None], model: str
+) -> Expr:
+    """The expression or query in Spark SQL with the same value.
+
+    :param columns_of: the kinds of the columns of a table, None if they are unknown.
+    :param model: the table of an expression that is not a query.
+    :raises UnenforceableError: there is none, or it is an interval.
+    """
+    translation = _Translation(_SPEAKS.get(sql_dialect, sql_dialect), columns_of)
+    if not isinstance(tree, exp.Query):
+        return translation.condition(tree, _Scope({model: columns_of(model)}))
+    query, columns = translation.query(tree, None)
+    if [kind.name for kind in columns.values() if kind is not None] == ["interval"]:
+        raise UnenforceableError(
+            "it returns an interval, not a number: write EXTRACT(EPOCH FROM ...) for its seconds"
+        )
+    return query
+
+
+def sqlglot_dialect(sql_dialect: str | None) -> str | None:
+    """The dialect in which sqlglot reads SQL; None for what all databases have in common."""
+    return None if sql_dialect == "ansi" else sql_dialect or "spark"
+
+
+class Row(NamedTuple):
+    """A row of the table. `result` is a kind, or how it follows from those of the operands."""
+
+    pattern: Expr
+    result: str
+    template: Expr
+
+
+@cache
+def table(sql_dialect: str) -> Mapping[type[Expr], list[Row]]:
+    """The expressions of a dialect that are translated, by their class."""
+    found: dict[type[Expr], list[Row]] = {}
+    is_meant = False
+    text = files(__package__).joinpath("sql_table.txt").read_text("utf-8")
+    for line in text.splitlines():
+        if line.endswith(":") and not line.startswith(("#", " ")):
+            names, _, others = line[:-1].partition(" but ")
+            groups = {"all": DIALECTS, "every": (sql_dialect,)}
+            is_meant = sql_dialect in groups.get(names, names.split())
+            is_meant = is_meant and sql_dialect not in others.split()
+        elif is_meant and line.startswith(" "):
+            written, result, *spark = (part.strip() for part in line.split(" | "))
+            try:
+                pattern = parse_one(written, dialect=sqlglot_dialect(sql_dialect))
+                template = parse_one(spark[0] if spark else written, dialect="spark")
+            except SqlglotError:
+                continue  # This version of sqlglot cannot read it: it stays refused.
+            for call in template.find_all(exp.PercentileDisc):  # sqlglot would approximate it
+                call.replace(exp.Anonymous(this="percentile_disc", expressions=[call.this]))
+            found.setdefault(type(pattern), []).append(Row(pattern, result, template))
+    return found
+
+
+def _hole(node: object) -> str | None:
+    """The name of what a row leaves open, such as `_text2`."""
+    is_hole = isinstance(node, exp.Column) and node.name.startswith("_") and not node.table
+    return node.name.lower() if is_hole and isinstance(node, exp.Column) else None
+
+
+def _matched(pattern: object, node: object, found: dict[str, Expr]) -> bool:
+    """Whether an expression has the shape of a row; `found` gets what fills its holes."""
+    name = _hole(pattern)
+    if name is not None and isinstance(node, exp.Expression):
+        return found.setdefault(name, node) == node
+    if isinstance(pattern, list) and isinstance(node, list):
+        pairs = zip(pattern, node, strict=False)
+        return len(pattern) == len(node) and all(_matched(a, b, found) for a, b in pairs)
+    if not isinstance(pattern, exp.Expression) or not isinstance(node, exp.Expression):
+        same = str(pattern or "").upper() == str(node or "").upper()
+        return same and bool(pattern) == bool(node)
+    if isinstance(pattern, exp.Var | exp.Literal) and isinstance(node, exp.Var | exp.Literal):
+        return _unit(pattern) == _unit(node)
+    keys = pattern.args.keys() | node.args.keys()
+    return type(pattern) is type(node) and all(
+        _matched(pattern.args.get(key), node.args.get(key), found) for key in keys
+    )
+
+
+@dataclass(slots=True)
+class _Scope:
+    """The tables that an expression can use, by alias; `outer` is that of the enclosing query."""
+
+    tables: dict[str, Columns | None]
+    outer: _Scope | None = None
+    aliases: Columns = field(default_factory=dict)
+
+    def kind(self, column: exp.Column) -> Kind | None:
+        names = [part.name.lower() for part in column.parts]
+        for start in range(len(names)):
+            tables = [
+                columns
+                for alias, columns in self.tables.items()
+                if not start or alias.lower().rpartition(".")[2] == names[start - 1]
+            ]
+            path = ".".join(names[start:])
+            kinds = {columns[path] for columns in tables if columns and path in columns}
+            if kinds and (start or None not in tables):
+                return kinds.pop() if len(kinds) == 1 else None
+        if column.name.lower() in self.aliases:
+            return self.aliases[column.name.lower()]
+        return self.outer.kind(column) if self.outer is not None else None
+
+
+@dataclass(slots=True)
+class _Translation:
+    sql_dialect: str
+    columns_of: Callable[[str], Columns | None]
+    ctes: dict[str, Columns] = field(default_factory=dict)
+
+    def refusal(self, node: Expr, kinds: tuple[Kind | None, ...] = ()) -> UnenforceableError:
+        written = node.sql(dialect=sqlglot_dialect(self.sql_dialect))
+        written = written if len(written) <= 60 else f"{written[:57]}..."
+        instead = "write the rule in Spark SQL, with `dialect: spark`"
+        is_compared = isinstance(node, exp.EQ | exp.NEQ | exp.In)
+        hint = _HINTS.get(self.sql_dialect if is_compared else type(node))
+        instead = f"write {hint}, or {instead}" if hint else instead
+        if None in kinds:
+            instead = f"add the types of its columns to the contract, or {instead}"
+        return UnenforceableError(
+            f"`{written}` of {self.sql_dialect} may have another value in Spark: {instead}"
+        )
+
+    # Queries -------------------------------------------------------------------------------------
+
+    def query(self, tree: Expr, outer: _Scope | None) -> tuple[Expr, dict[str, Kind | None]]:
+        """The query, and the kinds of its columns by name."""
+        out = tree.copy()
+        given = tree.args.get("with_") or tree.args.get("with")
+        if given is not None:
+            self._only(given, "expressions")
+            for old, new in zip(given.expressions, _with(out).expressions, strict=True):
+                query, columns = self.query(old.this, outer)
+                new.set("this", query)
+                self.ctes[old.alias.lower()] = _named(columns, old)
+        if isinstance(tree, exp.Subquery):
+            query, columns = self.query(tree.this, outer)
+            out.set("this", query)
+            return out, columns
+        scope = _Scope({}, outer)
+        if isinstance(tree, exp.SetOperation):
+            self._only(tree, "this", "expression", "distinct", "order", *_ENDS)
+            left, first = self.query(tree.this, outer)
+            right, second = self.query(tree.expression, outer)
+            pairs = zip(first.values(), second.values(), strict=False)
+            columns = dict(zip(first, map(widest, pairs), strict=False))
+            if len(first) != len(second) or not all(map(self.is_groupable, columns.values())):
+                raise self.refusal(tree, tuple(columns.values()))
+            out.set("this", left)
+            out.set("expression", right)
+            scope.tables[""] = columns
+        elif isinstance(tree, exp.Select):
+            columns = self._select(tree, out, scope)
+        else:
+            raise self.refusal(tree)
+        self._ended(tree, out, scope)
+        return out, columns
+
+    def _select(self, tree: Expr, out: Expr, scope: _Scope) -> dict[str, Kind | None]:
+        self._only(tree, *_PARTS, *_ENDS, "distinct")
+        for key in ("from_", "from"):
+            if (source := tree.args.get(key)) is not None:
+                out.args[key].set("this", self._source(source.this, scope))
+        self._joins(tree, out, scope)
+        columns: dict[str, Kind | None] = {}
+        distinct = tree.args.get("distinct")
+        for number, item in enumerate(tree.expressions):
+            if isinstance(item, exp.Star):
+                self._only(item)
+                for inner in scope.tables.values():
+                    columns |= inner if inner is not None else {"*": None}
+                continue
+            value, kind = self.value(item.unalias(), scope)
+            columns[item.alias_or_name.lower() or f"_{number}"] = kind
+            new = out.expressions[number]
+            new.set("this", value) if isinstance(new, exp.Alias) else new.replace(value)
+        if distinct is not None and (
+            distinct.args.get("on") or not all(map(self.is_groupable, columns.values()))
+        ):
+            raise self.refusal(distinct, tuple(columns.values()))
+        scope.aliases = columns
+        for key in _MORE & tree.args.keys():
+            if (clause := tree.args[key]) is not None:
+                out.args[key].set("this", self.condition(clause.this, scope))
+        if (group := tree.args.get("group")) is not None:
+            self._only(group, "expressions")
+            keys = [self._key(key, scope) for key in group.expressions]
+            out.args["group"].set("expressions", keys)
+        return columns
+
+    def _ended(self, tree: Expr, out: Expr, scope: _Scope) -> None:
+        """ORDER BY and LIMIT."""
+        if (order := tree.args.get("order")) is not None:
+            out.set("order", self._order(order, scope))
+        for key in ("limit", "offset"):
+            clause = tree.args.get(key)
+            if clause is not None:
+                self._only(clause, "expression", "count", "direction")
+                number = clause.expression or clause.args.get("count")
+                if not _fits(number, "count"):
+                    raise self.refusal(clause)
+                kind = exp.Limit if key == "limit" else exp.Offset
+                out.set(key, kind(expression=number.copy()))
+
+    def _order(self, order: Expr, scope: _Scope) -> Expr:
+        out = order.copy()
+        for old, new in zip(order.expressions, out.expressions, strict=True):
+            self._only(old, "this", "desc", "nulls_first")
+            if not _fits(old.this, "count"):
+                value, kind = self.value(old.this, scope)
+                if not self.is_ordered(kind):
+                    raise self.refusal(old, (kind,))
+                new.set("this", value)
+        return out
+
+    def _source(self, node: Expr, scope: _Scope) -> Expr:
+        out = node.copy()
+        self._only(node, "this", "db", "catalog", "alias", "joins")
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            written = ".".join(part.name for part in node.parts)
+            columns = self.ctes.get(written.lower()) or self.columns_of(written)
+        elif isinstance(node, exp.Subquery):
+            query, found = self.query(node.this, scope.outer)
+            out.set("this", query)
+            columns = _named(found, node)
+        else:
+            raise self.refusal(node)
+        scope.tables[node.alias_or_name or f"_{len(scope.tables)}"] = columns
+        self._joins(node, out, scope)
+        return out
+
+    def _joins(self, node: Expr, out: Expr, scope: _Scope) -> None:
+        joins = zip(node.args.get("joins") or (), out.args.get("joins") or (), strict=True)
+        for old, new in joins:
+            self._only(old, "this", "side", "kind", "on", "using")
+            new.set("this", self._source(old.this, scope))
+            if (condition := old.args.get("on")) is not None:
+                new.set("on", self.condition(condition, scope))
+            for name in old.args.get("using") or ():
+                self._key(exp.column(name.name), scope)
+
+    def _only(self, node: Expr, *known: str) -> None:
+        """:raises UnenforceableError: the node has parts that are not translated."""
+        given = {name for name, part in node.args.items() if part}
+        if given - {"operation_modifiers", "kind", *known}:
+            raise self.refusal(node)
+
+    def _key(self, key: Expr, scope: _Scope) -> Expr:
+        """A value by which rows are grouped."""
+        value, kind = (key, None) if _fits(key, "count") else self.value(key, scope)
+        if value is not key and not self.is_groupable(kind):
+            raise self.refusal(key, (kind,))
+        return value
+
+    def is_groupable(self, kind: Kind | None) -> bool:
+        """Whether values are equal in Spark if they are so in the dialect."""
+        return self._is_same(exp.EQ, kind)
+
+    def is_ordered(self, kind: Kind | None) -> bool:
+        """Whether values have the same order in Spark."""
+        return self._is_same(exp.LT, kind)
+
+    def _is_same(self, comparison: type[Expr], kind: Kind | None) -> bool:
+        left, right = exp.column("a"), exp.column("b")
+        scope = _Scope({"": {"a": kind, "b": kind}})
+        if kind is not None and kind.name == "null":
+            return True
+        found = self._by_row(comparison(this=left, expression=right), scope)
+        return found is not None and found[0] == comparison(this=left, expression=right)
+
+    # Expressions ---------------------------------------------------------------------------------
+
+    def condition(self, node: Expr, scope: _Scope) -> Expr:
+        """An expression that is true, false or NULL."""
+        value, kind = self.value(node, scope)
+        if not _is_of(kind, "bool") and not (
+            kind is None and self.sql_dialect not in ("mysql", "sqlite", "tsql")
+        ):
+            raise self.refusal(node, (kind,))
+        return value
+
+    def value(self, node: Expr, scope: _Scope) -> Typed:
+        """An expression in Spark, with its kind in the dialect."""
+        if node.args.get("negate"):
+            plain = node.copy()
+            plain.set("negate", None)
+            value, _ = self.value(plain, scope)
+            return exp.not_(_wrapped(value), copy=False), KINDS["bool"]
+        match node:
+            case exp.Column() if not isinstance(node.this, exp.Star):
+                return self._column(node, scope)
+            case exp.Literal() | exp.RawString() | exp.National():
+                return self._literal(node)
+            case exp.Null() | exp.Boolean():
+                return node.copy(), KINDS["null" if isinstance(node, exp.Null) else "bool"]
+            case exp.DateStrToDate() if _fits(node.this, "daytext"):  # DATE '...' of Oracle
+                return exp.cast(node.this.copy(), "date"), KINDS["moment"]
+            case exp.Paren():
+                value, kind = self.value(node.this, scope)
+                return exp.paren(value, copy=False), kind
+            case exp.And() | exp.Or() | exp.Not():
+                parts = {
+                    key: self.condition(part, scope) for key, part in node.args.items() if part
+                }
+                return type(node)(**parts), KINDS["bool"]
+            case exp.EQ() | exp.NEQ() | exp.NullSafeEQ() | exp.NullSafeNEQ():
+                return self._compared(node, exp.EQ, scope), KINDS["bool"]
+            case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+                return self._compared(node, exp.LT, scope), KINDS["bool"]
+            case exp.Between():
+                low = exp.GTE(this=node.this, expression=node.args["low"])
+                high = exp.LTE(this=node.this, expression=node.args["high"])
+                first, last = (self._compared(side, exp.LT, scope) for side in (low, high))
+                if first.this != last.this:
+                    return exp.and_(first, last), KINDS["bool"]
+                bounds = {"low": first.expression, "high": last.expression}
+                return exp.Between(this=first.this, **bounds), KINDS["bool"]
+            case exp.In():
+                return self._member(node, scope), KINDS["bool"]
+            case exp.Exists() if isinstance(node.this, exp.Query):
+                return exp.Exists(this=self.query(node.this, scope)[0]), KINDS["bool"]
+            case exp.Subquery() if self.sql_dialect != "sqlite" or node.unnest().find(exp.AggFunc):
+                query, columns = self.query(node, scope)
+                return query, next(iter(columns.values()))
+            case exp.Case():
+                return self._case(node, scope)
+            case exp.Interval():
+                seconds = self._seconds(node)
+                return exp.Literal.number(seconds * 1_000_000), KINDS["interval"]
+            case exp.Filter():
+                value, kind = self.value(node.this, scope)
+                if isinstance(value, exp.AggFunc):
+                    where = exp.Where(this=self.condition(node.expression.this, scope))
+                    return exp.Filter(this=value, expression=where), kind
+            case exp.Window():
+                return self._window(node, scope)
+            case exp.Cast() if node.to.is_type("decimal") and self.sql_dialect != "sqlite":
+                return self._as_decimal(node, scope)
+        if (moved := self._moved(node, scope)) is not None:
+            return moved
+        found = self._by_row(node, scope)
+        if found is None:
+            raise self.refusal(node, self._kinds_in(node, scope))
+        return found
+
+    def _kinds_in(self, node: Expr, scope: _Scope) -> tuple[Kind | None, ...]:
+        columns = node.find_all(exp.Column)
+        return tuple(scope.kind(column) for column in columns) if table_has(self, node) else ()
+
+    def _by_row(self, node: Expr, scope: _Scope) -> Typed | None:
+        """The translation by the first row of the table with the shape and the kinds."""
+        known: dict[int, Typed | UnenforceableError] = {}
+        refused: UnenforceableError | None = None
+        for row in table(self.sql_dialect).get(type(node), ()):
+            found: dict[str, Expr] = {}
+            if not _matched(row.pattern, node, found):
+                continue
+            typed: dict[str, Typed] = {}
+            for name, part in found.items():
+                if id(part) not in known:
+                    known[id(part)] = self._tried(part, scope)
+                operand = known[id(part)]
+                if isinstance(operand, UnenforceableError):
+                    refused = refused or operand
+                    break
+                typed[name] = operand
+                if not self._accepts(name.strip("_0123456789"), part, operand):
+                    break
+            else:
+                if (result := self._result(row, typed)) is not None:
+                    return result
+        if refused is not None:
+            raise refused
+        return None
+
+    def _tried(self, node: Expr, scope: _Scope) -> Typed | UnenforceableError:
+        try:
+            return self.value(node, scope)
+        except UnenforceableError as error:
+            return error
+
+    def _accepts(self, hole: str, node: Expr, typed: Typed) -> bool:
+        value, kind = typed
+        if hole in _TEXTS or hole in _NUMBERS:
+            return _fits(value, hole)
+        if hole == "column":
+            return isinstance(node, exp.Column) and _is_of(kind, "text")
+        if hole == "key":
+            return self.is_groupable(kind)
+        return self.is_ordered(kind) if hole == "ordered" else _is_of(kind, hole)
+
+    def _result(self, row: Row, typed: Mapping[str, Typed]) -> Typed | None:
+        """The template with the operands, and the kind of its value; None if it is not exact."""
+        operands = [typed[name] for name in sorted(typed)]
+        kinds = [kind for _, kind in operands]
+        kind: Kind | None
+        if row.result in ("quotient", "mean"):
+            (left, first), (right, second) = (*operands, (exp.null(), KINDS["bigint"]))[:2]
+            if row.result == "mean":
+                left, right = exp.Sum(this=left), exp.Count(this=left.copy())
+                size = as_decimal(first)
+                first = size and Kind("decimal", min(size.digits + 10, LONGEST), size.scale)
+            return self._quotient(left, first, right, second)
+        if row.result == "wide":
+            kind = widest(kinds)
+        elif row.result == "same":
+            kind = kinds[0] if len(set(kinds)) == 1 else KINDS["other"]
+        elif row.result in ("added", "product", "total", "total_of_bigint"):
+            kind = sum_of(row.result, kinds, self.sql_dialect)
+        else:
+            named = typed.get(row.result)
+            kind = named[1] if named is not None else KINDS[row.result]
+        if kind is not None and kind.name == "other":
+            return None
+        return _filled(row.template, {name: value for name, (value, _) in typed.items()}), kind
+
+    def _quotient(
+        self, left: Expr, first: Kind | None, right: Expr, second: Kind | None
+    ) -> Typed | None:
+        """The quotient of exact numbers, with the digits that the dialect keeps."""
+        # Short integers as long ones: then Spark keeps more digits.
+        long = {KINDS["int"]: KINDS["bigint"], None: None}
+        a, b = (as_decimal(long.get(kind, kind)) for kind in (first, second))
+        if a is None or b is None:
+            return None
+        scale = max(6, a.scale + b.digits + 1)
+        if (digits := a.digits - a.scale + b.scale + scale) > LONGEST:
+            scale = max(scale - (digits - LONGEST), 6)
+        kept = {"mysql": a.scale + 4, "snowflake": max(a.scale, min(a.scale + 6, 12))}
+        places = kept.get(self.sql_dialect)
+        if scale < (12 if places is None else places + 6):
+            return None
+        divisor = f"cast(_r AS DECIMAL({b.digits},{b.scale}))"
+        divisor = f"nullif({divisor}, 0)" if self.sql_dialect == "mysql" else divisor
+        text = f"cast(_l AS DECIMAL({a.digits},{a.scale})) / {divisor}"
+        text = text if places is None else f"round({text}, {places})"
+        filled = _filled(parse_one(text, dialect="spark"), {"_l": left, "_r": right})
+        return filled, Kind("decimal", LONGEST, scale if places is None else places)
+
+    def _column(self, node: exp.Column, scope: _Scope) -> Typed:
+        kind = scope.kind(node)
+        if kind is not None and self.sql_dialect == "redshift" and kind.name == "text":
+            kind = KINDS["padded"]
+        if self.sql_dialect == "sqlite" and kind is not None and kind.name in ("decimal", "number"):
+            return exp.cast(node.copy(), "double"), KINDS["float"]
+        return node.copy(), kind
+
+    def _literal(self, node: Expr) -> Typed:
+        if not isinstance(node, exp.Literal) or node.is_string:
+            return exp.Literal.string(node.name), KINDS["text"]
+        whole, _, fraction = node.name.partition(".")
+        digits = len(whole.lstrip("0")) + len(fraction)
+        is_float = bool(fraction) and self.sql_dialect in ("bigquery", "sqlite")
+        if is_float or not (whole + fraction).isdigit():
+            return exp.Literal.number(node.name), KINDS["float"]
+        if not fraction and digits < 19:
+            return node.copy(), KINDS["int" if int(whole) < 2**31 else "bigint"]
+        kind = Kind("decimal", max(digits, 1), len(fraction))
+        return node.copy(), kind if digits <= LONGEST else KINDS["other"]
+
+    def _compared(self, node: Expr, comparison: type[Expr], scope: _Scope) -> Expr:
+        """A comparison by a row of `=` or `<`, whose sides may be the other way round."""
+        for left, right in ((node.this, node.expression), (node.expression, node.this)):
+            shape = comparison(this=left, expression=right)
+            found = self._by_row(shape, scope)
+            if found is not None and type(found[0]) is comparison:
+                sides = [_wrapped(found[0].this), _wrapped(found[0].expression)]
+                sides = sides if left is node.this else sides[::-1]
+                return type(node)(this=sides[0], expression=sides[1])
+            if found is not None and isinstance(node, exp.EQ):
+                return found[0]
+        kinds = tuple(self.value(side, scope)[1] for side in (node.this, node.expression))
+        if {"null"} & {kind.name for kind in kinds if kind is not None}:
+            sides = [self.value(side, scope)[0] for side in (node.this, node.expression)]
+            return type(node)(this=sides[0], expression=sides[1])
+        raise self.refusal(node, kinds)
+
+    def _member(self, node: Expr, scope: _Scope) -> Expr:
+        self._only(node, "this", "expressions", "query")
+        if (query := node.args.get("query")) is not None:
+            inner, columns = self.query(query, scope)
+            own, kind = self.value(node.this, scope)
+            kinds = {"own": kind, "other": next(iter(columns.values()))}
+            sides = exp.EQ(this=exp.column("own"), expression=exp.column("other"))
+            compared = self._by_row(sides, _Scope({"": kinds}))
+            if compared is None or compared[0] != sides:
+                raise self.refusal(node, tuple(kinds.values()))
+            return exp.In(this=own, query=inner)
+        pairs = [
+            self._compared(exp.EQ(this=node.this, expression=choice), exp.EQ, scope)
+            for choice in node.expressions
+        ]
+        if any(type(pair) is not exp.EQ or pair.this != pairs[0].this for pair in pairs):
+            raise self.refusal(node)
+        return exp.In(this=pairs[0].this, expressions=[pair.expression for pair in pairs])
+
+    def _case(self, node: Expr, scope: _Scope) -> Typed:
+        branches, kinds = [], []
+        for branch in node.args["ifs"]:
+            test = branch.this
+            if node.this is not None:
+                test = exp.EQ(this=node.this, expression=test)
+            value, kind = self.value(branch.args["true"], scope)
+            branches.append(exp.If(this=self.condition(test, scope), true=value))
+            kinds.append(kind)
+        default = node.args.get("default")
+        last, kind = self.value(default if default is not None else exp.Null(), scope)
+        result = widest([*kinds, kind])
+        if result is not None and result.name == "other":
+            raise self.refusal(node)
+        return exp.Case(ifs=branches, default=None if default is None else last), result
+
+    def _window(self, node: Expr, scope: _Scope) -> Typed:
+        self._only(node, "this", "partition_by", "order", "spec", "over")
+        value, kind = self.value(node.this, scope)
+        spec = node.args.get("spec")
+        is_plain = spec is None or not spec.args.get("exclude")
+        if not isinstance(value, exp.AggFunc | exp.RowNumber) or not is_plain:
+            raise self.refusal(node)
+        order = node.args.get("order")
+        out = exp.Window(
+            this=value,
+            partition_by=[self._key(key, scope) for key in node.args.get("partition_by") or ()],
+            order=self._order(order, scope) if order is not None else None,
+            spec=spec.copy() if spec is not None else None,
+        )
+        return out, kind
+
+    def _as_decimal(self, node: exp.Cast, scope: _Scope) -> Typed:
+        value, kind = self.value(node.this, scope)
+        sizes = [int(part.name) for part in node.to.expressions]
+        if not sizes or not _is_of(kind, "sized") or isinstance(node, exp.TryCast):
+            raise self.refusal(node, (kind,))
+        scale = sizes[1] if len(sizes) > 1 else 0
+        return exp.cast(value, f"decimal({sizes[0]},{scale})"), Kind("decimal", sizes[0], scale)
+
+    # Dates ---------------------------------------------------------------------------------------
+
+    def _seconds(self, node: Expr) -> int:
+        """The length of an interval of one whole number of a unit."""
+        unit, amount = _unit(node.args.get("unit")), node.this
+        if not isinstance(amount, exp.Literal) or not re.fullmatch(r"-?\d{1,6}", amount.name):
+            raise self.refusal(node)
+        if unit not in _SECONDS:
+            raise self.refusal(node)
+        return int(amount.name) * _SECONDS[unit]
+
+    def _moved(self, node: Expr, scope: _Scope) -> Typed | None:
+        """A date or timestamp plus or minus a number of units; None if it is none."""
+        functions = (exp.DateAdd, exp.TsOrDsAdd, exp.TimestampAdd, exp.DatetimeAdd)
+        minus = (exp.DateSub, exp.TimestampSub, exp.DatetimeSub, exp.Sub)
+        if not isinstance(node, (*functions, *minus, exp.Add)):
+            return None
+        amount, unit = node.expression, node.args.get("unit") or exp.var("DAY")
+        if isinstance(amount, exp.Interval):
+            amount, unit = amount.this, amount.args.get("unit") or unit
+        elif isinstance(node, exp.Add | exp.Sub):
+            return None
+        value, kind = self.value(node.this, scope)
+        if _is_of(kind, "interval"):
+            return None
+        name, shown = _unit(unit), amount
+        if _fits(value, "timetext"):
+            value, kind = exp.cast(value, "timestamp"), KINDS["stamp"]
+        is_time = _is_of(kind, "time") or (kind is None and self.sql_dialect != "mysql")
+        if not is_time or name not in {**_SECONDS, **_MONTHS} or self.sql_dialect not in DIALECTS:
+            raise self.refusal(node, (kind,))
+        factor = 3 if name == "QUARTER" else 1
+        name = "MONTH" if name == "QUARTER" else name
+        text = amount.sql() if isinstance(amount, exp.Neg) else amount.name
+        if isinstance(amount, exp.Literal | exp.Neg) and re.fullmatch(r"-?\d{1,6}", text):
+            number: Expr = exp.Literal.string(str(int(text) * factor))
+            length: Expr = exp.Interval(this=number, unit=exp.var(name))
+        else:
+            shown, number_kind = self.value(amount, scope)
+            if not _is_of(number_kind, "int"):
+                raise self.refusal(node, (number_kind,))
+            one = exp.Interval(this=exp.Literal.string(str(factor)), unit=exp.var(name))
+            length = exp.Mul(this=_wrapped(shown), expression=one)
+        sign = exp.Sub if isinstance(node, minus) else exp.Add
+        # Databases differ in whether a date stays a date; both are compared in the same way.
+        kept = kind if kind is None or kind.name == "moment" else KINDS["stamp"]
+        return exp.paren(sign(this=_wrapped(value), expression=length), copy=False), kept
+
+
+def table_has(translation: _Translation, node: Expr) -> bool:
+    """Whether some row has the shape of an expression, so that its types matter."""
+    rows = table(translation.sql_dialect).get(type(node), ())
+    return any(_matched(row.pattern, node, {}) for row in rows)
+
+
+def _is_of(kind: Kind | None, hole: str) -> bool:
+    """Whether a row that says `_hole` means values of a kind."""
+    if hole == "value":
+        return kind is None or kind.name != "other"
+    if kind is None or hole == "unknown":
+        return kind is None and hole == "unknown"
+    return kind.name == "null" or kind.name in _GROUPS.get(hole, (hole,))
+
+
+_GROUPS = {
+    "int": ("int", "bigint", "whole"),
+    "small": ("int",),
+    "big": ("bigint",),
+    "sized": ("int", "bigint", "decimal"),
+    "number": ("int", "bigint", "whole", "decimal", "float", "number"),
+    "exact": ("int", "bigint", "whole", "decimal", "number"),
+    "text": ("text", "bytes"),
+    "time": ("date", "stamp", "moment", "midnight"),
+}
+"""The kinds that a hole in the table takes, where it is not one of that name."""
+
+
+def _fits(node: object, hole: str) -> bool:
+    """Whether a literal is one that a hole takes: `_count`, `_pattern`."""
+    if not isinstance(node, exp.Literal):
+        return False
+    pattern = _TEXTS.get(hole) if node.is_string else _NUMBERS.get(hole)
+    return pattern is not None and re.fullmatch(pattern, node.name) is not None
+
+
+def _filled(template: Expr, values: Mapping[str, Expr]) -> Expr:
+    def fill(node: Expr) -> Expr:
+        name = _hole(node)
+        if name is None:
+            return node
+        # Java's `$` also matches before a final line break.
+        value = values[name].copy()
+        if name == "_regex" and value.name.endswith("$"):
+            value = exp.Literal.string(f"{value.name[:-1]}\\z")
+        return _wrapped(value) if isinstance(node.parent, exp.Binary | exp.Unary) else value
+
+    return template.copy().transform(fill)
+
+
+def _wrapped(node: Expr) -> Expr:
+    is_open = isinstance(node, exp.Binary | exp.Connector | exp.Between | exp.In | exp.Not)
+    return exp.paren(node, copy=False) if is_open else node
+
+
+def _unit(node: object) -> str:
+    name = (node.name if isinstance(node, exp.Expression) else str(node)).strip("'\"").upper()
+    return _UNITS.get(name, name)
+
+
+def _with(tree: Expr) -> Expr:
+    found: Expr = tree.args.get("with_") or tree.args["with"]
+    return found
+
+
+def _named(columns: dict[str, Kind | None], node: Expr) -> dict[str, Kind | None]:
+    """The columns of a query with the names of its alias: `AS t(a, b)`."""
+    alias = node.args.get("alias")
+    names = [name.name.lower() for name in alias.args.get("columns") or ()] if alias else []
+    return dict(zip(names, columns.values(), strict=False)) if names else columns
