@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timezone
-from decimal import Decimal
+from datetime import date, datetime, time, timezone
+from decimal import Context, Decimal
 from types import MappingProxyType
 from typing import Any
 
 from dqx_airflow.metrics.datetime_text import timestamp_in
-from dqx_airflow.metrics.types import WHOLE_SIZES, Family, decimal_type, family_of
+from dqx_airflow.metrics.types import WHOLE_SIZES, Family, decimal_size, decimal_type, family_of
 
 COMPARATORS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
     {
@@ -33,6 +33,8 @@ MIRRORED = MappingProxyType({"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "
 """The comparators with their sides exchanged: `a < b` is `b > a`."""
 
 FLOATING = ("float", "double")
+
+_WIDE = Context(prec=5000)
 """The types that may hold NaN."""
 
 _LAST_FRACTION, _LAST_BIGINT = 2**53, 2**63
@@ -115,6 +117,31 @@ def literal_type(value: object) -> str:
             return "date"
         case _:
             return "string"
+
+
+def literal_of_type(value: Any, spark_type: str) -> Any:
+    """A literal as the value of a column type that equals it exactly; None if there is none.
+
+    Spark would compare two decimals after rounding both to a common size, and numbers next to a
+    double as the nearest doubles.
+    """
+    if isinstance(value, str) and spark_type == "date":
+        timestamp = timestamp_in(value)  # of which Spark would drop the time of day
+        return value if timestamp is None or timestamp.time() == time.min else None
+    if isinstance(value, bool | str | date) or family_of(spark_type) is not Family.NUMBER:
+        return value
+    written = Decimal(str(value))
+    if spark_type in FLOATING:
+        is_rounded = isinstance(value, int) and float(value) != value
+        return None if is_rounded else written
+    precision, scale = decimal_size(spark_type)
+    _, digits, exponent = written.normalize(_WIDE).as_tuple()
+    if not isinstance(exponent, int) or -exponent > scale:
+        return None
+    if spark_type in WHOLE_SIZES:
+        return int(written)
+    is_held = len(digits) + exponent <= precision - scale
+    return written.quantize(Decimal(1).scaleb(-scale), context=_WIDE) if is_held else None
 
 
 def timestamp_of(value: date | datetime | str | None) -> datetime | None:

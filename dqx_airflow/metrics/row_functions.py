@@ -36,7 +36,8 @@ class RowFunction:
 
     The first argument is of the families in `accepts`, any if there are none, and the others are
     comparable with it; those from `literals` on must be literals. `type_of` returns the type of the
-    result for those of the arguments, `in_python` the result for their values. If one of these is
+    result for those of the arguments, and for the text of such literals, `in_python` the result for
+    their values. If one of these is
     NULL, so is the result, unless the function `takes_null`. `of_bigint` is the SQL for integers,
     which are cast to bigint before, `of_decimal` that for a decimal and its type. `lost` says why
     there is no result although the arguments have values, which is possible only for the types in
@@ -120,10 +121,13 @@ def _widened(number: str, *_: str) -> str:
     return "bigint" if number in WHOLE_SIZES else number
 
 
-def _rounded(number: str, *_: str) -> str:
+def _rounded(number: str, digits: str = "0") -> str:
     if not number.startswith("decimal"):
         return _widened(number)
     precision, scale = decimal_size(number)
+    if precision == LONGEST_DECIMAL and int(digits) < scale:
+        # There is no room for one more digit but that of those that are rounded.
+        return f"decimal({LONGEST_DECIMAL},{max(0, int(digits))})"
     return f"decimal({min(precision + 1, LONGEST_DECIMAL)},{scale})"
 
 

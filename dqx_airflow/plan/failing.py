@@ -157,7 +157,7 @@ def _faults(
         if behind is None or schema is None or request.date not in (None, plan.date):
             continue
         types = RowTypes(schema.type_of)
-        rows = behind(arguments_of(request, partial(predicate_sql, types=types)))
+        rows = behind(arguments_of(request, partial(predicate_sql, types=types), types))
         reason = behind(arguments_of(request, show)).words
         condition = rows.condition
         if rows.compared is not None:

@@ -127,7 +127,7 @@ def _can_hold(kind: str, value: MetricValue) -> bool:
         case Family.NUMBER:
             return False
         case _:
-            return not (kind.startswith("char(") and value.endswith(" "))
+            return True
 
 
 def _word(value: MetricValue) -> str:
@@ -143,8 +143,6 @@ def _written(kind: str) -> str:
             return "true and false"
         case Family.NUMBER:
             return "numbers"
-        case _ if kind.startswith("char("):
-            return "strings without spaces at the end"
         case _:
             return "strings"
 

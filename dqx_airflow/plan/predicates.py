@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import members_in
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import ITEM, rewritten
-from dqx_airflow.metrics.builtin.counts import nan_count
-from dqx_airflow.metrics.comparison import FLOATING
+from dqx_airflow.metrics.builtin.counts import listed_values, nan_count
+from dqx_airflow.metrics.comparison import FLOATING, literal_of_type
 from dqx_airflow.metrics.filtered import filtered
-from dqx_airflow.metrics.metric import Aggregate, ArgumentKind, Arguments, RowCondition
+from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.regex_rewrites import quick_pattern, quicker
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -73,7 +74,7 @@ def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Ag
     """The aggregates that a request needs, over its rows; those for NaN last, in the order of
     `voids_of`."""
     unfiltered = request.definition.aggregates(
-        arguments_of(request, lambda node: _condition(node, types))
+        arguments_of(request, lambda node: _condition(node, types), types)
     )
     voids = voids_of(request, types).values()
     aggregates = (*(typed(aggregate, types.of_column) for aggregate in unfiltered), *voids)
@@ -96,12 +97,27 @@ def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
     }
 
 
-def arguments_of(request: MetricRequest, show: Callable[[nodes.Expression], object]) -> Arguments:
-    """The arguments of a request, predicates as `show` returns them."""
-    return tuple(
-        show(argument.node) if isinstance(argument, RowPredicate) else argument
-        for argument in request.arguments
-    )
+def arguments_of(
+    request: MetricRequest,
+    show: Callable[[nodes.Expression], object],
+    types: RowTypes = UNTYPED,
+) -> Arguments:
+    """The arguments of a request, predicates as `show` returns them, and literals as values of the
+    type of its column."""
+
+    def filled(argument: Argument, given: Any) -> Any:
+        if isinstance(given, RowPredicate):
+            return show(given.node)
+        if argument.kind is ArgumentKind.LITERALS and kind is not None:
+            values = tuple(literal_of_type(value, kind) for value in listed_values(given))
+            return values if isinstance(given, tuple) else values[0]
+        if argument.kind is ArgumentKind.SHARES and kind is not None:
+            return tuple((literal_of_type(value, kind), share) for value, share in given)
+        return given
+
+    (column, *_) = (*request.columns, None)
+    kind = None if column is None else types.of_column(column)
+    return tuple(filled(argument, given) for argument, given in request.given)
 
 
 def _condition(node: nodes.Expression, types: RowTypes) -> RowCondition:

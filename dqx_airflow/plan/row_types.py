@@ -180,7 +180,8 @@ class RowTypes:
             if not is_free and not _is_whole_literal(argument):
                 needed = f"`{function.name}` needs a whole number"
                 raise TypeObjection(f"{needed} instead of {show(argument)}")
-        return function.type_of(*types)
+        written = map(show, call.arguments[function.literals or len(types) :])
+        return function.type_of(*types[: function.literals], *written)
 
     def _demand(self, node: nodes.Expression, families: frozenset[Family], user: str) -> str:
         operand_type = self.type_of(node)

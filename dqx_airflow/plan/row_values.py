@@ -221,7 +221,9 @@ def _lost(problem: str, words: str, result: str, *operands: RowValue) -> Cause:
 
 def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
     function = ROW_FUNCTIONS[call.name.text]
-    result = function.type_of(*(argument.type for argument in arguments))
+    typed = arguments[: function.literals]
+    written = (show(argument) for argument in call.arguments[len(typed) :])
+    result = function.type_of(*(argument.type for argument in typed), *written)
     if function.takes_null and result.startswith("decimal"):
         arguments = _held(arguments, show(call))
     first = arguments[0]

@@ -227,8 +227,6 @@ class _GroupedScan:
 
     def _group_column(self, column: str) -> str:
         name = quote_name(column)
-        if self.dataset.char_type(column):
-            return f"rtrim({name})"
         is_truth = self.types.of_column(column) == "boolean"
         return f"CAST({name} AS STRING)" if is_truth else name
 
@@ -296,10 +294,7 @@ class _GroupedScan:
         """Adds the values of a request for some groups, from the results of its aggregates."""
         aggregates = self.parts[request]
         voids = tuple(voids_of(request, self.types))
-        types = tuple(
-            self.dataset.char_type(column) or self.types.of_column(column)
-            for column in self.grouping.columns
-        )
+        types = tuple(map(self.types.of_column, self.grouping.columns))
         width, values = len(aggregates) - len(voids), GroupValues(types=types)
         value_of, arguments = request.definition.value, request.arguments
         may_overflow = has_overflown(aggregates, (None, 1), self.types.of_column)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.declared_text import TextColumns
 from dqx_airflow.engine.sources.delta.log import DeltaLog
 from dqx_airflow.engine.sources.listing import DataFile, changed_files, files_at
-from dqx_airflow.metrics.types import spelled_like
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import DatasetField, DatasetRef
 
@@ -26,6 +29,7 @@ FilesReader: TypeAlias = Callable[[Collection[DataFile]], DataFrame]
 
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark, for which such columns are strings, says what their type is."""
+_CHAR = re.compile(r"\bchar\([0-9]+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,6 @@ class OpenDataset:
     def schema(self) -> Schema:
         return Schema.of(self.ref.name, self.fields)
 
-    def char_type(self, column: str) -> str | None:
-        """The type of a column whose strings Spark fills up with spaces, such as `char(5)`, and
-        compares without them; None for all others."""
-        name = spelled_like(column, self.struct.names)
-        kind = self.struct[name].metadata.get(_CHAR_TYPE, "") if name is not None else ""
-        return kind if kind.startswith("char(") else None
-
     @property
     def change(self) -> str | None:
         """How the files have changed since the dataset was opened; None without a change.
@@ -93,3 +90,48 @@ class OpenDataset:
         """A dataset that is read in the same way for all dates."""
         struct = frame.schema
         return OpenDataset(ref, struct, lambda _: frame, location, DateColumn.of(ref, struct))
+
+
+def without_padding(opened: OpenDataset) -> OpenDataset:
+    """The dataset with the values of its `char(n)` columns, also of nested ones, without the spaces
+    up to the length n. Spark itself ignores these in some comparisons, and not in others."""
+    trimmed, fields = {}, []
+    for held in opened.struct.fields:
+        kind = held.metadata.get(_CHAR_TYPE, "")
+        if _CHAR.search(kind):
+            trimmed[held.name] = F.expr(_trimmed(quote_name(held.name), held.dataType, kind))
+        is_same = held.name not in trimmed
+        fields.append(held if is_same else StructField(held.name, held.dataType, held.nullable))
+    if not trimmed:
+        return opened
+    alone = opened.read_files
+    return replace(
+        opened,
+        struct=StructType(fields),
+        read=lambda dates: opened.read(dates).withColumns(trimmed),
+        read_files=alone and (lambda files: alone(files).withColumns(trimmed)),
+    )
+
+
+def _trimmed(value: str, held: DataType, kind: str) -> str:
+    """Spark SQL for a value without padding, whose type Spark holds as another one."""
+    if not _CHAR.search(kind):
+        return value
+    parts = parts_of(kind)
+    match held:
+        case StructType(fields=fields):
+            inner = (
+                f"{quote_literal(field.name)}, "
+                + _trimmed(f"{value}.{quote_name(field.name)}", field.dataType, part)
+                for field, part in zip(fields, parts, strict=True)
+            )
+            return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(inner)}) END"
+        case ArrayType():
+            return f"transform({value}, x -> {_trimmed('x', held.elementType, parts[0])})"
+        case MapType():
+            key = _trimmed("x.key", held.keyType, parts[0])
+            item = _trimmed("x.value", held.valueType, parts[1])
+            entries = f"transform(map_entries({value}), x -> struct({key}, {item}))"
+            return f"map_from_entries({entries})"
+        case _:
+            return f"rtrim({value})"

@@ -14,7 +14,7 @@ from dqx_airflow.metrics.builtin.aggregates import (
     rows_where,
     value_aggregate,
 )
-from dqx_airflow.metrics.builtin.counts import equal_count
+from dqx_airflow.metrics.builtin.counts import equal_count, equal_to_any
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.merging import Merge
@@ -27,7 +27,6 @@ from dqx_airflow.metrics.metric import (
     MetricUnit,
     RowsBehind,
 )
-from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_casts import malformed_sql
 from dqx_airflow.values import MetricValue
 
@@ -48,7 +47,7 @@ def _evaluated(arguments: Arguments) -> Aggregate:
 def _share_counts(arguments: Arguments) -> tuple[Aggregate, ...]:
     column = quoted_column(arguments)
     values = (value for value, _ in arguments[1])
-    counts = (rows_where(f"{column} = {quote_literal(value)}") for value in values)
+    counts = (rows_where(equal_to_any(column, value)) for value in values)
     return (value_aggregate(arguments[0]), *counts)
 
 

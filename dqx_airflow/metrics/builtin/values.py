@@ -11,7 +11,6 @@ from typing import Any
 
 from dqx_airflow.exact import Number
 from dqx_airflow.metrics.builtin.aggregates import (
-    ANY,
     NUMBER,
     NUMBER_OR_TRUTH,
     ORDERED,
@@ -333,7 +332,7 @@ STATISTICS = (
     ),
     Metric(
         "first",
-        (ANY,),
+        (ORDERED,),
         MetricUnit.COLUMN,
         "The column in the first row; without `order_by` any row may be the first.",
         'assert first(status, order_by created_at) == "open"',
