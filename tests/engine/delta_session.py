@@ -194,6 +194,7 @@ def promotions(spark: Any, folder: str) -> None:
     there = spark.read.format("delta").load(plain).collect()
     assert sorted((row.id, row.ds.day) for row in there) == [(1, 1), (2, 1), (2, 2), (5, 2)]
     slices(spark, gate)
+    padded(spark, gate, folder)
     ages(spark, gate)
     gate = replace(gate, run_key=replace(gate.run_key, scheduler_run="later"))
     spark.sql(f"INSERT INTO delta.`{staged}` VALUES (500, DATE'{TODAY}')")
@@ -222,6 +223,30 @@ def slices(spark: Any, gate: GateRequest) -> None:
     odd = run_gate(replace(own, promote_slice=(("id", "3"),)), lambda _: spark)
     assert "1 rows do not have the values" in (odd.verdicts[-1].reason or "")
     assert sorted(row.id for row in spark.table("sliced").collect()) == [2, 5]
+
+
+def padded(spark: Any, gate: GateRequest, folder: str) -> None:
+    """The value of a char column is the same with and without the spaces at its end."""
+    spark.sql("CREATE TABLE padded (id INT, store CHAR(5)) USING delta")
+    spark.sql("INSERT INTO padded VALUES (1, 'a'), (2, 'a')")
+    target = f"{folder}/padded_promoted"
+    for name, store, outcome in (
+        ("one", "a", Outcome.PASSED),
+        ("one", "a  ", Outcome.PASSED),
+        ("two", "a ", Outcome.BROKEN),
+    ):
+        key = replace(gate.run_key, gate=name, scheduler_run=f"{name} {store}")
+        own = replace(
+            gate,
+            run_key=key,
+            datasets=(DatasetRef("orders", table="padded"),),
+            promote_to=(("orders", target),),
+            promote_slice=(("store", store),),
+        )
+        report = run_gate(own, lambda _: spark)
+        assert report.outcome is outcome, report.verdicts
+        there = spark.read.format("delta").load(target).collect()
+        assert sorted(row.id for row in there) == [1, 2]
 
 
 def ages(spark: Any, gate: GateRequest) -> None:
