@@ -34,7 +34,7 @@ from dqx_airflow.plan.model import DEFAULT_COST
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.search import Search, groups_of
-from dqx_airflow.tuning.suite_text import SuiteText, with_edits
+from dqx_airflow.tuning.suite_file import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune
 from dqx_airflow.tuning.tuner import KnownPast
 from dqx_airflow.values import Status

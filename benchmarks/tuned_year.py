@@ -32,7 +32,7 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import holidays_of
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.protection import judge_change
-from dqx_airflow.tuning.suite_text import SuiteText, with_edits
+from dqx_airflow.tuning.suite_file import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune
 from dqx_airflow.values import SourceFile, Status
 

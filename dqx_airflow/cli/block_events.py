@@ -14,7 +14,7 @@ def emit_block_events(bindings: Iterable[tuple[str, str, str | None]]) -> None:
 
     :param bindings: each block with its contract, and its problem if it has one.
     """
-    from dqx_airflow.lineage.blocks import block_events
+    from dqx_airflow.lineage.contracts import block_events
     from dqx_airflow.lineage.emitter import LineageEmitter
 
     with LineageEmitter() as lineage:

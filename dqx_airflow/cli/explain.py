@@ -21,7 +21,7 @@ from dqx_airflow.cli.run.options import (
     SeverityOption,
     TagOption,
 )
-from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import Span
 
@@ -108,9 +108,8 @@ def explain(
 
 def _explain_code(code: str, format: TextOrJson) -> None:
     """Prints the page of a code: rendered in a terminal, otherwise as Markdown."""
-    from dqx_airflow.diagnostics.codes import CODES
+    from dqx_airflow.diagnostics.codes import CODES, page
     from dqx_airflow.diagnostics.nearest import did_you_mean
-    from dqx_airflow.diagnostics.pages import page
 
     if code not in CODES:
         raise RequestError(f"unknown code {code}", did_you_mean(code, CODES) or "")

@@ -12,7 +12,7 @@ import typer
 from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.formats import TableOrJson
 from dqx_airflow.cli.output_file import print_or_write
-from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.migration.double_quotes import DoubleQuotes
 
 if TYPE_CHECKING:

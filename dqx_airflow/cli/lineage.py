@@ -66,7 +66,7 @@ def flush(
     if waiting:
         logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
         from dqx_airflow.lineage.emitter import LineageEmitter
-        from dqx_airflow.lineage.time_budget import TimeBudget
+        from dqx_airflow.lineage.transport import TimeBudget
 
         with LineageEmitter(folder, time_budget=TimeBudget(timeout, _EACH_S)) as emitter:
             sent, left = emitter.resend()

@@ -1,7 +1,9 @@
-"""The table of diagnostic codes: one row for each. Codes are stable; a retired one is not
-reused."""
+"""The table of diagnostic codes: one row for each. Codes are stable; a retired one is not used
+again. The page of a code shows the purpose of its rule, with a wrong and a right example."""
 
 from __future__ import annotations
+
+from importlib.resources import files
 
 CODES: dict[str, str] = {
     # Syntax and names
@@ -134,3 +136,17 @@ CODES: dict[str, str] = {
     "W050": "damaged line in a history",
     "W060": "missing groups are not seen",
 }
+
+
+def page(code: str) -> str:
+    """The page of a code of the table, in Markdown."""
+    assert code in CODES
+    home = files("dqx_airflow") / "docs" / "codes"
+    return (home / f"{code}.md").read_text(encoding="utf-8")
+
+
+def reason(code: str) -> str:
+    """The opening of the page, on one line: the purpose of the rule."""
+    opening = page(code).split("\n## ", 1)[0]
+    _, text = opening.split("\n", 1)
+    return " ".join(text.split())

@@ -25,7 +25,7 @@ from dqx_airflow.dql.syntax.grammar import (
     unquoted,
 )
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
-from dqx_airflow.editor.callables import MEASURES, CallableKind
+from dqx_airflow.editor.vocabulary import MEASURES, CallableKind
 from dqx_airflow.metrics.row_functions import QUANTIFIERS
 
 

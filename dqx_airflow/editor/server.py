@@ -1,18 +1,194 @@
-"""The language server: the life cycle of a file in an editor, and the table of responses."""
+"""The language server: the life cycle of a file in an editor, and its responses, each of which
+converts a function of this package to the protocol."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lsprotocol import types
 from pygls import uris
+from pygls.exceptions import JsonRpcException
 
-from dqx_airflow.editor import handlers
-from dqx_airflow.editor.session import DqlServer, name_of
+from dqx_airflow.dql.formatter import format_source
+from dqx_airflow.editor.completion import Sort, Suggestion, complete, hover
+from dqx_airflow.editor.occurrences import definitions, proposed, renamable, rename
+from dqx_airflow.editor.parsed_file import Lines, OutlineKind, Symbol, outline
+from dqx_airflow.editor.session import DqlServer, name_of, range_of, stretch_of
+from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.values import SourceFile
+
+T = TypeVar("T")
+
+_SORTS = {
+    Sort.KEYWORD: types.CompletionItemKind.Keyword,
+    Sort.METRIC: types.CompletionItemKind.Function,
+    Sort.FUNCTION: types.CompletionItemKind.Function,
+    Sort.CONSTANT: types.CompletionItemKind.Constant,
+    Sort.MACRO: types.CompletionItemKind.Method,
+    Sort.PARAMETER: types.CompletionItemKind.Variable,
+    Sort.COLUMN: types.CompletionItemKind.Field,
+    Sort.DATASET: types.CompletionItemKind.Struct,
+    Sort.VALUE: types.CompletionItemKind.EnumMember,
+    Sort.FILE: types.CompletionItemKind.File,
+}
+_ENTRIES = {
+    OutlineKind.SUITE: types.SymbolKind.Module,
+    OutlineKind.CONSTANT: types.SymbolKind.Constant,
+    OutlineKind.MACRO: types.SymbolKind.Method,
+    OutlineKind.CHECK: types.SymbolKind.Class,
+    OutlineKind.ASSERTION: types.SymbolKind.Property,
+    OutlineKind.USE: types.SymbolKind.Property,
+    OutlineKind.PROFILE: types.SymbolKind.Event,
+}
+
+
+def answer_hover(ls: DqlServer, params: types.HoverParams) -> types.Hover | None:
+    reading, offset = ls.read_at(params.text_document, params.position)
+    shown = hover(reading, offset, ls.catalog(reading.name))
+    ls.show_problems()
+    if shown is None:
+        return None
+    content = types.MarkupContent(types.MarkupKind.Markdown, shown.markdown)
+    return types.Hover(content, stretch_of(reading.lines, shown.start, shown.end))
+
+
+def answer_completion(ls: DqlServer, params: types.CompletionParams) -> types.CompletionList:
+    reading, offset = ls.read_at(params.text_document, params.position)
+    completion = complete(reading, offset, ls.catalog(reading.name), _importable(ls, reading.name))
+    ls.show_problems()
+    where = stretch_of(reading.lines, completion.start, completion.end)
+    is_called = reading.source.text[completion.end : completion.end + 1] == "("
+    has_snippets = _has_snippets(ls.client_capabilities) and not is_called
+    items = [
+        _completion_item(item, number, where, has_snippets)
+        for number, item in enumerate(completion.items)
+    ]
+    return types.CompletionList(is_incomplete=False, items=items)
+
+
+def _importable(ls: DqlServer, name: str) -> Iterator[str]:
+    """The files that export something, as paths relative to a file."""
+    for other in ls.files.suites():
+        if other != name and "export" in (ls.files.text(other) or ""):
+            yield Path(os.path.relpath(other, os.path.dirname(name))).as_posix()
+
+
+def _has_snippets(capabilities: types.ClientCapabilities) -> bool:
+    text = capabilities.text_document
+    completion = text.completion if text else None
+    item = completion.completion_item if completion else None
+    return bool(item and item.snippet_support)
+
+
+def _completion_item(
+    item: Suggestion, number: int, where: types.Range, has_snippets: bool
+) -> types.CompletionItem:
+    text, format = item.text or item.label, types.InsertTextFormat.PlainText
+    if item.is_call and has_snippets:
+        text, format = f"{text}($0)", types.InsertTextFormat.Snippet
+    doc = types.MarkupContent(types.MarkupKind.Markdown, item.doc) if item.doc else None
+    return types.CompletionItem(
+        item.label,
+        kind=_SORTS[item.sort],
+        detail=item.detail or None,
+        documentation=doc,
+        sort_text=f"{number:04}",
+        filter_text=item.text or item.label,
+        insert_text_format=format,
+        text_edit=types.TextEdit(where, text),
+    )
+
+
+def answer_definition(ls: DqlServer, params: types.DefinitionParams) -> list[types.Location]:
+    reading, offset = ls.read_at(params.text_document, params.position)
+    return [ls.location(span) for span in definitions(reading, offset)]
+
+
+def answer_prepare_rename(
+    ls: DqlServer, params: types.PrepareRenameParams
+) -> types.PrepareRenamePlaceholder:
+    reading, offset = ls.read_at(params.text_document, params.position)
+    occurrence = _or_refuse(lambda: renamable(reading, offset))
+    return types.PrepareRenamePlaceholder(
+        range_of(*reading.lines.range(occurrence.span)), occurrence.text
+    )
+
+
+def answer_rename(ls: DqlServer, params: types.RenameParams) -> types.WorkspaceEdit:
+    reading, offset = ls.read_at(params.text_document, params.position)
+    occurrence = _or_refuse(lambda: renamable(reading, offset))
+    others = ls.others(reading, occurrence.text, params.new_name)
+    edits = _or_refuse(lambda: rename(reading, offset, params.new_name, others))
+    changes: dict[str, list[types.TextEdit]] = {}
+    for edit in edits:
+        text_edit = types.TextEdit(ls.range(edit.span), edit.text)
+        changes.setdefault(ls.uri_of(edit.span.file), []).append(text_edit)
+    return types.WorkspaceEdit(changes)
+
+
+def _or_refuse(ask: Callable[[], T]) -> T:
+    try:
+        return ask()
+    except RequestError as error:
+        code = types.LSPErrorCodes.RequestFailed.value
+        raise JsonRpcException(error.problem, code) from error
+
+
+def answer_formatting(
+    ls: DqlServer, params: types.DocumentFormattingParams
+) -> list[types.TextEdit] | None:
+    name = name_of(params.text_document.uri)
+    text = ls.files.text(name) or ""
+    try:
+        formatted = format_source(SourceFile(name, text))
+    except SourceError:
+        return None
+    whole = stretch_of(Lines(text, ls.encoding), 0, len(text))
+    return [types.TextEdit(whole, formatted)] if formatted != text else []
+
+
+def answer_symbols(ls: DqlServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+    reading = ls.read(name_of(params.text_document.uri))
+
+    def shown(symbol: Symbol) -> types.DocumentSymbol:
+        return types.DocumentSymbol(
+            symbol.name or symbol.entry.value,  # an editor rejects an empty name
+            _ENTRIES[symbol.entry],
+            range_of(*reading.lines.range(symbol.span)),
+            range_of(*reading.lines.range(symbol.name_span)),
+            detail=symbol.detail or None,
+            children=[shown(child) for child in symbol.children],
+        )
+
+    return [shown(symbol) for symbol in outline(reading)]
+
+
+def answer_fixes(ls: DqlServer, params: types.CodeActionParams) -> list[types.CodeAction]:
+    name = name_of(params.text_document.uri)
+    lines = ls.lines(name)
+    actions = []
+    for diagnostic in ls.board.findings(name):
+        edit, shown = proposed(diagnostic, lines), ls.diagnostic(diagnostic)
+        if edit is not None and _meets(shown.range, params.range):
+            change = types.TextEdit(ls.range(edit.span), edit.text)
+            action = types.CodeAction(
+                f"write {edit.text}",
+                kind=types.CodeActionKind.QuickFix,
+                diagnostics=[shown],
+                edit=types.WorkspaceEdit({params.text_document.uri: [change]}),
+                is_preferred=True,
+            )
+            actions.append(action)
+    return actions
+
+
+def _meets(first: types.Range, second: types.Range) -> bool:
+    return first.start <= second.end and second.start <= first.end
+
 
 PAUSE_S = 0.15
 """The pause in typing after which a changed file is checked."""
@@ -84,20 +260,20 @@ _FEATURES: tuple[tuple[str, Callable[..., Any], Any], ...] = (
     (types.TEXT_DOCUMENT_DID_CHANGE, changed, None),
     (types.TEXT_DOCUMENT_DID_SAVE, saved, None),
     (types.TEXT_DOCUMENT_DID_CLOSE, closed, None),
-    (types.TEXT_DOCUMENT_HOVER, handlers.answer_hover, None),
+    (types.TEXT_DOCUMENT_HOVER, answer_hover, None),
     (
         types.TEXT_DOCUMENT_COMPLETION,
-        handlers.answer_completion,
+        answer_completion,
         types.CompletionOptions(trigger_characters=_TRIGGERS),
     ),
-    (types.TEXT_DOCUMENT_DEFINITION, handlers.answer_definition, None),
-    (types.TEXT_DOCUMENT_PREPARE_RENAME, handlers.answer_prepare_rename, None),
-    (types.TEXT_DOCUMENT_RENAME, handlers.answer_rename, None),
-    (types.TEXT_DOCUMENT_FORMATTING, handlers.answer_formatting, None),
-    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, handlers.answer_symbols, None),
+    (types.TEXT_DOCUMENT_DEFINITION, answer_definition, None),
+    (types.TEXT_DOCUMENT_PREPARE_RENAME, answer_prepare_rename, None),
+    (types.TEXT_DOCUMENT_RENAME, answer_rename, None),
+    (types.TEXT_DOCUMENT_FORMATTING, answer_formatting, None),
+    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, answer_symbols, None),
     (
         types.TEXT_DOCUMENT_CODE_ACTION,
-        handlers.answer_fixes,
+        answer_fixes,
         types.CodeActionOptions([types.CodeActionKind.QuickFix]),
     ),
 )

@@ -1,11 +1,19 @@
-"""The event of a dataset that was put under a contract: catalogs show the promise with the data."""
+"""The event of a dataset that was put under a contract, so that catalogs show the promise with the
+data; and the events of a block and its contract, which show the binding without a manifest."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from openlineage.client.event_v2 import DatasetEvent, StaticDataset
+from openlineage.client.event_v2 import (
+    DatasetEvent,
+    InputDataset,
+    Run,
+    RunEvent,
+    RunState,
+    StaticDataset,
+)
 from openlineage.client.facet_v2 import (
     DatasetFacet,
     column_lineage_dataset,
@@ -16,7 +24,7 @@ from openlineage.client.facet_v2 import (
 )
 
 from dqx_airflow.lineage import sanitize
-from dqx_airflow.lineage.events import timestamp
+from dqx_airflow.lineage.events import error_message, job_event, timestamp
 from dqx_airflow.lineage.facets import PRODUCER, data_source
 from dqx_airflow.lineage.names import is_path, name_of_path, name_of_table
 from dqx_airflow.values import ContractDescription, FieldDescription, FieldSource
@@ -108,3 +116,35 @@ def _input(source: FieldSource) -> column_lineage_dataset.InputField:
             column_lineage_dataset.Transformation(type=source.type or "DIRECT", **details)
         ],
     )
+
+
+CONTRACTS = "datalex"
+"""The namespace of the contracts, which are the inputs of their blocks."""
+
+
+def block_events(
+    block: str,
+    contract: str,
+    problem: str | None,
+    run_id: str,
+    when: datetime,
+    namespace: str,
+) -> tuple[RunEvent, RunEvent]:
+    """START of the job `<block>.block`, whose input is the contract that it relies on, and its end:
+    COMPLETE, or FAIL with the problem.
+
+    :param contract: the id with its version: `commerce.Customer.active@1`.
+    """
+    begun = _event(RunState.START, block, contract, Run(run_id), when, namespace)
+    if problem is None:
+        return begun, _event(RunState.COMPLETE, block, contract, Run(run_id), when, namespace)
+    failed = Run(run_id, facets={"errorMessage": error_message(problem)})
+    return begun, _event(RunState.FAIL, block, contract, failed, when, namespace)
+
+
+def _event(
+    state: RunState, block: str, contract: str, run: Run, when: datetime, namespace: str
+) -> RunEvent:
+    job = sanitize.text(f"{block}.block", sanitize.NAME)
+    inputs = [InputDataset(CONTRACTS, sanitize.text(contract, sanitize.NAME))]
+    return job_event(state, run, when, namespace, job, "BLOCK", inputs)

@@ -19,17 +19,20 @@ from openlineage.client.transport import Transport
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.events import DEFAULT_NAMESPACE
-from dqx_airflow.lineage.time_budget import ExhaustedError, TimeBudget
 from dqx_airflow.lineage.transport import (
+    ExhaustedError,
+    LineageCheck,
     SkippedError,
+    TimeBudget,
     Watched,
+    check_transport,
     needs_all,
+    one_line,
     quiet_client,
     rebuilt,
     settings,
     watched,
 )
-from dqx_airflow.lineage.transport_check import LineageCheck, check_transport, one_line
 from dqx_airflow.redact import RedactingFilter, redact, secrets_of
 
 log = logging.getLogger(__name__)

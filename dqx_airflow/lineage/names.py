@@ -1,4 +1,5 @@
 """The names of datasets in OpenLineage: the same as those of the Spark listener, so that both meet.
+Parts that vary between deliveries (dates, partitions, globs) are left out.
 
 The rules are those of the OpenLineage specification, "Naming" (`Naming.md`). Standard library only.
 """
@@ -7,11 +8,76 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from urllib.parse import quote
 
 from dqx_airflow.lineage import sanitize
-from dqx_airflow.lineage.trimming import trimmed
+from dqx_airflow.values import DatasetSnapshot
+
+_GLOB = re.compile(r"[*?\[\]{}]")
+_DATES = (
+    (re.compile(r"\d{4}-\d{2}-\d{2}"), "%Y-%m-%d"),
+    (re.compile(r"\d{2}\.\d{2}\.\d{4}"), "%d.%m.%Y"),
+    (re.compile(r"\d{8}"), "%Y%m%d"),
+)
+# A time may accompany a date in the name of a folder.
+_TIME = re.compile(r"[\d\s:.TZ-]*")
+
+
+def trimmed(name: str) -> str:
+    """The name without trailing dates, partitions and globs; its first part always stays.
+
+    >>> trimmed("/landing/orders/2026/11/23")
+    '/landing/orders'
+    >>> trimmed("/landing/*/2026-11-23/*.csv")
+    '/landing'
+    """
+    root = "/" if name.startswith("/") else ""
+    parts = _before_glob(name.strip("/").split("/"))
+    while (surplus := _surplus(parts)) and len(parts) > surplus:
+        parts = parts[:-surplus]
+    return root + "/".join(parts)
+
+
+def _before_glob(parts: Sequence[str]) -> Sequence[str]:
+    for number, part in enumerate(parts):
+        if _GLOB.search(part):
+            # Without a part before it, the glob is the only name.
+            return parts[: max(number, 1)]
+    return parts
+
+
+def _surplus(parts: Sequence[str]) -> int:
+    """The number of trailing parts that vary between deliveries."""
+    last = parts[-1]
+    if last.count("=") == 1 or _is_date(last) or _is(last, "%Y%m", 6) or _is(last, "%Y-%m", 7):
+        return 1
+    if _is("".join(parts[-2:]), "%Y%m", 6) and len(parts) > 2:
+        return 2
+    return 3 if len(parts) > 3 and _is("".join(parts[-3:]), "%Y%m%d", 8) else 0
+
+
+def _is_date(part: str) -> bool:
+    """True for a date, alone or with a time."""
+    for pattern, form in _DATES:
+        for match in pattern.finditer(part):
+            if _is(match[0], form, len(match[0])):
+                return _TIME.fullmatch(part[: match.start()] + part[match.end() :]) is not None
+    return False
+
+
+def _is(text: str, form: str, length: int) -> bool:
+    if len(text) != length:
+        return False
+    try:
+        datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return True
+
 
 _URI = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*))?(?P<path>.*)", re.S
@@ -122,3 +188,43 @@ def _without_credentials(scheme: str, authority: str) -> str:
 
 def _quoted(path: str) -> str:
     return quote(path, safe="/:=,+@", errors="replace")
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_LONGEST_BYTES = 1000
+
+
+def location_of(snapshot: DatasetSnapshot) -> str | None:
+    """The location of a dataset; None for a query, which has none, and if a page address could not
+    contain it.
+
+    >>> location_of(DatasetSnapshot("orders", "s3a://lake/orders/2026-11-23/", "csv"))
+    's3://lake/orders'
+    """
+    if snapshot.lineage_name is None and snapshot.format == "query":
+        return None
+    named = snapshot.location if snapshot.lineage_name is None else snapshot.lineage_name
+    place = trimmed_location(named)
+    return place if len(place.encode(errors="replace")) <= _LONGEST_BYTES else None
+
+
+@lru_cache(maxsize=10_000)
+def trimmed_location(location: str) -> str:
+    """The location of a path, a URI or a table, without trailing dates, partitions and globs.
+
+    A relative path stays relative: its meaning depends on the reader.
+
+    >>> trimmed_location("file:///landing/*/2026-11-23/*.csv")
+    '/landing'
+    >>> trimmed_location("sales.`orders`")
+    'sales.orders'
+    """
+    if not is_path(location):
+        return location.replace("`", "")
+    if not _SCHEME.match(location):
+        return trimmed(location.rstrip("/")) or "/"
+    named = name_of_data(location)
+    if named.namespace == "file":
+        return named.name
+    joint = "/" if "://" in named.namespace else ":"
+    return f"{named.namespace}{joint}{named.name.lstrip('/') if joint == '/' else named.name}"

@@ -1,23 +1,136 @@
 """OpenLineage transports with the limits of a gate: two seconds in total, and reported failures.
 
 OpenLineage's own configuration selects the transport. This module adds limits that the user did not
-set, and a wrapper that records what was not sent. Imports the OpenLineage client.
+set, a wrapper that records what was not sent, and the check of `dql doctor`. Calls run in a thread
+that ends with the process: no socket timeout limits the lookup of a host name, a response that
+arrives byte by byte, or an absent broker. Of a response only the status is read: a body may be
+endless, or a gigabyte of zeros in a megabyte of gzip. Imports requests and the OpenLineage client.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
+import requests
+import urllib3
 from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import RunEvent
 from openlineage.client.serde import Serde
 from openlineage.client.transport import Transport, get_default_factory
 from openlineage.client.transport.composite import CompositeTransport
+from openlineage.client.transport.file import FileTransport
+from openlineage.client.transport.http import HttpTransport
 from openlineage.client.transport.noop import NoopConfig, NoopTransport
+from openlineage.client.transport.transform import TransformTransport
+from requests.adapters import HTTPAdapter
 
-from dqx_airflow.lineage.http_status import bounded
-from dqx_airflow.lineage.time_budget import TimeBudget
+from dqx_airflow.redact import redact
+
+T = TypeVar("T")
+
+_LEAST_S = 0.01
+
+
+class UnfinishedError(Exception):
+    """No response in time."""
+
+
+class ExhaustedError(Exception):
+    """Not tried: the time for lineage is over."""
+
+
+@dataclass(slots=True)
+class TimeBudget:
+    """`total_s` is the time in seconds for all calls together, `each_s` the maximum for one."""
+
+    total_s: float
+    each_s: float = float("inf")
+    spent_s: float = 0.0
+
+    @property
+    def left_s(self) -> float:
+        return max(self.total_s - self.spent_s, 0.0)
+
+    @property
+    def is_over(self) -> bool:
+        return self.left_s < _LEAST_S
+
+    def wait_for(self, call: Callable[[], T], *, share: float = 1.0) -> T:
+        """What `call` returns or raises.
+
+        :param share: the maximum share of the remaining time.
+        :raises ExhaustedError: there is no time left.
+        :raises UnfinishedError: it takes longer. It continues in its thread: what it sends may
+            arrive after all, and once more from the spool.
+        """
+        if self.is_over:
+            raise ExhaustedError(f"not tried: the {self.total_s:g} s for lineage are used up")
+        limit_s = min(self.left_s * share, self.each_s)
+        outcome: list[T] = []
+        failure: list[Exception] = []
+
+        def run() -> None:
+            try:
+                outcome.append(call())
+            except Exception as error:
+                failure.append(error)
+
+        thread = threading.Thread(target=run, name="dqx-lineage", daemon=True)
+        began = time.monotonic()
+        thread.start()
+        thread.join(limit_s)
+        self.spent_s += time.monotonic() - began
+        if failure:
+            raise failure[0]
+        if not outcome:
+            raise UnfinishedError(f"no response within {limit_s:.2g} s")
+        return outcome[0]
+
+
+_MOST_REDIRECTS = 3
+_LOSE_THE_EVENT = (301, 302, 303)
+"""Redirects after which a POST is followed by a GET, without the event."""
+
+
+class StatusOnly(HTTPAdapter):
+    """Reads the status and the headers of a response, and closes the connection."""
+
+    def send(self, request: Any, **settings: Any) -> Any:  # type: ignore[override]
+        answer = super().send(request, **{**settings, "stream": True})
+        answer._content = b""
+        answer._content_consumed = True
+        answer.raw.close()
+        if answer.status_code in _LOSE_THE_EVENT:
+            place = answer.headers.get("location", "nowhere")
+            raise requests.HTTPError(
+                f"{answer.status_code} redirects to {place}, and the event would be lost: "
+                f"configure the target address",
+                response=answer,
+            )
+        return answer
+
+
+def bounded(transport: Transport) -> Transport:
+    """A transport that reads no bodies, if it is one over HTTP; any other unchanged."""
+    # A transform transport contains another one, that of Datadog one over HTTP.
+    inner = (getattr(transport, name, None) for name in ("transport", "http"))
+    for part in (transport, *inner):
+        if isinstance(part, HttpTransport) and part.config.adapter is None:
+            session = part.session
+            retries = urllib3.util.Retry(**part.config.retry)
+            # A redirect may lead to another host.
+            for prefix in ("http://", "https://", part.url):
+                session.mount(prefix, StatusOnly(max_retries=retries))
+            session.max_redirects = _MOST_REDIRECTS
+    return transport
+
 
 TIME_BUDGET_S = 2.0
 """The total time that a gate waits for all its events, for any configuration, in seconds."""
@@ -178,3 +291,88 @@ def rebuilt(event: dict[str, Any]) -> RunEvent:
         outputs=[OutputDataset(**dataset) for dataset in event.get("outputs") or []],
         producer=event["producer"],
     )
+
+
+_PROBE_TIMEOUT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LineageCheck:
+    """`ok` is False if events would not be sent. `line` describes it in one line, without
+    secrets."""
+
+    ok: bool
+    line: str
+
+
+def check_transport(transport: Transport) -> LineageCheck:
+    """Tries to reach a transport, for two seconds at most. Nothing is sent, nothing is written."""
+    if isinstance(transport, Watched):
+        transport = transport.inner
+    if isinstance(transport, CompositeTransport):
+        parts = [check_transport(part) for part in transport.transports]
+        return LineageCheck(
+            all(part.ok for part in parts), "composite: " + "; ".join(part.line for part in parts)
+        )
+    if isinstance(transport, HttpTransport):
+        return _check_http(transport)
+    if isinstance(transport, FileTransport):
+        return _check_file(transport)
+    if isinstance(transport, TransformTransport):
+        inner = check_transport(transport.transport)
+        return LineageCheck(inner.ok, f"transform: {inner.line}")
+    if transport.kind == "noop":
+        return LineageCheck(True, "noop: OpenLineage is switched off, no events are sent")
+    if transport.kind == "console":
+        return LineageCheck(True, "console: events go to the log of the job")
+    return LineageCheck(True, f"{transport.kind or type(transport).__name__}: not tried")
+
+
+def one_line(error: BaseException, limit: int = 300) -> str:
+    """An exception as `Kind: message` in one short line, without credentials."""
+    line = " ".join(redact(f"{type(error).__name__}: {error}").split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _check_http(transport: HttpTransport) -> LineageCheck:
+
+    address = redact(urljoin(transport.url, transport.endpoint))
+    options: dict[str, Any] = {"verify": transport.verify}
+    if transport.cert is not None:
+        options["cert"] = transport.cert
+    try:
+        # Any response is enough, even 404. HEAD has no effects.
+        answer = requests.head(
+            _without_user(transport.url),
+            timeout=_PROBE_TIMEOUT_S,
+            allow_redirects=False,
+            **options,
+        )
+    except (requests.RequestException, ValueError, OSError) as error:
+        return LineageCheck(False, f"http: {address} cannot be reached ({one_line(error)})")
+    return LineageCheck(True, f"http: {address} can be reached (HTTP {answer.status_code})")
+
+
+def _check_file(transport: FileTransport) -> LineageCheck:
+    config = transport.config
+    where = redact(config.log_file_path)
+    if config._needs_fsspec():
+        return LineageCheck(True, f"file: {where}, not tried")
+    path = Path(urlsplit(config.log_file_path).path if "://" in where else config.log_file_path)
+    if config.append and path.exists():
+        if path.is_file() and os.access(path, os.W_OK):
+            return LineageCheck(True, f"file: {where} can be written")
+        return LineageCheck(False, f"file: {where} cannot be written")
+    folder = path.parent
+    if not folder.is_dir():
+        return LineageCheck(
+            False, f"file: {where} cannot be written: folder {folder} does not exist"
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return LineageCheck(False, f"file: {where}, the folder {folder} cannot be written")
+    return LineageCheck(True, f"file: {where} can be written")
+
+
+def _without_user(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age
-from dqx_airflow.lineage.locations import trimmed_location
+from dqx_airflow.lineage.names import trimmed_location
 from dqx_airflow.plugin.airflow import SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.plugin.board_page import DEPTH, STATES_WORST_FIRST, GateRow, counts_line, gate_rows
 from dqx_airflow.plugin.board_page import past_of_gates as _past_of

@@ -22,7 +22,7 @@ from dqx_airflow.diagnostics.verdicts import (
     is_age,
     unscaled_limit,
 )
-from dqx_airflow.lineage.locations import location_of, trimmed_location
+from dqx_airflow.lineage.names import location_of, trimmed_location
 from dqx_airflow.values import (
     DatasetSnapshot,
     EnforcedContract,

@@ -25,7 +25,7 @@ from dqx_airflow.results.proposals import (
     decide,
     proposals_from,
 )
-from dqx_airflow.tuning.cost_chart import cost_svg
+from dqx_airflow.tuning.drawings import cost_svg
 
 _MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
 _MOST_DECIDED = 20

@@ -1,15 +1,17 @@
-"""Measures the requests of a plan over tables in memory."""
+"""Measures the requests of a plan over tables in memory, and compares the rows of two of them one
+by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import compress
 from typing import Any
 
+from dqx_airflow.exact import Number
 from dqx_airflow.metrics.builtin.counts import count_nan
-from dqx_airflow.metrics.comparison import timestamp_of
+from dqx_airflow.metrics.comparison import comparable, timestamp_of
 from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.metrics.plain_values import is_finite, plain
@@ -17,7 +19,10 @@ from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.plan.filters import fail_undecided
 from dqx_airflow.plan.groupings import only_listed, too_many_groups
 from dqx_airflow.plan.matching import (
+    ColumnPair,
+    Differences,
     Match,
+    PairedColumns,
     answer_columns,
     answer_match,
     is_about_rows,
@@ -33,6 +38,7 @@ from dqx_airflow.plan.model import (
     RowPredicate,
     Scanned,
 )
+from dqx_airflow.plan.number_comparison import is_within
 from dqx_airflow.plan.predicates import voids_of
 from dqx_airflow.plan.row_types import RowTypes, TypeObjection
 from dqx_airflow.plan.schema_check import (
@@ -46,11 +52,63 @@ from dqx_airflow.plan.schema_check import (
     void_with_nan,
     void_without_end,
 )
-from dqx_airflow.reference.java_patterns import UntranslatablePatternError
-from dqx_airflow.reference.matching import differences
-from dqx_airflow.reference.predicates import EvaluatedRow, Known
+from dqx_airflow.reference.predicates import EvaluatedRow, Known, UntranslatablePatternError
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, MetricValue
+
+_Row = tuple[Any, ...]
+_Rows = list[tuple[_Row, _Row]]
+"""The values of the keys, and those that are compared, of each row."""
+_Test = Callable[[tuple[_Row, _Row], tuple[_Row, _Row]], bool]
+
+
+def differences(
+    columns: PairedColumns, tolerance: Number | None, lefts: _Rows, rights: _Rows
+) -> Differences:
+    """The differences between two tables: equal rows are paired first, then near ones, then those
+    with the same key."""
+
+    def have_same_key(left: tuple[_Row, _Row], right: tuple[_Row, _Row]) -> bool:
+        return _all_same(columns.keys, left[0], right[0], None)
+
+    def agree_within(margin: Number | None) -> _Test:
+        return lambda left, right: (
+            have_same_key(left, right) and _all_same(columns.compared, left[1], right[1], margin)
+        )
+
+    rows = len(lefts)
+    for margin in (None, tolerance):
+        lefts, rights = _without_pairs(lefts, rights, agree_within(margin))
+    extra, missing = _without_pairs(lefts, rights, have_same_key)
+    return Differences(len(missing), len(extra), len(lefts) - len(extra), rows)
+
+
+def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _Rows]:
+    """The rest of both sides when each row has been paired with the first one that fits."""
+    alone, rest = [], list(rights)
+    for left in lefts:
+        place = next((at for at, right in enumerate(rest) if belong(left, right)), None)
+        if place is None:
+            alone.append(left)
+        else:
+            del rest[place]
+    return alone, rest
+
+
+def _all_same(pairs: Sequence[ColumnPair], left: _Row, right: _Row, margin: Number | None) -> bool:
+    return all(_is_same(*of_column, margin) for of_column in zip(pairs, left, right, strict=True))
+
+
+def _is_same(pair: ColumnPair, left: Any, right: Any, margin: Number | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    left_key, right_key = comparable(left, pair.left.type, right, pair.right.type)
+    if left_key == right_key or margin is None or not pair.is_number:
+        return bool(left_key == right_key)
+    a, b = plain(left), plain(right)
+    if a is None or b is None or isinstance(a, str) or isinstance(b, str):
+        return False
+    return is_within(a, b, margin)
 
 
 def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table]) -> Scanned:

@@ -1,16 +1,18 @@
-"""The effect of other values of tunables, or of another suite, on past days."""
+"""The effect of other values of tunables, of another suite, or of a shadow on past days: verdicts
+and alarms side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Protocol, TypeAlias
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.judged_days import JudgedDays
+from dqx_airflow.tuning.past_days import JudgedDays
 from dqx_airflow.tuning.tunables import units_of
-from dqx_airflow.values import MetricValue, Severity, Status
+from dqx_airflow.values import MetricValue, Severity, Status, day_of_instance
 
 UNKNOWN = "unknown"
 
@@ -161,3 +163,87 @@ def _compared(
 def _statuses(side: tuple[Backtest, JudgedDays, int | None]) -> Sequence[Status | None]:
     backtest, judged, row = side
     return [None] * len(backtest.days) if row is None else judged.statuses[row]
+
+
+_AssertionKey: TypeAlias = tuple[str, str]
+
+
+class ShadowedDay(Protocol):
+    """A day with the verdicts of both, by check and name, and its labels."""
+
+    @property
+    def date(self) -> date: ...
+    @property
+    def map_index(self) -> int: ...
+    @property
+    def own(self) -> Mapping[_AssertionKey, Status]: ...
+    @property
+    def other(self) -> Mapping[_AssertionKey, Status]: ...
+    @property
+    def labels(self) -> Mapping[_AssertionKey, bool]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Alarms:
+    """The alarms of one suite: their number, the false ones, and the missed issues, according to
+    labels. `days` are those on which it passed or failed."""
+
+    days: int
+    alarms: int
+    false: int
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowedAssertion:
+    """An assertion in the gate and in its shadow. On the days `only_own` and `only_shadow`, such as
+    `2024-03-20`, or `2024-03-20[3]` for an instance of a mapped gate, only one of the two alarms:
+    the other one passed, was skipped, or lacks the assertion."""
+
+    check: str
+    name: str
+    own: Alarms
+    shadow: Alarms
+    only_own: tuple[str, ...]
+    only_shadow: tuple[str, ...]
+
+
+def compare_alarms(days: Sequence[ShadowedDay]) -> tuple[ShadowedAssertion, ...]:
+    """A comparison for each assertion of the gate or the shadow, in the order of the gate."""
+    keys = dict.fromkeys(
+        key for side in ("own", "other") for day in days for key in getattr(day, side)
+    )
+    return tuple(_shadowed(key, days) for key in keys)
+
+
+def _shadowed(key: _AssertionKey, days: Sequence[ShadowedDay]) -> ShadowedAssertion:
+    def fails(statuses: Mapping[_AssertionKey, Status]) -> bool:
+        return statuses.get(key) is Status.FAILED
+
+    def shown(day: ShadowedDay) -> str:
+        return day_of_instance(day.date, day.map_index)
+
+    return ShadowedAssertion(
+        *key,
+        _alarms(key, [(day.own, day.labels) for day in days]),
+        _alarms(key, [(day.other, day.labels) for day in days]),
+        tuple(shown(day) for day in days if fails(day.own) and not fails(day.other)),
+        tuple(shown(day) for day in days if fails(day.other) and not fails(day.own)),
+    )
+
+
+def _alarms(
+    key: _AssertionKey,
+    days: Sequence[tuple[Mapping[_AssertionKey, Status], Mapping[_AssertionKey, bool]]],
+) -> Alarms:
+    judged = [
+        (statuses[key] is Status.FAILED, labels.get(key))
+        for statuses, labels in days
+        if statuses.get(key) in (Status.PASSED, Status.FAILED)
+    ]
+    return Alarms(
+        len(judged),
+        sum(failed for failed, _ in judged),
+        sum(failed and label is False for failed, label in judged),
+        sum(not failed and label is True for failed, label in judged),
+    )

@@ -1,13 +1,13 @@
-"""The costs of verdicts: false alarms and missed issues, according to labels of past days.
-
-A day without a label is judged by the verdict of the gate: a failure was a real issue, a pass was
-fine. That is weaker evidence than a label, and weighs less.
-"""
+"""The costs of verdicts according to labels of past days: false alarms and missed issues; the folds
+on which they are compared; and the verdicts whose labels a tuner lacks most."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from statistics import mean, stdev
 
 from dqx_airflow.plan.model import Cost
 from dqx_airflow.tuning.backtest import Backtest
@@ -162,3 +162,130 @@ def _truth(label: bool | None, status: Status | None, failure_weight: float) -> 
     if status is Status.FAILED:
         return KnownTruth(True, failure_weight)
     return KnownTruth(False, PASS_WEIGHT) if status is Status.PASSED else None
+
+
+MOST_FOLDS = 4
+FEWEST_LABELLED_DAYS = 4
+"""Two days to learn from, and two folds for testing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Days to learn from, and later days for testing."""
+
+    learned: tuple[int, ...]
+    held_out: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The results of the held-out days of a fold, before and after."""
+
+    fold: Fold
+    before: Counts
+    after: Counts
+
+    @property
+    def gain(self) -> float:
+        return self.before.cost - self.after.cost
+
+
+def folds_of(days: Sequence[int], labelled: Sequence[int]) -> tuple[Fold, ...]:
+    """The folds over some days, oldest first, each with about as many labelled days.
+
+    The first part of the days is only learned from. There are no folds if labels are on too few
+    days.
+
+    :param days: ascending.
+    :param labelled: those of them that have labels.
+    """
+    marked = sorted(set(labelled))
+    if len(marked) < FEWEST_LABELLED_DAYS:
+        return ()
+    stretches = min(MOST_FOLDS, len(marked) // 2) + 1
+    cuts = [marked[len(marked) * number // stretches] for number in range(1, stretches)]
+    ends = [*cuts[1:], days[-1] + 1]
+    return tuple(
+        Fold(
+            tuple(day for day in days if day < start),
+            tuple(day for day in days if start <= day < end),
+        )
+        for start, end in zip(cuts, ends, strict=True)
+    )
+
+
+def noise_of(trials: Sequence[Trial]) -> float:
+    """The standard error of the mean gain of a fold."""
+    return stdev(trial.gain for trial in trials) / math.sqrt(len(trials))
+
+
+def mean_gain(trials: Sequence[Trial]) -> float:
+    return mean(trial.gain for trial in trials)
+
+
+def wins(trials: Sequence[Trial]) -> bool:
+    """True if the mean gain of a fold is at least the noise of the folds.
+
+    If one fold gains and no other loses, the two are equal.
+    """
+    gain = mean_gain(trials)
+    return gain > 1e-9 and gain >= noise_of(trials) * (1 - 1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedLabel:
+    """A verdict to label. `map_index` is that of an instance of a mapped gate, -1 for others."""
+
+    check: str
+    name: str
+    date: date
+    status: Status
+    map_index: int = -1
+
+
+def wanted_labels(
+    backtest: Backtest,
+    known: Sequence[Sequence[KnownTruth | None]],
+    rows: Collection[int],
+    days: Collection[int],
+    most: int,
+) -> tuple[WantedLabel, ...]:
+    """Verdicts without a label, the most useful one first, each on another date if there are
+    enough.
+
+    Those on dates without a label come first, since labels on one date are too few. Failures come
+    before passes: they are false alarms, or show where issues begin. Those next to the limit come
+    before those far from it: they decide where it goes. Of equal ones, the newest comes first.
+
+    :param known: the truth about each assertion on each day; None where it does not count.
+    """
+    statuses = backtest.judge().statuses
+    verdicts: dict[tuple[int, int], tuple[bool, float]] = {}
+    labelled: set[date] = set()
+    for row in rows:
+        distances = backtest.distances(row, {})
+        for index in days:
+            truth, status = known[row][index], statuses[row][index]
+            if truth is None:
+                continue
+            if truth.is_label:
+                labelled.add(backtest.days[index].date)
+            elif status in (Status.PASSED, Status.FAILED):
+                distance = distances[index]
+                far = math.inf if distance is None else distance
+                verdicts[row, index] = status is Status.PASSED, far
+
+    def rank(place: tuple[int, int]) -> tuple[bool, bool, float, int, int]:
+        row, index = place
+        return backtest.days[index].date in labelled, *verdicts[place], -index, row
+
+    wanted: list[WantedLabel] = []
+    while verdicts and len(wanted) < most:
+        row, index = min(verdicts, key=rank)
+        del verdicts[row, index]
+        assertion, day = backtest.assertions[row], backtest.days[index]
+        labelled.add(day.date)
+        status = statuses[row][index]
+        assert status is not None
+        wanted.append(WantedLabel(assertion.check, assertion.name, day.date, status, day.map_index))
+    return tuple(wanted)

@@ -24,13 +24,11 @@ from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import CHANGES, USUAL, WINDOWS
 from dqx_airflow.tuning.calendars import is_weekly
-from dqx_airflow.tuning.costs import Counts, counts
-from dqx_airflow.tuning.folds import Fold, Trial, folds_of, wins
-from dqx_airflow.tuning.form_edits import assertion_of, claim_text
+from dqx_airflow.tuning.costs import Counts, Fold, Trial, counts, folds_of, wins
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.search import Search, groups_of
-from dqx_airflow.tuning.suite_text import SuiteText
+from dqx_airflow.tuning.suite_file import SuiteText, assertion_of, claim_text
 from dqx_airflow.tuning.tuner import (
     AGENT,
     KnownPast,

@@ -1,13 +1,42 @@
-"""The facts about past days: metric values, verdicts, labels."""
+"""Past days: metric values, verdicts and labels; and an assertion judged on them from what is
+stored.
+
+Values of earlier days complete a day as its lagged values. Assertions that differ only in the
+numbers that they compare with need no new measurement.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
-from datetime import date, datetime
+import json
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
 
-from dqx_airflow.plan.measured import Measurements
-from dqx_airflow.values import MetricValue, Status
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.walk import parts_of
+from dqx_airflow.exact import NUMBERS
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import apply, takes_none
+from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.plan.evaluate import judge_one
+from dqx_airflow.plan.measured import Measurements, keys_of, requests_behind
+from dqx_airflow.plan.model import (
+    Applied,
+    Claimed,
+    ConstantTerm,
+    Cost,
+    Measured,
+    MetricRequest,
+    Now,
+    Plan,
+    PlannedAssertion,
+    Scanned,
+    Term,
+    row_count,
+)
+from dqx_airflow.plan.term_values import KnownValues
+from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +70,337 @@ class PastDay:
         if self.map_index < 0:
             return None
         return frozenset(self.measured.reads.items()) or self.map_index
+
+
+@dataclass(frozen=True, slots=True)
+class _Lagged:
+    """The key of a lagged value, and its key on the day on which it was measured."""
+
+    key: str
+    own_key: str
+    dataset: str
+    lag: int
+
+
+def with_earlier_values(days: Sequence[PastDay], keys: Iterable[str]) -> tuple[PastDay, ...]:
+    """The days, completed by the values of earlier days that they lack.
+
+    :param keys: those of requests (`plan.measured.request_key`).
+    """
+    lagged = [lagged_value for key in dict.fromkeys(keys) if (lagged_value := _lagged(key))]
+    if not lagged:
+        return tuple(days)
+    by_date: dict[date, list[PastDay]] = {}
+    for day in days:
+        by_date.setdefault(day.date, []).append(day)
+    return tuple(_filled(day, lagged, by_date) for day in days)
+
+
+def _lagged(key: str) -> _Lagged | None:
+    parts = json.loads(key)
+    dataset, lag = parts[0], parts[3]
+    if not isinstance(lag, int) or lag < 1:
+        return None
+    parts[3] = 0
+    own_key = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+    return _Lagged(key, own_key, dataset, lag)
+
+
+def _filled(
+    day: PastDay, lagged: Sequence[_Lagged], by_date: Mapping[date, Sequence[PastDay]]
+) -> PastDay:
+    measured = day.measured
+    if not measured.values:  # of an older version, or nothing is known
+        return day
+    values, details = dict(measured.values), dict(measured.details)
+    for lagged_value in lagged:
+        if any(lagged_value.key in keys for keys in (values, measured.failures, measured.groups)):
+            continue
+        for earlier in by_date.get(day.date - timedelta(days=lagged_value.lag), ()):
+            stored = earlier.measured
+            if lagged_value.own_key in stored.values and _is_same(
+                lagged_value.dataset, day, earlier
+            ):
+                values[lagged_value.key] = stored.values[lagged_value.own_key]
+                if lagged_value.own_key in stored.details:
+                    details[lagged_value.key] = stored.details[lagged_value.own_key]
+                break
+    return replace(day, measured=replace(measured, values=values, details=details))
+
+
+def _is_same(dataset: str, day: PastDay, earlier: PastDay) -> bool:
+    """Whether a dataset was read in the same way on both days."""
+    reading = day.measured.reads.get(dataset)
+    if reading is None and day.map_index != earlier.map_index:
+        return False
+    return reading == earlier.measured.reads.get(dataset)
+
+
+def asks_for_now(term: Term) -> bool:
+    if isinstance(term, Claimed):
+        sides = (side for part in term.parts for side in (part.term, *part.condition.bounds))
+        return any(map(asks_for_now, sides))
+    if isinstance(term, Applied):
+        return any(map(asks_for_now, term.terms))
+    return isinstance(term, Now)
+
+
+def with_assertions(suite: nodes.Suite, ids: Collection[int]) -> nodes.Suite:
+    """The suite with only the assertions of these ids."""
+    checks = (
+        replace(
+            check,
+            body=tuple(assertion for assertion in check.assertions if id(assertion) in ids),
+        )
+        for check in suite.checks
+    )
+    return replace(suite, checks=tuple(check for check in checks if check.body))
+
+
+def alone(suite: nodes.Suite, row: int) -> nodes.Suite:
+    """The suite with only one of its assertions, by its position among those of all checks."""
+    nodes_in_order = [node for check in suite.checks for node in check.assertions]
+    return with_assertions(suite, {id(nodes_in_order[row])})
+
+
+def is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
+    """True if what is measured contains no constant, and has no filter around it."""
+    claim = node.claim
+    if not isinstance(claim, nodes.Measure) or node.where is not None:
+        return False
+    names = (part.text for part in parts_of(claim.expression) if isinstance(part, nodes.Name))
+    return not any(name in constants for name in names)
+
+
+def refs_of(suite: nodes.Suite, days: Sequence[PastDay]) -> tuple[DatasetRef, ...]:
+    """The datasets of the suite, with a date column unless they were read without one."""
+    undated = {name for day in days[-1:] for key in day.measured.values for name in _undated(key)}
+    return tuple(
+        DatasetRef(name, table=name, date_column=None if name in undated else "?")
+        for name in datasets_of(suite.checks)
+    )
+
+
+def _undated(key: str) -> Iterator[str]:
+    """The dataset of a key, if it was read without dates."""
+    dataset, metric, _, lag = json.loads(key)
+    if lag is None and metric in METRICS and METRICS[metric].scan.has_dates:
+        yield dataset
+
+
+_KINDS = frozenset({"<", "<=", ">", ">=", "==", "!=", "between"})
+
+
+def only_limits_differ(planned: PlannedAssertion, other: PlannedAssertion) -> bool:
+    """True if two plans measure and compare the same, with other numbers."""
+    return (
+        has_limits(planned)
+        and has_limits(other)
+        and planned.disabled_by is None
+        and planned.condition.kind == other.condition.kind
+        and planned.multiplier == other.multiplier
+        and planned.term == other.term
+        and planned.requests == other.requests
+    )
+
+
+def has_limits(planned: PlannedAssertion) -> bool:
+    """True if one number is compared with numbers: with fixed ones, or ones from the data."""
+    condition = planned.condition
+    return (
+        condition.kind in _KINDS
+        and planned.groups is None
+        and condition.tolerance is None
+        and all(map(_is_number, condition.bounds))
+    )
+
+
+def _is_number(term: Term) -> bool:
+    """True where a term is a number, or computed of numbers and of metrics that were measured.
+
+    A `coalesce` of a computation with a constant does not count: with another value of the constant
+    the computation may overflow, and only a gate notices that behind the answer of `coalesce`.
+    """
+    match term:
+        case Measured():
+            return True
+        case Applied(function=function, terms=terms) if takes_none(function) and any(
+            isinstance(part, Applied) and _has_constant(part) for part in terms
+        ):
+            return False
+        case Applied(terms=terms):
+            return all(map(_is_number, terms))
+        case _:
+            return isinstance(number_of(term), NUMBERS)
+
+
+def _has_constant(term: Term) -> bool:
+    if isinstance(term, Applied):
+        return any(map(_has_constant, term.terms))
+    return isinstance(term, ConstantTerm)
+
+
+def number_of(term: Term) -> MetricValue:
+    """The value of a term without metrics; None if it has none, or contains metrics."""
+    match term:
+        case ConstantTerm(value=value):
+            return plain(value)
+        case Applied(function=function, terms=terms):
+            return apply(function, tuple(map(number_of, terms)))
+        case _:
+            return None
+
+
+_MOST_REMEMBERED = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionKeys:
+    """The keys of the requests of an assertion, and those of everything that its verdict depends
+    on."""
+
+    planned: PlannedAssertion
+    needed: tuple[str, ...]
+    behind: Mapping[MetricRequest, str]
+
+
+class PastJudge:
+    """Judges assertions, each planned for the day on which it is judged.
+
+    :param days: the last ones show how each dataset is read now.
+    :param is_plain: for each assertion of the suite whether it measures the same as ever.
+    """
+
+    def __init__(self, days: Sequence[PastDay], is_plain: Sequence[bool]) -> None:
+        self._reads = _current_reads(days)
+        self._is_plain = is_plain
+        self._known_keys: dict[int, AssertionKeys] = {}
+
+    def why_unknown(
+        self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
+    ) -> str | None:
+        """Why the stored data is insufficient for an assertion; None if it is sufficient."""
+        if planned.disabled_by is not None:
+            return None
+        measured = day.measured
+        for key in self.keys(planned, plan).needed:
+            if not any(
+                key in by_key for by_key in (measured.values, measured.groups, measured.failures)
+            ):
+                if self._is_judged_by_value(row, planned, day):
+                    return None
+                return measured.gap(key) if day.verdicts else "no results of this day"
+        if day.now is None and any(map(asks_for_now, (planned.term, *planned.condition.bounds))):
+            return "it depends on when a gate runs, but no gate ran on this day"
+        for name in planned.datasets:
+            reading = measured.reads.get(name)
+            if reading is not None and reading not in self._reads[name]:
+                return f"dataset '{name}' was different, or was read differently"
+        return None
+
+    def _is_judged_by_value(self, row: int, planned: PlannedAssertion, day: PastDay) -> bool:
+        """True if the value of the assertion is sufficient, which is all that older versions
+        stored: it measures the same, without constants, and is compared with numbers."""
+        stored = day.verdicts.get((planned.check, planned.name))
+        return (
+            stored is not None
+            and not day.measured.values
+            and self._is_plain[row]
+            and stored.expression == planned.expression
+            and stored.status in (Status.PASSED, Status.FAILED)
+            and (stored.value is None or isinstance(stored.value, NUMBERS))
+            and has_limits(planned)
+            and all(isinstance(number_of(bound), NUMBERS) for bound in planned.condition.bounds)
+        )
+
+    def verdict(
+        self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
+    ) -> Verdict | None:
+        """The verdict by what is stored of the day; None if that is insufficient."""
+        if self.why_unknown(row, planned, plan, day) is not None:
+            return None
+        if not day.measured.values and self._is_judged_by_value(row, planned, day):
+            request = replace(planned.requests[0], date=None)
+            if not isinstance(planned.term, Measured):
+                request = replace(request, metric="average")  # as computed as that
+            scanned = Scanned({request: day.verdicts[planned.check, planned.name].value})
+            return judge_one(replace(planned, term=Measured(request)), plan, scanned, now=day.now)
+        scanned = day.measured.scanned(self.keys(planned, plan).behind)
+        return judge_one(planned, plan, scanned, _skipped(plan, day), now=day.now)
+
+    def values(
+        self, request: MetricRequest, planned: PlannedAssertion, plan: Plan, days: Iterable[PastDay]
+    ) -> tuple[MetricValue, ...]:
+        """The value of a request on each day, as `verdict` uses it."""
+        behind = self.keys(planned, plan).behind
+        needed = (request, row_count(request.dataset, request.date))
+        keys = {needed_request: behind.get(needed_request) for needed_request in needed}
+
+        def value(day: PastDay) -> MetricValue:
+            stored = {item: day.measured.values.get(key) for item, key in keys.items() if key}
+            return KnownValues(stored, day.now, plan, _skipped(plan, day)).value(request)
+
+        return tuple(map(value, days))
+
+    def keys(self, planned: PlannedAssertion, plan: Plan) -> AssertionKeys:
+        keys = self._known_keys.get(id(planned))
+        if keys is None or keys.planned is not planned:
+            behind = keys_of(requests_behind(planned), plan.date)
+            needed = tuple(behind[request] for request in planned.requests)
+            if len(self._known_keys) > _MOST_REMEMBERED:
+                self._known_keys.clear()
+            keys = self._known_keys[id(planned)] = AssertionKeys(planned, needed, behind)
+        return keys
+
+
+def _skipped(plan: Plan, day: PastDay) -> frozenset[date]:
+    """The skipped dates of a day, as if it were that of the plan."""
+    return frozenset(plan.date - timedelta(days=lag) for lag in day.measured.skipped)
+
+
+def _current_reads(days: Sequence[PastDay]) -> dict[str, frozenset[str]]:
+    """How each dataset is read now: as on the last of the days; by a mapped gate, as on the last
+    day of each map index."""
+    last = {
+        (name, day.map_index): reading
+        for day in days
+        for name, reading in day.measured.reads.items()
+    }
+    is_mapped = next((day.map_index >= 0 for day in reversed(days) if day.measured.reads), False)
+    reads: dict[str, frozenset[str]] = {name: frozenset() for name, _ in last}
+    for (name, index), reading in last.items():
+        if (index >= 0) == is_mapped:
+            reads[name] |= {reading}
+    return reads
+
+
+@dataclass(frozen=True, slots=True)
+class TunedAssertion:
+    """An assertion of the suite. `tunables` are the names of those that its verdict depends on."""
+
+    check: str
+    name: str
+    severity: Severity
+    cost: Cost
+    is_required: bool
+    is_experimental: bool
+    tunables: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.check, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedDays:
+    """The verdicts of all days for some values of the tunables.
+
+    `statuses` has a row for each assertion of the backtest, with one status for each day; None if
+    it is unknown.
+    """
+
+    values: Mapping[str, float]
+    statuses: tuple[tuple[Status | None, ...], ...]
+
+    def count(self, status: Status | None) -> int:
+        return sum(row.count(status) for row in self.statuses)

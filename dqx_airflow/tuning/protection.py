@@ -24,7 +24,7 @@ from dqx_airflow.exact import NUMBERS
 from dqx_airflow.plan.model import PlannedAssertion
 from dqx_airflow.plan.profiles import Adjustment, adjust
 from dqx_airflow.plan.resolve import resolve
-from dqx_airflow.tuning.moved_limits import number_of
+from dqx_airflow.tuning.past_days import number_of
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.tunables import tunables_of, with_values
 from dqx_airflow.values import DatasetRef, SourceFile, Span

@@ -14,17 +14,18 @@ from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.form_edits import assertion_of, claim_text
 from dqx_airflow.tuning.history import Entry, new_id, timestamp_text
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
 from dqx_airflow.tuning.suite_file import (
     ParamChange,
     SuiteFile,
+    assertion_of,
+    claim_text,
     refuse,
+    replaced,
     replacing,
 )
-from dqx_airflow.tuning.suite_text import replaced
 from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
 from dqx_airflow.values import Span
 

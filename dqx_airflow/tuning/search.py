@@ -15,9 +15,8 @@ from functools import partial
 from itertools import product
 from statistics import median
 
-from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.backtest import Backtest, bits_of
 from dqx_airflow.tuning.costs import Counts, KnownTruth, PricedDays, counts
-from dqx_airflow.tuning.failing_days import bits_of
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
 from dqx_airflow.values import Status
 

@@ -1,33 +1,93 @@
-"""Writes values of tunables into the file of a suite, and nothing else: every other byte stays.
-
-The file is read again, under the lock of its history, so that concurrent changes are kept, and
-judged in its current state.
-"""
+"""Changes of the text of a suite: values of tunables, profiles, and other forms of assertions.
+Every other byte stays."""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.imports import FileReader, Reader, search_path
+from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.tuning.history import Entry, History, new_id, timestamp_text
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.protection import HUMAN, Judgement, is_algorithm, judge_values
-from dqx_airflow.tuning.suite_text import SuiteText, with_edits
-from dqx_airflow.tuning.tunables import tunables_of, with_values
-from dqx_airflow.values import SourceFile
+from dqx_airflow.tuning.tunables import literal_of, tunables_of, with_values
+from dqx_airflow.values import SourceFile, Span
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteText:
+    """`read` parses a text to a suite, and raises SourceError if it has errors."""
+
+    text: str
+    suite: nodes.Suite
+    read: Callable[[str], nodes.Suite]
+
+    def changed(self, profile: str | None = None, form: ProposedForm | None = None) -> nodes.Suite:
+        """The suite with an additional profile, or with another form of an assertion.
+
+        :raises SourceError: the resulting suite has errors.
+        :raises RequestError: it does not have the assertion of the form.
+        """
+        return self.read(with_edits(self.text, self.suite, {}, profile, form))
+
+
+def with_edits(
+    text: str,
+    suite: nodes.Suite,
+    values: Mapping[str, float],
+    profile: str | None = None,
+    form: ProposedForm | None = None,
+) -> str:
+    """The text of a suite with other values of its tunables, an additional profile, and another
+    form of an assertion.
+
+    :raises RequestError: the suite does not have the assertion of the form.
+    """
+    settled = settle(suite.constants)
+    edits = [
+        (
+            constant.value.span,
+            show(literal_of(settled[constant.name.text], values[constant.name.text])),
+        )
+        for constant in suite.constants
+        if constant.name.text in values
+    ]
+    if profile is not None:
+        end = suite.span
+        line, column = end.end_line, end.end_column - 1
+        span = Span(end.file, line, column, line, column)
+        edits.append((span, f"\n{indent(profile.strip(), '    ')}\n"))
+    if form is not None:
+        edits += form_edits(text, suite, form)
+    return replaced(text, edits)
+
+
+def replaced(text: str, edits: Iterable[tuple[Span, str]]) -> str:
+    """The text with replacements for some ranges."""
+    starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+    for span, literal in sorted(edits, key=lambda edit: (edit[0].line, edit[0].column))[::-1]:
+        start = starts[span.line - 1] + span.column - 1
+        end = starts[span.end_line - 1] + span.end_column - 1
+        text = text[:start] + literal + text[end:]
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,3 +346,82 @@ class SuiteFile:
         """The number of the last line of the history."""
         lines, _ = self.history.read()
         return lines[-1][0] if lines else 0
+
+
+def form_edits(text: str, suite: nodes.Suite, form: ProposedForm) -> list[tuple[Span, str]]:
+    """Replacements for ranges of the text.
+
+    :raises RequestError: the suite does not have the assertion of the form.
+    """
+    lines = _LINE_END.split(text)
+    end_of_line = ending[0] if (ending := _LINE_END.search(text)) else "\n"
+    node = assertion_of(suite, form.check, form.assertion)
+    if node is None or claim_text(text, node) != form.before:
+        raise RequestError(
+            f"'{form.assertion}' is no longer `{form.before}`",
+            "reject the proposal and create a new one",
+        )
+    edits = [(node.claim.span, form.claim)]
+    constants = {
+        constant.name.text: constant
+        for constant in suite.constants
+        if constant.span.file == suite.span.file
+    }
+    replaced_constants = [constants[name] for name in form.replaces if name in constants]
+    if form.constants:
+        span = replaced_constants[0].span if replaced_constants else _before(suite, constants)
+        pad = re.match(r"\s*", lines[span.line - 1])[0]  # type: ignore[index]
+        added = f"{end_of_line}{pad}".join(form.constants)
+        edits.append((span, added if replaced_constants else f"{added}{end_of_line}{pad}"))
+    edits += [
+        (_whole_lines(constant.span, lines), "")
+        for constant in replaced_constants[bool(form.constants) :]
+    ]
+    edits += [
+        (_whole_lines(profile.span, lines, with_comment=True), "")
+        for profile in suite.profiles
+        if profile.name.value in form.drops
+    ]
+    return edits
+
+
+def assertion_of(suite: nodes.Suite, check: str, name: str) -> nodes.Assertion | None:
+    """The assertion with a name in the file of the suite; None if a macro makes it, or if there is
+    none."""
+    matching = [
+        node
+        for owner in suite.checks
+        if owner.name.value == check
+        for node in owner.assertions
+        if node.name is not None and node.name.value == name
+    ]
+    if len(matching) != 1 or matching[0].uses or matching[0].span.file != suite.span.file:
+        return None
+    return matching[0]
+
+
+def claim_text(text: str, node: nodes.Assertion) -> str:
+    """A claim as in the text, in one line."""
+    span, lines = node.claim.span, _LINE_END.split(text)
+    taken = lines[span.line - 1 : span.end_line]
+    taken[-1] = taken[-1][: span.end_column - 1]
+    taken[0] = taken[0][span.column - 1 :]
+    return " ".join(" ".join(taken).split())
+
+
+def _before(suite: nodes.Suite, constants: dict[str, nodes.Constant]) -> Span:
+    """The position before the first constant; before the first check if there is none."""
+    first = next(iter(constants.values()), suite.checks[0]).span
+    return Span(first.file, first.line, first.column, first.line, first.column)
+
+
+def _whole_lines(span: Span, lines: list[str], *, with_comment: bool = False) -> Span:
+    """The lines of a range, with the comment directly above it; only the range if it shares its
+    lines."""
+    before, after = lines[span.line - 1][: span.column - 1], lines[span.end_line - 1]
+    if before.strip() or after[span.end_column - 1 :].strip() or span.end_line >= len(lines):
+        return span
+    first = span.line
+    while with_comment and first > 1 and lines[first - 2].lstrip().startswith("#"):
+        first -= 1
+    return Span(span.file, first, 1, span.end_line + 1, 1)

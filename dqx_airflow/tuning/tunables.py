@@ -1,4 +1,5 @@
-"""Constants that algorithms may change within their bounds."""
+"""Constants that algorithms may change within their bounds, and how users write their values: `3%`,
+`1_200`, `2 hours`."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold, settle
+from dqx_airflow.dql.printer import show_number
+from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.errors import RequestError
-from dqx_airflow.exact import exact_as_written
-from dqx_airflow.values import Span
+from dqx_airflow.exact import NUMBERS, exact_as_written, nearest_float
+from dqx_airflow.values import SourceFile, Span
 
 T = TypeVar("T")
 N = TypeVar("N", bound=float)
@@ -283,3 +286,31 @@ def _tunable(constant: nodes.Constant, constants: Mapping[str, nodes.Constant]) 
     if isinstance(literal, nodes.Number) and literal.unit is nodes.Unit.PERCENT:
         return TunablePercent(name, untyped, bounds)
     return (TunableInt if is_whole else TunableFloat)(name, untyped, bounds)
+
+
+def typed_values(arguments: Iterable[str]) -> dict[str, float]:
+    """The values of arguments such as `MAX_NULLS=3%`.
+
+    :raises RequestError: one is not such an argument.
+    """
+    values = {}
+    for text in arguments:
+        name, equals, literal = text.partition("=")
+        if not equals:
+            raise RequestError(f"--set {text}: missing =", "write --set MAX_NULLS=3%")
+        values[name.strip()] = _number(text, literal.strip())
+    return values
+
+
+def number_text(value: float, unit: nodes.Unit) -> str:
+    """A value in a notation: 0.05 as `5%`, 7200 as `2 hours`."""
+    return show_number(nodes.Number(written_number(value), unit, Span("", 1, 1, 1, 1)))
+
+
+def _number(text: str, literal: str) -> float:
+    parsed = parse(SourceFile("--set", f"export const X = {literal}\n"))
+    constants = parsed.file.constants if parsed.file and not parsed.diagnostics else ()
+    value = fold(constants[0].value, {}) if len(constants) == 1 else None
+    if not isinstance(value, NUMBERS):
+        raise RequestError(f"--set {text}: not a number", "write 0.03, 3%, 1200 or 2 hours")
+    return value if isinstance(value, int) else nearest_float(value)

@@ -1,17 +1,305 @@
-"""All proposals of a tuner for a suite: first other forms, then profiles, then values."""
+"""All proposals of a tuner for a suite: first other forms, then profiles where false alarms cluster
+on the calendar, then values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
+from statistics import fmean, median
 
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.dates import is_active
+from dqx_airflow.dql.printer import show
+from dqx_airflow.errors import SourceError
+from dqx_airflow.exact import NUMBERS, nearest_float
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.calendars import calendars
-from dqx_airflow.tuning.clusters import tuned_profiles
+from dqx_airflow.tuning.calendars import Calendar, Period, calendars
+from dqx_airflow.tuning.costs import Fold, Trial, counts, folds_of, wins
 from dqx_airflow.tuning.forms import tuned_forms
-from dqx_airflow.tuning.past_days import PastDay
-from dqx_airflow.tuning.suite_text import SuiteText
-from dqx_airflow.tuning.tuner import KnownPast, Rules, Tuned, tuned_values
+from dqx_airflow.tuning.past_days import PastDay, alone
+from dqx_airflow.tuning.proposals import Proposal
+from dqx_airflow.tuning.protection import judge_change
+from dqx_airflow.tuning.suite_file import SuiteText
+from dqx_airflow.tuning.tuner import (
+    AGENT,
+    KnownPast,
+    ProfileDays,
+    Rules,
+    Tuned,
+    change_of,
+    evidence_of,
+    held_out_days,
+    no_win,
+    reason_of,
+    thin_evidence,
+    tuned_values,
+)
+from dqx_airflow.values import Status
+
+FEWEST_IN_CLUSTER = 2
+"""The minimum number of alarms labelled as false."""
+CHANCE = 0.01
+"""The maximum probability of a cluster by chance, over all calendars that are tried."""
+
+_MOST_CLUSTERS = 4
+_FURTHEST_FACTOR = 4.0
+_SAME = 0.05
+"""Factors that differ from 1 by less are ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """Alarms of an assertion on days of a calendar, without those known to be real."""
+
+    calendar: Calendar
+    days: frozenset[int]
+    alarms: int
+    all_alarms: int
+    labels: int
+    chance: float
+    factor: float | None
+    """The factor by which to scale its days; None if it is not different."""
+    spread: float
+    """The spread of all values, after scaling, around the usual one: relative to that."""
+
+
+def tuned_profiles(
+    past: KnownPast,
+    rules: Rules,
+    calendars: Sequence[Calendar],
+    text: SuiteText,
+    gate: str | None = None,
+) -> tuple[dict[int, Tuned], dict[int, frozenset[int]]]:
+    """The assertions whose false alarms cluster, and the days for which a profile is proposed, both
+    by the row of the assertion.
+
+    :param text: that of the suite.
+    """
+    candidates = [*calendars]
+    if rules.profile_days is ProfileDays.INCLUDE:
+        candidates += map(_existing, past.backtest.suite.profiles)
+    used_names = {profile.name.value for profile in past.backtest.suite.profiles}
+    profiles: dict[int, Tuned] = {}
+    left_out = {}
+    for row, assertion in enumerate(past.backtest.assertions):
+        if assertion.is_required:
+            continue
+        # Also days of profiles: an assertion that alarms there in spite of scaling may need another
+        # one.
+        days = range(len(past.backtest.days))
+        failed: list[Tuned] = []
+        new = [
+            calendar
+            for calendar in candidates
+            if not used_names & set(_profile_names(assertion.name, calendar))
+        ]
+        for cluster in _clusters(past, row, days, new):
+            tuned = _tuned(past, row, cluster, days, rules, text, gate)
+            if tuned.proposal is not None:
+                profiles[row] = tuned
+                left_out[row] = cluster.days
+                break
+            failed.append(tuned)
+        else:
+            if failed:
+                profiles[row] = failed[0]
+    return profiles, left_out
+
+
+def _existing(profile: nodes.Profile) -> Calendar:
+    """The days of an existing profile: another factor may be better there."""
+    start, end, name = profile.start, profile.end, profile.name.value
+    assert start is not None
+    assert end is not None
+    period = Period(name, show(start), show(end))
+
+    def holds(on: date) -> bool:
+        return is_active(start, end, on)
+
+    return Calendar(name, f"the days of '{name}'", (period,), holds)
+
+
+def _clusters(
+    past: KnownPast, row: int, days: Sequence[int], calendars: Sequence[Calendar]
+) -> list[_Cluster]:
+    """The calendars on which the alarms of an assertion cluster: first those whose factor explains
+    the values best, such as that of Sundays if Saturdays are almost usual.
+
+    Alarms without a label also count, but some of them must be labelled as false. Real issues do
+    not count. Chance is a matter of dates: instances of a mapped gate often alarm together.
+    """
+    count = past.backtest.count_dates
+    dates, statuses = past.backtest.dates, past.backtest.judge().statuses[row]
+    judged = [n for n in days if statuses[n] is not None]
+    label = {n: past.label(row, n) for n in judged}
+    alarms = [n for n in judged if statuses[n] is Status.FAILED and not label[n]]
+    clusters = []
+    for calendar in calendars:
+        matching = frozenset(n for n in judged if calendar.holds(dates[n]))
+        inside = [n for n in alarms if n in matching]
+        false = sum(label[n] is False for n in inside)
+        if false < FEWEST_IN_CLUSTER or len(matching) == len(judged):
+            continue
+        chance = _at_least(count(inside), count(alarms), count(matching) / count(judged))
+        if chance < CHANCE / len(calendars):
+            factor, spread = _factor(past, row, matching, days)
+            counted = len(inside), len(alarms), false, chance
+            clusters.append(_Cluster(calendar, matching, *counted, factor, spread))
+    return sorted(clusters, key=lambda cluster: (cluster.spread, cluster.chance))[:_MOST_CLUSTERS]
+
+
+def _at_least(hits: int, trials: int, rate: float) -> float:
+    """The probability of at least this many hits: the upper tail of the binomial distribution."""
+    return sum(
+        math.comb(trials, n) * rate**n * (1 - rate) ** (trials - n) for n in range(hits, trials + 1)
+    )
+
+
+def _tuned(
+    past: KnownPast,
+    row: int,
+    cluster: _Cluster,
+    days: Sequence[int],
+    rules: Rules,
+    source: SuiteText,
+    gate: str | None,
+) -> Tuned:
+    backtest, assertion = past.backtest, past.backtest.assertions[row]
+    about = (assertion.name, cluster.calendar.name)
+    thin = thin_evidence(about, past, [row], days, rules)
+    if thin is not None:
+        return thin
+    factor = cluster.factor
+    if factor is None:
+        return Tuned(
+            about, None, "its values on these days are not a different share of the usual ones"
+        )
+    labelled = past.labelled([row], days)
+    text = profile_text(
+        assertion.check, assertion.name, cluster.calendar, factor, _why(cluster, assertion.name)
+    )
+    try:
+        after = source.changed(text)
+    except SourceError as error:
+        return Tuned(about, None, f"no profile can be written: {error}", len(labelled))
+    refusals = judge_change(backtest.suite, after, AGENT).refusals
+    if refusals:
+        return Tuned(about, None, refusals[0].message, len(labelled))
+    trials = [_trial(past, row, cluster, fold, source) for fold in folds_of(days, labelled)]
+    if not wins(trials):
+        return Tuned(about, None, no_win(trials), len(labelled))
+    statuses, would_be = backtest.judge().statuses[row], _judged_alone(backtest, after, row)
+    was, becomes = (
+        counts(judged, past.known[row], assertion.cost, days) for judged in (statuses, would_be)
+    )
+    if becomes.cost >= was.cost:
+        return Tuned(about, None, "over all days it costs more than it saves", len(labelled))
+    held_out = held_out_days(trials)
+    evidence = {
+        **evidence_of(backtest, trials, len(labelled), days),
+        "cluster": {
+            "days": cluster.calendar.text,
+            "alarms": cluster.alarms,
+            "of": cluster.all_alarms,
+            "labelled_false": cluster.labels,
+            "chance": float(f"{cluster.chance:.2g}"),
+            "factor": factor,
+        },
+        "changes": [
+            change_of(past, row, n, (statuses[n], would_be[n]), held_out)
+            for n in days
+            if statuses[n] is not would_be[n]
+        ],
+    }
+    reason = f"{_why(cluster, assertion.name)}; {reason_of(evidence)}"
+    proposal = Proposal(
+        backtest.suite.name.value, AGENT, (), text, reason=reason, gate=gate, evidence=evidence
+    )
+    return Tuned(about, proposal, reason, len(labelled))
+
+
+def _trial(past: KnownPast, row: int, cluster: _Cluster, fold: Fold, source: SuiteText) -> Trial:
+    """The held-out days of a fold, with the factor that its earlier days suggest."""
+    assertion, known = past.backtest.assertions[row], past.known[row]
+    before = after = past.backtest.judge().statuses[row]
+    factor, _ = _factor(past, row, cluster.days, fold.learned)
+    if factor is not None:
+        text = profile_text(assertion.check, assertion.name, cluster.calendar, factor, "")
+        after = _judged_alone(past.backtest, source.changed(text), row)
+    return Trial(
+        fold,
+        counts(before, known, assertion.cost, fold.held_out),
+        counts(after, known, assertion.cost, fold.held_out),
+    )
+
+
+def profile_text(check: str, name: str, calendar: Calendar, factor: float, why: str) -> str:
+    """The profile that scales an assertion on the days of a calendar, in DQL."""
+    comment = f"# {why}\n# On these days its value is about {1 / factor:.2g} of the usual one.\n"
+    blocks = []
+    for title, period in zip(_profile_names(name, calendar), calendar.periods, strict=True):
+        blocks.append(
+            f'profile "{title}" {{\n'
+            "    type recurring\n"
+            f"    from {period.start}\n"
+            f"    to   {period.end}\n"
+            f'    scale assertion "{name}" in "{check}" by {factor:g}x\n'
+            "}\n"
+        )
+    return (comment if why else "") + "\n".join(blocks)
+
+
+def _profile_names(name: str, calendar: Calendar) -> list[str]:
+    return [f"{period.title}: {name}" for period in calendar.periods]
+
+
+def _why(cluster: _Cluster, name: str) -> str:
+    return (
+        f"{cluster.alarms} of {cluster.all_alarms} alarms of '{name}' are on "
+        f"{cluster.calendar.text}, {cluster.labels} of them labelled false"
+    )
+
+
+def _factor(
+    past: KnownPast, row: int, inside: frozenset[int], days: Sequence[int]
+) -> tuple[float | None, float]:
+    """The factor by which values on some days have to be scaled to be like the others, and the
+    resulting spread around the usual one.
+
+    It is the quotient of the medians, to two digits, and at most fourfold. Days with a real issue
+    do not count.
+    """
+    values, backtest = past.backtest.compared(row), past.backtest
+    of_instances: dict[Hashable, tuple[list[float], list[float]]] = {}
+    for n in days:
+        value, truth = values[n], past.known[row][n]
+        if not isinstance(value, NUMBERS) or (truth and truth.is_label and truth.is_issue):
+            continue
+        sides = of_instances.setdefault(backtest.days[n].instance, ([], []))
+        sides[n not in inside].append(nearest_float(value))
+    # Of a mapped gate, each instance has its own usual value.
+    inside_shares: list[float] = []
+    outside_shares: list[float] = []
+    for inner, outer in of_instances.values():
+        usual = median(outer) if outer else 0.0
+        if usual:
+            inside_shares += (value / usual for value in inner)
+            outside_shares += (value / usual for value in outer)
+    if not inside_shares or median(inside_shares) <= 0:
+        return None, math.inf
+    factor = float(f"{1 / median(inside_shares):.2g}")
+    if abs(factor - 1) < _SAME:
+        return None, math.inf
+    factor = min(max(factor, 1 / _FURTHEST_FACTOR), _FURTHEST_FACTOR)
+    scaled = [*outside_shares, *(value * factor for value in inside_shares)]
+    return factor, fmean(abs(value - 1) for value in scaled)
+
+
+def _judged_alone(backtest: Backtest, suite: nodes.Suite, row: int) -> tuple[Status | None, ...]:
+    """The statuses of one assertion in a suite with more profiles."""
+    return Backtest(alone(suite, row), backtest.days).judge().statuses[0]
 
 
 def tune(

@@ -13,24 +13,27 @@ from enum import Enum
 from typing import Any
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.backtest import Backtest, bits_of
 from dqx_airflow.tuning.calendars import is_weekly
-from dqx_airflow.tuning.costs import Counts, KnownTruth, labelled_days, truths
-from dqx_airflow.tuning.failing_days import bits_of
-from dqx_airflow.tuning.folds import (
+from dqx_airflow.tuning.costs import (
     FEWEST_LABELLED_DAYS,
+    Counts,
+    KnownTruth,
     Trial,
+    WantedLabel,
     folds_of,
+    labelled_days,
     mean_gain,
     noise_of,
+    truths,
+    wanted_labels,
     wins,
 )
-from dqx_airflow.tuning.past_suite import alone
+from dqx_airflow.tuning.past_days import alone
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.search import Search, allowed_range, groups_of, with_value
 from dqx_airflow.tuning.tunables import TunableNumber, units_of
-from dqx_airflow.tuning.wanted_labels import WantedLabel, wanted_labels
 from dqx_airflow.values import Status
 
 AGENT = "autotuner"

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from command_line import Called, dql
 
-from dqx_airflow.diagnostics.codes import CODES
-from dqx_airflow.diagnostics.pages import page
+from dqx_airflow.diagnostics.codes import CODES, page
 
 DQL = str(Path(sys.executable).parent / "dql")
 SUITE = """

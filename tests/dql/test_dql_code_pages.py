@@ -24,8 +24,8 @@ from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.diagnostics import CODES, draw
+from dqx_airflow.diagnostics.codes import page, reason
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.pages import page, reason
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file

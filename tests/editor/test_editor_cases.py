@@ -9,11 +9,9 @@ import pytest
 from editor_scene import Scene, scene
 from markdown_cases import Case, cases
 
-from dqx_airflow.editor.catalog import find_catalog
-from dqx_airflow.editor.completion import complete
-from dqx_airflow.editor.definition import definitions
-from dqx_airflow.editor.hover import hover
-from dqx_airflow.editor.rename import rename
+from dqx_airflow.editor.completion import complete, hover
+from dqx_airflow.editor.occurrences import definitions, rename
+from dqx_airflow.editor.session import find_catalog
 from dqx_airflow.errors import RequestError
 
 HOME = Path(__file__).parent / "cases"

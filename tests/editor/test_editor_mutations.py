@@ -11,17 +11,10 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.editor.catalog import Catalog
-from dqx_airflow.editor.code_actions import proposed
-from dqx_airflow.editor.completion import complete
-from dqx_airflow.editor.definition import definitions
-from dqx_airflow.editor.files import Files
-from dqx_airflow.editor.hover import hover
-from dqx_airflow.editor.occurrences import occurrences
-from dqx_airflow.editor.outline import Symbol, outline
-from dqx_airflow.editor.parsed_file import read
-from dqx_airflow.editor.positions import Lines
-from dqx_airflow.editor.rename import rename
+from dqx_airflow.editor.completion import complete, hover
+from dqx_airflow.editor.occurrences import definitions, occurrences, proposed, rename
+from dqx_airflow.editor.parsed_file import Lines, Symbol, outline, read
+from dqx_airflow.editor.session import Catalog, Files
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
 

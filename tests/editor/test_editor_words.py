@@ -6,24 +6,24 @@ from dqx_airflow.dql.annotations import ANNOTATED
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.dates import check_date
 from dqx_airflow.dql.syntax.parser import parse
-from dqx_airflow.editor import keyword_docs
-from dqx_airflow.editor.callables import IN_DATES, MEASURES
+from dqx_airflow.editor import vocabulary
 from dqx_airflow.editor.completion_context import keywords
+from dqx_airflow.editor.vocabulary import IN_DATES, MEASURES
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.values import SourceFile
 
 
 def test_every_keyword_of_the_grammar_is_explained() -> None:
-    assert set(keyword_docs.KEYWORDS) == keywords()
+    assert set(vocabulary.KEYWORDS) == keywords()
 
 
 def test_every_annotation_is_explained() -> None:
-    assert set(keyword_docs.ANNOTATIONS) == {name for known in ANNOTATED.values() for name in known}
+    assert set(vocabulary.ANNOTATIONS) == {name for known in ANNOTATED.values() for name in known}
 
 
 def test_every_parameter_is_explained() -> None:
     named = {name for called in MEASURES.values() for name in called.parameters}
-    assert named == set(keyword_docs.PARAMETERS)
+    assert named == set(vocabulary.PARAMETERS)
 
 
 def test_every_metric_can_be_completed() -> None:
@@ -31,7 +31,7 @@ def test_every_metric_can_be_completed() -> None:
 
 
 def test_every_type_of_a_profile_is_accepted() -> None:
-    for kind in keyword_docs.PROFILE_TYPES:
+    for kind in vocabulary.PROFILE_TYPES:
         text = f'suite "S" {{ profile "P" {{ type {kind} from january(1) to january(2) }} }}'
         found = check_source(SourceFile("s", text)).diagnostics
         assert not [item for item in found if item.code == "E303"]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from dqx_airflow.lineage.blocks import block_events
-from dqx_airflow.lineage.contracts import contract_event
+from dqx_airflow.lineage.contracts import block_events, contract_event
 from dqx_airflow.values import ContractDescription, FieldDescription, FieldSource
 
 Problems = Callable[[Sequence[Any]], list[str]]

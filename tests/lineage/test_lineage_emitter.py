@@ -17,7 +17,7 @@ from stopwatch import at_most
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event, terminal_event
-from dqx_airflow.lineage.time_budget import TimeBudget
+from dqx_airflow.lineage.transport import TimeBudget
 from dqx_airflow.values import GateReport, GateRequest
 
 SECRET = "hunter2-very-secret"

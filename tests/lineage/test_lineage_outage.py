@@ -24,7 +24,7 @@ from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event, terminal_event
-from dqx_airflow.lineage.time_budget import ExhaustedError, TimeBudget, UnfinishedError
+from dqx_airflow.lineage.transport import ExhaustedError, TimeBudget, UnfinishedError
 from dqx_airflow.values import GateReport, GateRequest
 
 pytestmark = pytest.mark.timing

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.lineage.names import name_of_data
-from dqx_airflow.lineage.trimming import trimmed
+from dqx_airflow.lineage.names import name_of_data, trimmed
 
 
 @pytest.mark.parametrize(

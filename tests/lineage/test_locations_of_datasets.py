@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.lineage.locations import location_of, trimmed_location
+from dqx_airflow.lineage.names import location_of, trimmed_location
 from dqx_airflow.values import DatasetSnapshot
 
 

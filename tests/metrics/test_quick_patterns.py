@@ -16,7 +16,7 @@ from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.patterns.bounds import bounded, ended
 from dqx_airflow.patterns.syntax import PatternError
 from dqx_airflow.plan.predicates import predicate_sql
-from dqx_airflow.reference.java_patterns import UntranslatablePatternError, compile_java
+from dqx_airflow.reference.predicates import UntranslatablePatternError, compile_java
 from dqx_airflow.values import Span
 
 WRITTEN_OUT = [

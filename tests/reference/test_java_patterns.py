@@ -12,11 +12,7 @@ import pytest
 
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.patterns.bounds import ended
-from dqx_airflow.reference.java_patterns import (
-    UntranslatablePatternError,
-    compile_java,
-    compile_like,
-)
+from dqx_airflow.reference.predicates import UntranslatablePatternError, compile_java, compile_like
 
 FOUND = [
     ("a.c", "a\u0085c", None),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.diagnostics.codes import CODES
-from dqx_airflow.diagnostics.pages import reason
+from dqx_airflow.diagnostics.codes import CODES, reason
 
 _OPENING = """\
 # Errors and warnings

@@ -23,7 +23,7 @@ from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.cli.results_root import ROOT_VARIABLES, storage_options
 from dqx_airflow.contracts.notice_periods import end_of_period
-from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:

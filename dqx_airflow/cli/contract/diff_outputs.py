@@ -12,8 +12,7 @@ from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.versioning.release import Deletion, ReleasedContracts, StrandedPin
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.github import github_annotations
-from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.diagnostics.machine_formats import github_annotations, json_text
 from dqx_airflow.values import Span
 
 _COLOURS = {Bump.MAJOR: "red", Bump.MINOR: "yellow", Bump.PATCH: "dim"}

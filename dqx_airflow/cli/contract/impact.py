@@ -9,7 +9,7 @@ import typer
 
 from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
-from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.datalex.impact import Impact

@@ -21,7 +21,7 @@ from dqx_airflow.cli.contract.published import (
 )
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.reports import print_table
-from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dqx_airflow.cli.tuning.call import (
     results_root,
     suite_name,
 )
-from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert

@@ -138,9 +138,9 @@ def _compared(
 ) -> BacktestComparison:
     from dqx_airflow.tuning.backtest import Backtest
     from dqx_airflow.tuning.comparison import compare_judged
-    from dqx_airflow.tuning.literals import typed_values
     from dqx_airflow.tuning.protection import HUMAN, judge_values
     from dqx_airflow.tuning.suite_file import refuse
+    from dqx_airflow.tuning.tunables import typed_values
 
     today = Backtest(checked.valid_suite, days)
     values = typed_values(arguments)
@@ -176,7 +176,7 @@ def _read(path: Path) -> str:
 
 
 def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
-    from dqx_airflow.tuning.calendar_picture import calendar_html, calendar_svg
+    from dqx_airflow.tuning.drawings import calendar_html, calendar_svg
 
     match output:
         case BacktestFormat.SVG:
@@ -238,7 +238,7 @@ def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
     from dqx_airflow.dql.nodes import Unit
-    from dqx_airflow.tuning.literals import number_text
+    from dqx_airflow.tuning.tunables import number_text
 
     console = console_for(file)
     is_same = comparison.values_before == comparison.values_after and not comparison.changed

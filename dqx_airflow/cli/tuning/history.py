@@ -13,7 +13,7 @@ import typer
 
 from dqx_airflow.cli.formats import SheetFormat
 from dqx_airflow.cli.tuning.call import SuiteArgument, units_in
-from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _print_table(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) ->
     """:param units: how the suite writes the values of its constants, by name."""
     from dqx_airflow.cli.reports import print_table
     from dqx_airflow.exact import is_finite_number
-    from dqx_airflow.tuning.literals import number_text
+    from dqx_airflow.tuning.tunables import number_text
 
     columns = [
         key

@@ -15,7 +15,7 @@ from dqx_airflow.cli.tuning.call import (
     SuiteArgument,
     known_results_root,
 )
-from dqx_airflow.diagnostics.json_text import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ def rollback(
 
     The history records the rollback as a new entry and keeps the earlier ones.
     """
-    from dqx_airflow.tuning.literals import number_text
+    from dqx_airflow.tuning.tunables import number_text
 
     changes, before, removed = _changes(suite, to, reason)
     units = units_in(suite)
@@ -55,8 +55,7 @@ def _changes(
     suite: Path, to: str, reason: str | None
 ) -> tuple[list[ParamChange], dict[str, float], list[str]]:
     """The values to set, the current ones, and the names that are no longer tunables."""
-    from dqx_airflow.tuning.history import History, new_id
-    from dqx_airflow.tuning.rollback import cut_of, values_at
+    from dqx_airflow.tuning.history import History, cut_of, new_id, values_at
     from dqx_airflow.tuning.suite_file import ParamChange
     from dqx_airflow.tuning.tunables import tunables_of
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dqx_airflow.results.shadow_days import ShadowDay
-    from dqx_airflow.tuning.shadow_comparison import Alarms, ShadowedAssertion
+    from dqx_airflow.tuning.comparison import Alarms, ShadowedAssertion
 
 _MOST_NAMED = 5
 
@@ -51,7 +51,7 @@ def shadow(
     By default, the last 30 days.
     """
     from dqx_airflow.results.shadow_days import shadow_days
-    from dqx_airflow.tuning.shadow_comparison import compare_alarms
+    from dqx_airflow.tuning.comparison import compare_alarms
 
     first, last = first_and_last(since, until, default=30)
     observed = shadow_days(

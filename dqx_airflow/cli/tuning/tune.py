@@ -32,11 +32,11 @@ from dqx_airflow.values import day_of_instance
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dqx_airflow.tuning.costs import WantedLabel
     from dqx_airflow.tuning.past_days import PastDay
     from dqx_airflow.tuning.proposals import Proposal
     from dqx_airflow.tuning.suite_file import SuiteFile
     from dqx_airflow.tuning.tuner import Rules, Tuned
-    from dqx_airflow.tuning.wanted_labels import WantedLabel
 
 _MOST_NAMED = 5
 
@@ -186,7 +186,7 @@ def _change_of(proposal: Proposal) -> tuple[object, ...]:
 
 
 def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
-    from dqx_airflow.tuning.cost_chart import cost_svg
+    from dqx_airflow.tuning.drawings import cost_svg
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from typing import Any
 from dqx_airflow.contracts.demands.wording import literal_text
 from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.types import Family, family_of, fields_of, parts_of
-from dqx_airflow.reference.texts import value_of
+from dqx_airflow.reference.table import value_of
 
 
 class NoValueError(ValueError):

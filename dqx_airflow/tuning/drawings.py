@@ -1,20 +1,21 @@
-"""A calendar of days by assertion as SVG: the current and the proposed verdicts.
+"""Drawings as SVG: the verdicts of past days by assertion, and the cost of each value of a tunable.
 
-If the two differ, a cell is split: current above, proposed below. A dot is a label. Each
-instance of a mapped gate has a row of its own.
+In the calendar of verdicts, a cell is split if the current and the proposed one differ: current
+above, proposed below. A dot is a label. Each instance of a mapped gate has a row of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from html import escape
+from typing import Any
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.nodes import Unit
 from dqx_airflow.tuning.comparison import BacktestComparison, ComparedAssertion, ComparedDay, Tally
-from dqx_airflow.tuning.literals import number_text
+from dqx_airflow.tuning.tunables import number_text
 from dqx_airflow.values import Status
 
 _CELL, _GAP, _ROW, _TOP = 11, 2, 16, 34
@@ -45,10 +46,7 @@ def calendar_svg(comparison: BacktestComparison) -> str:
     width = left + len(dates) * (_CELL + _GAP) + 10
     height = _TOP + len(rows) * _ROW + 34
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {max(width, 520)} {height}" '
-        f'width="{max(width, 520)}" height="{height}" font-family="ui-monospace, monospace" '
-        'font-size="11">',
-        f"<title>{escape(comparison.suite)}</title>",
+        *_opened(max(width, 520), height, comparison.suite),
         _HEAD,
         *_months(dates, left),
     ]
@@ -56,6 +54,15 @@ def calendar_svg(comparison: BacktestComparison) -> str:
         parts += _row(row, dates, left, _TOP + number * _ROW)
     parts += _legend(_TOP + len(rows) * _ROW + 14)
     return "\n".join([*parts, "</svg>\n"])
+
+
+def _opened(width: int, height: int, title: str) -> tuple[str, str]:
+    """The beginning of a document, and its title."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" font-family="ui-monospace, monospace" font-size="11">',
+        f"<title>{escape(title)}</title>",
+    )
 
 
 def calendar_html(comparison: BacktestComparison) -> str:
@@ -164,3 +171,50 @@ def _legend(y: int) -> Iterator[str]:
 
 def _shown(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
+
+
+_WIDTH, _HEIGHT = 560, 220
+_LEFT, _RIGHT, _ABOVE, _BOTTOM = 60, 20, 40, 36
+
+
+def cost_svg(curve: Mapping[str, Any]) -> str:
+    """The chart of one curve of a proposal's evidence: a line of costs, and the two values."""
+    points = [(float(value), float(cost)) for value, cost in curve["points"]]
+    name, is_share = str(curve["param"]), curve.get("type") == "percent"
+    low, high = points[0][0], points[-1][0]
+    most = max(cost for _, cost in points) or 1.0
+    wide, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _ABOVE - _BOTTOM
+
+    def x(value: float) -> float:
+        return round(_LEFT + wide * (value - low) / ((high - low) or 1), 1)
+
+    def y(cost: float) -> float:
+        return round(_ABOVE + tall * (1 - cost / most), 1)
+
+    def shown(value: float) -> str:
+        return f"{value * 100:.6g}%" if is_share else f"{value:.6g}"
+
+    line = " ".join(f"{x(value)},{y(cost)}" for value, cost in points)
+    floor = _HEIGHT - _BOTTOM
+    parts = [
+        *_opened(_WIDTH, _HEIGHT, f"What {name} costs"),
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>',
+        f'<path d="M{_LEFT} {_ABOVE}V{floor}H{_WIDTH - _RIGHT}" fill="none" stroke="#999"/>',
+        f'<text x="{_LEFT - 6}" y="{_ABOVE + 4}" text-anchor="end" fill="#555">{most:.4g}</text>',
+        f'<text x="{_LEFT - 6}" y="{floor}" text-anchor="end" fill="#555">0</text>',
+        f'<text x="8" y="16" fill="#555">cost on past days by {escape(name)}</text>',
+        f'<text x="{_LEFT}" y="{floor + 16}" fill="#555">{shown(low)}</text>',
+        f'<text x="{_WIDTH - _RIGHT}" y="{floor + 16}" text-anchor="end" fill="#555">'
+        f"{shown(high)}</text>",
+        f'<polyline points="{line}" fill="none" stroke="#2b6cb0" stroke-width="1.5"/>',
+    ]
+    for row, (word, color) in enumerate((("today", "#d0342c"), ("proposed", "#3f9c6b"))):
+        place, anchor = x(curve[word]), "start" if curve[word] <= (low + high) / 2 else "end"
+        shift = 4 if anchor == "start" else -4
+        parts.append(
+            f'<path d="M{place} {_ABOVE - 12 + row * 12}V{floor}" stroke="{color}" '
+            'stroke-dasharray="4 3"/>'
+            f'<text x="{place + shift}" y="{_ABOVE - 4 + row * 12}" text-anchor="{anchor}" '
+            f'fill="{color}">{word} {shown(curve[word])}</text>'
+        )
+    return "\n".join([*parts, "</svg>\n"])
