@@ -12,7 +12,7 @@ import uuid
 from datetime import date
 from pathlib import Path
 
-from dqx_airflow.cli.demo.home import DemoHome
+from dqx_airflow.cli.demo import DemoHome
 from dqx_airflow.request_arguments import to_arguments
 from dqx_airflow.resources import shipped
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile

@@ -29,7 +29,7 @@ from measuring import conditions
 from peers.processes import session_settings
 from workload import DAY, SUITE, write_events
 
-from dqx_airflow.cli.package.jvm_archive import write_archive
+from dqx_airflow.cli.package import write_archive
 from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session

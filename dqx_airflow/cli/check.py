@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.exit_codes import EXIT_WRONG
+from dqx_airflow.cli.command_group import EXIT_WRONG
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.datalex.check import Binding
@@ -57,7 +57,7 @@ def check(
     Exit code 0 without errors, else 2. Text output shows the first 100 findings, errors before
     warnings, and counts the others. The machine formats contain all of them.
     """
-    from dqx_airflow.cli.suite_files import suite_files, what_to_give
+    from dqx_airflow.cli.project import suite_files, what_to_give
     from dqx_airflow.diagnostics.diagnostic import errors_of
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
@@ -87,7 +87,7 @@ def check(
         diagnostics |= dict.fromkeys(checked.diagnostics)
         sources |= checked.sources
     if block_files:
-        from dqx_airflow.cli.block_files import check_block_files
+        from dqx_airflow.cli.blocks import check_block_files
 
         checked_files = check_block_files(block_files, datalex)
         diagnostics |= dict.fromkeys(checked_files.diagnostics)
@@ -97,7 +97,7 @@ def check(
     if text:
         typer.echo(text)
     if emit:
-        from dqx_airflow.cli.block_events import emit_block_events
+        from dqx_airflow.cli.blocks import emit_block_events
 
         emit_block_events(
             (binding.block, binding.contract, binding.problem) for binding in bindings

@@ -1,23 +1,77 @@
-"""The group of all commands: turns exceptions into messages and exit codes."""
+"""The group of all commands: verbs are imported when they are called, exceptions become messages
+and exit codes."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
+from collections import UserDict
+from collections.abc import Mapping
+from importlib import import_module
+from inspect import cleandoc
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group
 
-from dqx_airflow.cli.exit_codes import (
-    EXIT_INFRASTRUCTURE,
-    EXIT_INTERRUPTED,
-    EXIT_NO_READER,
-    EXIT_WRONG,
-    exit_code_of,
-)
-from dqx_airflow.errors import DqxError, first_line
+from dqx_airflow.errors import DqxError, RequestError, SourceError, first_line
+
+EXIT_FAILED = 1
+"""The data is blocked, or a check of the command failed. Nothing else ends with it."""
+EXIT_WRONG = 2
+"""A source has errors, or the command line is wrong."""
+EXIT_BROKEN = 3
+"""Assertions could not be evaluated."""
+EXIT_INFRASTRUCTURE = 4
+"""Spark, a service or a store failed."""
+EXIT_INTERRUPTED = 130
+EXIT_NO_READER = 141
+
+
+def exit_code_of(error: DqxError) -> int:
+    return EXIT_WRONG if isinstance(error, RequestError | SourceError) else EXIT_INFRASTRUCTURE
+
+
+class _Verbs(UserDict[str, Any]):
+    """The commands by name; each is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, attribute = self.data[name].split(":")
+        verb = getattr(import_module(module), attribute)
+        alone = typer.Typer()
+        if isinstance(verb, typer.Typer):
+            alone.add_typer(verb, name=name)
+        else:
+            alone.command(name)(verb)
+        return _with_paragraphs(get_group(alone).commands[name])
+
+
+def _with_paragraphs(command: Any) -> Any:
+    """A command whose help wraps at the width of the terminal, not at that of its docstring."""
+    if command.help:
+        paragraphs = cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+    if isinstance(command, TyperGroup) and isinstance(command.commands, dict):
+        for subcommand in command.commands.values():
+            _with_paragraphs(subcommand)
+    return command
+
+
+def group_of(verbs: Mapping[str, str], kind: type[TyperGroup] = TyperGroup) -> type[TyperGroup]:
+    """The class of a group of a kind with these verbs: `module:attribute` by name.
+
+    Each is a function, or a `typer.Typer` with verbs of its own.
+    """
+
+    class LazyGroup(kind):  # type: ignore[valid-type,misc]
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            self.commands = _Verbs(verbs)
+
+    return LazyGroup
+
 
 TRACEBACK = "DQX_TRACEBACK"
 _OF_SPARK = ("py4j", "pyspark")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
+from dqx_airflow.cli.output import TextFormatOption, TextOrJson
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
@@ -62,21 +62,21 @@ def all_checks(
     """The checks in the order of their display: prerequisites come first."""
     from functools import partial
 
-    from dqx_airflow.cli.doctor_checks import airflow, packages, services, spark
+    from dqx_airflow.cli.doctor_checks import airflow, finding, spark
 
     return {
-        "Python": packages.python_version,
+        "Python": finding.python_version,
         "pyspark": partial(spark.pyspark_coherent, env=env),
         "spark-submit": partial(spark.spark_submit, env=env),
         "Java": partial(spark.java, env),
-        "Airflow": packages.airflow,
-        "Spark provider": packages.spark_provider,
-        "OpenLineage provider": packages.openlineage_provider,
+        "Airflow": finding.airflow,
+        "Spark provider": finding.spark_provider,
+        "OpenLineage provider": finding.openlineage_provider,
         "Airflow database": partial(airflow.database, env),
         f"connection {connection}": partial(airflow.connection, connection, env),
         "entry points": partial(airflow.entry_points, env),
-        "results store": partial(services.results_store, results_root, env),
-        "lineage": services.lineage,
+        "results store": partial(airflow.results_store, results_root, env),
+        "lineage": airflow.lineage,
     }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
+from dqx_airflow.cli.output import TextFormatOption, TextOrJson
 from dqx_airflow.cli.run.options import (
     DimensionOption,
     ExcludeTagOption,
@@ -76,7 +76,7 @@ def explain(
         _explain_code(str(path).upper(), format)
         return
     if not path.exists():
-        from dqx_airflow.cli.suite_files import what_to_give
+        from dqx_airflow.cli.project import what_to_give
 
         raise RequestError(
             f"no suite found at {path}", f"{what_to_give(path)}; a code looks like E001"

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
+from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.errors import SourceError
 
 _STDIN = Path("-")
@@ -41,7 +41,7 @@ def fmt(
 
     A file with syntax errors is left unchanged, and the others are formatted: exit code 2.
     """
-    from dqx_airflow.cli.suite_files import suite_files, what_to_give
+    from dqx_airflow.cli.project import suite_files, what_to_give
 
     files, missing = suite_files(path for path in paths if path != _STDIN)
     if _STDIN in paths:

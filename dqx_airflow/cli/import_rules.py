@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
-from dqx_airflow.cli.formats import TableOrJson
-from dqx_airflow.cli.output_file import print_or_write
+from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG
+from dqx_airflow.cli.output import TableOrJson, print_or_write
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.migration.double_quotes import DoubleQuotes
 

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.exit_codes import EXIT_INFRASTRUCTURE
-from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
-from dqx_airflow.cli.results_root import ROOT_VARIABLES
+from dqx_airflow.cli.command_group import EXIT_INFRASTRUCTURE
+from dqx_airflow.cli.output import TextFormatOption, TextOrJson
+from dqx_airflow.cli.project import ROOT_VARIABLES
 from dqx_airflow.errors import RequestError, StoreError
 
 app = typer.Typer(help="Manage the lineage events of gates.", no_args_is_help=True)

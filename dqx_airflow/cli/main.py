@@ -7,8 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import dqx_airflow
-from dqx_airflow.cli.command_group import CommandGroup
-from dqx_airflow.cli.lazy_group import group_of
+from dqx_airflow.cli.command_group import CommandGroup, group_of
 from dqx_airflow.short_process import collect_rarely, leave, open_closed_streams
 
 VERBS = {
@@ -17,23 +16,23 @@ VERBS = {
     "fmt": "dqx_airflow.cli.fmt:fmt",
     "run": "dqx_airflow.cli.run.command:run",
     "import": "dqx_airflow.cli.import_rules:import_rules",
-    "demo": "dqx_airflow.cli.demo.command:demo",
+    "demo": "dqx_airflow.cli.demo:demo",
     "contract": "dqx_airflow.cli.contract:app",
-    "package": "dqx_airflow.cli.package.command:package",
+    "package": "dqx_airflow.cli.package:package",
     "explain": "dqx_airflow.cli.explain:explain",
     "doctor": "dqx_airflow.cli.doctor:doctor",
     "lsp": "dqx_airflow.cli.lsp:lsp",
     "results": "dqx_airflow.cli.results:app",
-    "alerts": "dqx_airflow.cli.tuning.alerts:alerts",
-    "label": "dqx_airflow.cli.tuning.label:label",
+    "alerts": "dqx_airflow.cli.tuning.labels:alerts",
+    "label": "dqx_airflow.cli.tuning.labels:label",
     "backtest": "dqx_airflow.cli.tuning.backtest:backtest",
     "suggest": "dqx_airflow.cli.tuning.suggest:suggest",
     "tune": "dqx_airflow.cli.tuning.tune:tune",
-    "review": "dqx_airflow.cli.tuning.review:review",
-    "promote": "dqx_airflow.cli.tuning.promote:promote",
-    "shadow": "dqx_airflow.cli.tuning.shadow:shadow",
-    "history": "dqx_airflow.cli.tuning.history:history",
-    "rollback": "dqx_airflow.cli.tuning.rollback:rollback",
+    "review": "dqx_airflow.cli.tuning.changes:review",
+    "promote": "dqx_airflow.cli.tuning.changes:promote",
+    "shadow": "dqx_airflow.cli.tuning.backtest:shadow",
+    "history": "dqx_airflow.cli.tuning.changes:history",
+    "rollback": "dqx_airflow.cli.tuning.changes:rollback",
     "adopt": "dqx_airflow.cli.adopt:adopt",
     "lineage": "dqx_airflow.cli.lineage:app",
 }

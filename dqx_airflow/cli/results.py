@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
-from dqx_airflow.cli.results_root import ROOT_VARIABLES, storage_options
+from dqx_airflow.cli.output import TextFormatOption, TextOrJson
+from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
@@ -211,12 +211,7 @@ def _print_json(value: object) -> None:
 def _print_report(report: GateReport, root: str, *, all_rows: bool) -> None:
     from rich.text import Text
 
-    from dqx_airflow.cli.reports import (
-        console_for,
-        print_failures,
-        print_headline,
-        verdicts_table,
-    )
+    from dqx_airflow.cli.reports import console_for, print_failures, print_headline, verdicts_table
 
     console = console_for()
     print_headline(report, console)

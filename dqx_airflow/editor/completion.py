@@ -21,9 +21,9 @@ from dqx_airflow.editor.completion_context import (
     place_in_text,
     quoted_around,
 )
+from dqx_airflow.editor.files import Catalog
 from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrence_at, occurrences
 from dqx_airflow.editor.parsed_file import ParsedFile, show_constant, show_macro_head
-from dqx_airflow.editor.session import Catalog
 from dqx_airflow.editor.vocabulary import IN_DATES, IN_ROWS, MEASURES, CallableKind, Called
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.type_compatibility import TYPE_WORDS

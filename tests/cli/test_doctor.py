@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.cli.doctor import as_json, print_findings
-from dqx_airflow.cli.doctor_checks import airflow, packages, services, spark
+from dqx_airflow.cli.doctor_checks import airflow, finding, spark
 from dqx_airflow.cli.doctor_checks.finding import (
     Answer,
     Finding,
@@ -33,7 +33,7 @@ def level(answer: Answer) -> FindingLevel:
 
 def skip_without_airflow() -> None:
     """Looks without importing: an import makes Airflow's home folder."""
-    if packages.installed_version("apache-airflow") is None:
+    if finding.installed_version("apache-airflow") is None:
         pytest.skip("needs Airflow")
 
 
@@ -110,17 +110,17 @@ def test_the_json_form_has_all_of_a_finding() -> None:
     ],
 )
 def test_versions_are_compared_as_numbers(versions: str, version: str, holds: bool) -> None:
-    assert packages.is_within(versions, version) is holds
+    assert finding.is_within(versions, version) is holds
 
 
 def test_the_ranges_come_from_our_own_metadata() -> None:
-    assert packages.in_order(packages.wanted_range("apache-airflow")).startswith(">=3.")
-    assert packages.wanted_range("apache-airflow-providers-apache-spark")
-    assert packages.wanted_range("no-such-package") == ""
+    assert finding.in_order(finding.wanted_range("apache-airflow")).startswith(">=3.")
+    assert finding.wanted_range("apache-airflow-providers-apache-spark")
+    assert finding.wanted_range("no-such-package") == ""
 
 
 def test_this_python_is_supported() -> None:
-    assert level(packages.python_version()) is FindingLevel.OK
+    assert level(finding.python_version()) is FindingLevel.OK
 
 
 # pyspark and pyspark-client
@@ -404,13 +404,13 @@ def test_a_plugin_is_loaded_with_airflow_and_leaves_no_home_behind(tmp_path: Pat
 def test_a_writable_results_root_is_fine_and_left_as_it_was(tmp_path: Path) -> None:
     root = tmp_path / "results"
     root.mkdir()
-    assert services.results_store(str(root)) == (FindingLevel.OK, f"{root} is writable", "")
+    assert airflow.results_store(str(root)) == (FindingLevel.OK, f"{root} is writable", "")
     assert not list(root.iterdir())
 
 
 def test_a_results_root_below_a_file_is_a_problem_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    found = services.results_store(str(tmp_path / "file" / "results"))
+    found = airflow.results_store(str(tmp_path / "file" / "results"))
     assert level(found) is FindingLevel.PROBLEM
     assert found[2]
 
@@ -428,7 +428,7 @@ def only_lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.Monk
 def test_unconfigured_lineage_is_fine_and_names_the_setting(
     only_lineage: pytest.MonkeyPatch,
 ) -> None:
-    found = services.lineage()
+    found = airflow.lineage()
     assert level(found) is FindingLevel.OK
     assert "OPENLINEAGE_URL" in found[2]
 
@@ -437,7 +437,7 @@ def test_unreachable_lineage_is_a_warning(only_lineage: pytest.MonkeyPatch) -> N
     with socket.socket() as taken:  # bound, but nobody listens
         taken.bind(("127.0.0.1", 0))
         only_lineage.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}")
-        found = services.lineage()
+        found = airflow.lineage()
     assert level(found) is FindingLevel.WARNING
     assert "cannot be reached" in found[1]
 
@@ -446,14 +446,14 @@ def test_lineage_into_a_file_is_fine(only_lineage: pytest.MonkeyPatch, tmp_path:
     transport = {"type": "file", "log_file_path": str(tmp_path / "events"), "append": True}
     for key, value in transport.items():
         only_lineage.setenv(f"OPENLINEAGE__TRANSPORT__{key.upper()}", str(value))
-    found = services.lineage()
+    found = airflow.lineage()
     assert level(found) is FindingLevel.OK
     assert found[2] == ""
 
 
 def test_a_missing_results_root_of_the_gates_names_the_setting(tmp_path: Path) -> None:
     env = {"AIRFLOW_HOME": str(tmp_path), "DQX_RESULTS_ROOT": "/of/the/command/line"}
-    found = services.results_store(None, env)
+    found = airflow.results_store(None, env)
     assert level(found) is FindingLevel.WARNING
     assert "AIRFLOW__DQX__RESULTS_ROOT" in found[2]
     assert "/of/the/command/line" in found[2]
@@ -461,16 +461,16 @@ def test_a_missing_results_root_of_the_gates_names_the_setting(tmp_path: Path) -
 
 def test_the_results_root_is_that_of_the_gates(tmp_path: Path) -> None:
     env = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__DQX__RESULTS_ROOT": str(tmp_path / "results")}
-    assert services.results_store(None, env) == (
+    assert airflow.results_store(None, env) == (
         FindingLevel.OK,
         f"{tmp_path}/results is writable",
         "",
     )
     env["AIRFLOW__DQX__RESULTS_CONN_ID"] = "lake"
     env["AIRFLOW_CONN_LAKE"] = '{"conn_type": "dqx", "host": "s3://lake/dqx"}'
-    assert "type dqx, host s3://lake/dqx" in services.results_store(None, env)[1]
+    assert "type dqx, host s3://lake/dqx" in airflow.results_store(None, env)[1]
     env["AIRFLOW_CONN_LAKE"] = '{"conn_type": "aws", "host": "s3://lake/dqx"}'
-    assert services.results_store(None, env)[2] == "its type should be dqx"
+    assert airflow.results_store(None, env)[2] == "its type should be dqx"
 
 
 def test_a_timeout_is_not_taken_for_a_broken_installation(
@@ -502,7 +502,7 @@ def test_importing_the_command_imports_nothing_heavy() -> None:
         "print(sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    ours = ["dqx_airflow", "dqx_airflow.cli", "dqx_airflow.cli.doctor", "dqx_airflow.cli.formats"]
+    ours = ["dqx_airflow", "dqx_airflow.cli", "dqx_airflow.cli.doctor", "dqx_airflow.cli.output"]
     assert done.stdout.decode().strip() == str(ours)
 
 

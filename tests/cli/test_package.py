@@ -16,8 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.cli.package.bundle import NATIVE
-from dqx_airflow.cli.package.jvm_archive import typical_request
+from dqx_airflow.cli.package import NATIVE, typical_request
 from dqx_airflow.config.jvm_options import (
     DRIVER_OPTIONS,
     SUBMIT_OPTIONS,
@@ -147,7 +146,7 @@ def test_lazy_imports_and_time_zones_work_from_the_bundle(bundle: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_the_same_packages_make_the_same_bytes(tmp_path: Path) -> None:
-    code = "from pathlib import Path; import sys; from dqx_airflow.cli.package.bundle import *\n"
+    code = "from pathlib import Path; import sys; from dqx_airflow.cli.package import *\n"
     code += "write_bundle(Path(sys.argv[1]))"
     made = []
     for seed in ("1", "2"):

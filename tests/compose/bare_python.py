@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from dqx_airflow.cli.package.bundle import NATIVE
+from dqx_airflow.cli.package import NATIVE
 
 
 def make_python(folder: Path) -> Path:

@@ -17,7 +17,7 @@ from cluster import Cluster, spark_cluster
 from deltalake import write_deltalake
 from processes import PROGRAMS, environment
 
-from dqx_airflow.cli.package.bundle import write_bundle
+from dqx_airflow.cli.package import write_bundle
 from dqx_airflow.request_arguments import to_arguments
 from dqx_airflow.resources import shipped
 from dqx_airflow.results.reader import read_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dqx_airflow.editor.session import Files, OpenFiles
+from dqx_airflow.editor.files import Files, OpenFiles
 
 MANIFEST = (
     '{"manifestSpecVersion": "1.0.0", "datalexVersion": "1.8.2",'

@@ -10,8 +10,8 @@ from editor_scene import Scene, scene
 from markdown_cases import Case, cases
 
 from dqx_airflow.editor.completion import complete, hover
+from dqx_airflow.editor.files import find_catalog
 from dqx_airflow.editor.occurrences import definitions, rename
-from dqx_airflow.editor.session import find_catalog
 from dqx_airflow.errors import RequestError
 
 HOME = Path(__file__).parent / "cases"

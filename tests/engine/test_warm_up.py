@@ -17,7 +17,7 @@ from markdown_cases import REWRITE
 from processes import environment, free_port
 from quick_jvm import QUICK_JVM
 
-from dqx_airflow.cli.package.jvm_archive import typical_request
+from dqx_airflow.cli.package import typical_request
 from dqx_airflow.engine.session import warm_up as warm_up_module
 from dqx_airflow.engine.session.warm_up import PORT, SECRET, class_names, starter_of, warm_up
 from dqx_airflow.request_arguments import to_arguments

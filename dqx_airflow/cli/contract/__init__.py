@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.lazy_group import group_of
-from dqx_airflow.cli.settings import TYPED_VARIABLES
+from dqx_airflow.cli.command_group import group_of
+from dqx_airflow.cli.project import TYPED_VARIABLES
 
 VERBS = {
     "lint": "dqx_airflow.cli.contract.lint:lint",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.command_group import EXIT_FAILED
 from dqx_airflow.cli.contract.published import (
     PLACE_HELP,
     PLACE_VARIABLE,
@@ -19,9 +20,8 @@ from dqx_airflow.cli.contract.published import (
     registry_at,
     versions_of,
 )
-from dqx_airflow.cli.exit_codes import EXIT_FAILED
+from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
 from dqx_airflow.cli.reports import print_table
-from dqx_airflow.cli.results_root import ROOT_VARIABLES, storage_options
 from dqx_airflow.contracts.notice_periods import end_of_period
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError, SourceError

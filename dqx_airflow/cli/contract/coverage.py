@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from dqx_airflow.cli.exit_codes import EXIT_FAILED
+from dqx_airflow.cli.command_group import EXIT_FAILED
 from dqx_airflow.diagnostics.machine_formats import json_text
 
 if TYPE_CHECKING:

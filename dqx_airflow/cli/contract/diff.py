@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.exit_codes import EXIT_FAILED
+from dqx_airflow.cli.command_group import EXIT_FAILED
 from dqx_airflow.errors import RequestError
 
 

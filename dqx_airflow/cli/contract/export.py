@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.output_file import print_or_write
+from dqx_airflow.cli.output import print_or_write
 
 
 class To(str, Enum):

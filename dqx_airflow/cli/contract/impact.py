@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
-from dqx_airflow.cli.formats import TextFormatOption, TextOrJson
+from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG
+from dqx_airflow.cli.output import TextFormatOption, TextOrJson
 from dqx_airflow.diagnostics.machine_formats import json_text
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def impact(
     Events are sent as OpenLineage's own configuration says. Exit code 0 if no block breaks, 1 if
     one does, 2 if a file cannot be read.
     """
-    from dqx_airflow.cli.suite_files import suite_files, what_to_give
+    from dqx_airflow.cli.project import suite_files, what_to_give
     from dqx_airflow.contracts.datalex.impact import impact as impact_of
     from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -56,7 +56,7 @@ def impact(
     broken = [affected for affected in impacts if affected.is_breaking]
     typer.echo(_written(impacts, format))
     if emit:
-        from dqx_airflow.cli.block_events import emit_block_events
+        from dqx_airflow.cli.blocks import emit_block_events
 
         emit_block_events(
             (

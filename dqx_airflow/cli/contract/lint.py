@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.check import DiagnosticFormat, counted, written
-from dqx_airflow.cli.exit_codes import EXIT_WRONG
+from dqx_airflow.cli.command_group import EXIT_WRONG
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 
@@ -56,7 +56,7 @@ def lint(
         raise RequestError(
             "no contract given", "give contracts or folders, or . for the current folder"
         )
-    from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, what_to_give
+    from dqx_airflow.cli.project import CONTRACT_ENDINGS, what_to_give
 
     files, missing = contract_files(paths)
     for path in missing:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli.command_group import EXIT_FAILED
 from dqx_airflow.cli.contract.consumers import consumers
 from dqx_airflow.cli.contract.published import (
     DayOption,
@@ -19,7 +20,6 @@ from dqx_airflow.cli.contract.published import (
     registry_at,
     versions_of,
 )
-from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError, SourceError
@@ -53,7 +53,7 @@ def publish(
     written.
     """
     from dqx_airflow.cli.contract.files import contract_files
-    from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, what_to_give
+    from dqx_airflow.cli.project import CONTRACT_ENDINGS, what_to_give
 
     registry, day = registry_at(place), day_of(on)
     files, missing = contract_files(paths)

@@ -11,8 +11,8 @@ from posixpath import normpath
 
 import typer
 
-from dqx_airflow.cli.exit_codes import EXIT_WRONG
-from dqx_airflow.cli.settings import variables_in
+from dqx_airflow.cli.command_group import EXIT_WRONG
+from dqx_airflow.cli.project import variables_in
 from dqx_airflow.config.settings import Settings
 from dqx_airflow.config.settings_file import find_settings, read_settings
 from dqx_airflow.contracts.model import Contract, Model

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.exit_codes import (
+from dqx_airflow.cli.command_group import (
     EXIT_BROKEN,
     EXIT_FAILED,
     EXIT_INFRASTRUCTURE,

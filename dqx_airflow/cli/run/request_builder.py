@@ -13,10 +13,9 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dqx_airflow.cli.project import CONTRACT_ENDINGS, suite_files, variables_in, what_to_give
 from dqx_airflow.cli.run.call import Options, RunCall
 from dqx_airflow.cli.run.call_problems import CallProblems, with_advice
-from dqx_airflow.cli.settings import variables_in
-from dqx_airflow.cli.suite_files import CONTRACT_ENDINGS, suite_files, what_to_give
 from dqx_airflow.config.connection import connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
 from dqx_airflow.config.settings import Settings, Unsupported, date_of

@@ -1,17 +1,22 @@
-"""`dql backtest`: what past days would have been with other thresholds."""
+"""`dql backtest` and `dql shadow`: what past days would have been with other thresholds, and the
+alarms of a gate beside those of its shadow."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import date, timedelta
 from enum import Enum
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dqx_airflow.cli.output_file import print_or_write
-from dqx_airflow.cli.results_root import storage_options
+from dqx_airflow.cli.output import TableFormatOption, TableOrJson, print_or_write
+from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.run.options import (
     ConfigOption,
     ConnectionOption,
@@ -29,15 +34,21 @@ from dqx_airflow.cli.tuning.call import (
     require_days,
     results_root,
     suite_file,
+    suite_name,
 )
 from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.errors import RequestError
+from dqx_airflow.errors import RequestError, SourceError, SparkError
 from dqx_airflow.values import Status, day_of_instance
 
 if TYPE_CHECKING:
+    from dqx_airflow.cli.run.spark import Spark
     from dqx_airflow.dql.check import Checked
-    from dqx_airflow.tuning.comparison import BacktestComparison
+    from dqx_airflow.plan.model import Plan
+    from dqx_airflow.results.shadow_days import ShadowDay
+    from dqx_airflow.tuning.comparison import Alarms, BacktestComparison, ShadowedAssertion
     from dqx_airflow.tuning.past_days import PastDay
+    from dqx_airflow.values import GateRequest
+
 
 _MOST_NAMED = 5
 _MOST_REASONS = 3
@@ -101,8 +112,6 @@ def backtest(
         storage_options=storage_options(),
     )
     if fill:
-        from dqx_airflow.cli.tuning.fill import filled
-
         days = filled(suite, days, first, last, dataset, connection, config)
     else:
         require_days(days, root, checked.valid_suite.name.value, (first, last), gate, map_index)
@@ -184,7 +193,7 @@ def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
         case BacktestFormat.HTML:
             return calendar_html(comparison)
         case BacktestFormat.JSON:
-            return json.dumps(_plain(comparison), ensure_ascii=False, indent=1) + "\n"
+            return json.dumps(_comparison_fields(comparison), ensure_ascii=False, indent=1) + "\n"
         case BacktestFormat.TABLE:
             from io import StringIO
 
@@ -193,8 +202,7 @@ def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
             return out.getvalue()
 
 
-def _plain(comparison: BacktestComparison) -> dict[str, Any]:
-    from dataclasses import asdict
+def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
     from fractions import Fraction
 
     from dqx_airflow.exact import nearest_float
@@ -284,3 +292,221 @@ def _why_unknown(comparison: BacktestComparison) -> list[str]:
     del reasons[None]
     most = reasons.most_common(_MOST_REASONS)
     return [f"  {count} of them: {reason}" for reason, count in most]
+
+
+def filled(
+    suite: Path,
+    known: Sequence[PastDay],
+    first: date,
+    last: date,
+    datasets: list[str] | None,
+    connection: str | None,
+    config: Path | None,
+) -> tuple[PastDay, ...]:
+    """The known days, and the days between them as measured now.
+
+    References and SQL over several datasets are not measured, since they depend on the state of
+    other datasets on that day. Nothing is stored.
+
+    :param known: days of one instance, if the gate is mapped.
+    :raises SourceError: the suite does not fit its datasets.
+    :raises RequestError: the days are those of several instances of a mapped gate.
+    :raises DqxError: they cannot be read.
+    """
+    instances = sorted({day.map_index for day in known}) or [-1]
+    if len(instances) > 1:
+        listed = ", ".join(map(str, instances))
+        raise RequestError(
+            f"--fill reads one dataset of each name, but the gate has several instances: {listed}",
+            "add --map-index NUMBER, and the dataset of that instance",
+        )
+    measured_dates = {day.date for day in known if day.measured.values}
+    count = (last - first).days + 1
+    missing = [on for n in range(count) if (on := first + timedelta(days=n)) not in measured_dates]
+    if not missing:
+        return tuple(known)
+    request, plans, spark = _opened(suite, missing, datasets, connection, config)
+    from dqx_airflow.plan.measured import Measurements, measurements_of
+    from dqx_airflow.tuning.past_days import PastDay
+
+    try:
+        measured_days = spark.measure(request.datasets, list(map(_of_one_dataset, plans)))
+    finally:
+        spark.close()
+    labels = {day.date: day.labels for day in known}
+    made = []
+    for plan, measured_day in zip(plans, measured_days, strict=True):
+        parts = (measurements_of(planned, plan, measured_day) for planned in plan.assertions)
+        measured = reduce(or_, parts, Measurements())
+        # The caller gives the location of the data: its name may differ from that in the gate.
+        measured = replace(measured, reads={})
+        own_labels = labels.get(plan.date, {})
+        made.append(PastDay(plan.date, measured, labels=own_labels, map_index=instances[0]))
+    kept = [day for day in known if day.date in measured_dates]
+    return tuple(sorted([*kept, *made], key=lambda day: day.date))
+
+
+def _opened(
+    suite: Path,
+    missing: Sequence[date],
+    datasets: list[str] | None,
+    connection: str | None,
+    config: Path | None,
+) -> tuple[GateRequest, list[Plan], Spark]:
+    """The datasets of the suite, its plan for each of the days, and the measuring function."""
+    from dqx_airflow.cli.run.call import Options
+    from dqx_airflow.cli.run.request_builder import read_call
+    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.dql.check import check_source
+    from dqx_airflow.dql.imports import inlined
+    from dqx_airflow.plan.resolve import resolve
+
+    options = Options((suite,), connection, datasets=tuple(datasets or ()), config=config)
+    call = read_call(options, date.today())
+    if call.has_errors:
+        raise SourceError(draw(call.diagnostics, call.sources), diagnostics=call.diagnostics)
+    (request,) = call.requests
+    checked = check_source(request.suite, inlined(request.imports))
+    plans = [
+        resolve(
+            checked.valid_suite,
+            request.suite,
+            request.datasets,
+            on,
+            allow_empty=True,
+            ansi=request.ansi,
+        )
+        for on in missing
+    ]
+    try:
+        from dqx_airflow.cli.run.spark import Spark
+    except ModuleNotFoundError as error:
+        raise SparkError(
+            f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
+        ) from error
+    session = {**request.session_settings, **call.settings.session}
+    return request, plans, Spark(call.settings.connection, session)
+
+
+def _of_one_dataset(plan: Plan) -> Plan:
+    """The plan without the requests about other datasets."""
+    from dqx_airflow.metrics.metric import Scan
+    from dqx_airflow.plan.predicates import lookups_of
+
+    several = (Scan.QUERY, Scan.MATCH)
+    requests = tuple(
+        request
+        for request in plan.requests
+        if request.definition.scan not in several and not lookups_of(request)
+    )
+    return replace(plan, requests=requests, lookups=())
+
+
+def shadow(
+    suite: SuiteArgument,
+    *,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="The shadow, if there were several; default: the last one."),
+    ] = None,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+    output: TableFormatOption = TableOrJson.TABLE,
+) -> None:
+    """Compare the alarms of a suite with those of the shadow that ran beside it.
+
+    By default, the last 30 days.
+    """
+    from dqx_airflow.results.shadow_days import shadow_days
+    from dqx_airflow.tuning.comparison import compare_alarms
+
+    first, last = first_and_last(since, until, default=30)
+    observed = shadow_days(
+        results_root(suite, results),
+        suite_name(suite),
+        first,
+        last,
+        gate=gate,
+        storage_options=storage_options(),
+    )
+    names = list(dict.fromkeys(day.shadow for day in observed))
+    if not names:
+        raise RequestError(
+            f"no shadow ran beside the suite from {first} to {last}",
+            "run `dql run SUITE --shadow PROPOSED --results PATH`, or give the operator "
+            "shadow=PROPOSED",
+        )
+    chosen = name or observed[-1].shadow
+    if chosen not in names:
+        raise RequestError(f"no shadow '{chosen}' ran", f"shadows were: {', '.join(names)}")
+    days = [day for day in observed if day.shadow == chosen]
+    judged = [day for day in days if day.problem is None]
+    compared = compare_alarms(judged)
+    if output is TableOrJson.JSON:
+        typer.echo(json.dumps(_shadow_fields(chosen, days, compared), ensure_ascii=False, indent=1))
+        return
+    _print_shadow(chosen, days, compared)
+    if len(names) > 1:
+        typer.echo(
+            f"other shadows: {', '.join(other for other in names if other != chosen)} (--name)"
+        )
+
+
+def _shadow_fields(
+    name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]
+) -> dict[str, object]:
+    return {
+        "shadow": name,
+        "days": [_instance_of_day(day) for day in days if day.problem is None],
+        "not_judged": {_instance_of_day(day): day.problem for day in days if day.problem},
+        "assertions": [asdict(assertion) for assertion in compared],
+    }
+
+
+def _instance_of_day(day: ShadowDay) -> str:
+    return day_of_instance(day.date, day.map_index)
+
+
+def _print_shadow(
+    name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]
+) -> None:
+    from dqx_airflow.cli.reports import print_table, printable
+
+    rows = []
+    for assertion in compared:
+        only_one = [f"gate {on}" for on in assertion.only_own] + [
+            f"shadow {on}" for on in assertion.only_shadow
+        ]
+        numbers = (_both(assertion, field) for field in ("days", "alarms", "false", "missed"))
+        rows.append((assertion.name, *numbers, listed(only_one, most=_MOST_NAMED)))
+    if compared:
+        columns = ("assertion", "days", "alarms", "false", "missed", "alarms of one alone")
+        print_table(columns, rows)
+    judged = list(dict.fromkeys(day.date for day in days if day.problem is None))
+    lines = [f"gate -> shadow {name}: {len(judged)} days judged by both"]
+    if judged:
+        lines[0] += f", from {judged[0]} to {judged[-1]}"
+    for day in days:
+        if day.problem is not None:
+            lines.append(f"{_instance_of_day(day)}: the shadow was not judged: {day.problem}")
+    lines.append(f"alarms: {_total(compared, 'alarms')}")
+    lines.append(f"labelled false: {_total(compared, 'false')}")
+    lines.append(f"missed issues, by label: {_total(compared, 'missed')}")
+    typer.echo(printable("\n".join(lines), keep="\n"))
+
+
+def _both(assertion: ShadowedAssertion, field: str) -> str:
+    own, other = _number(assertion.own, field), _number(assertion.shadow, field)
+    return str(own) if own == other else f"{own} -> {other}"
+
+
+def _total(compared: Sequence[ShadowedAssertion], field: str) -> str:
+    own = sum(_number(assertion.own, field) for assertion in compared)
+    other = sum(_number(assertion.shadow, field) for assertion in compared)
+    return f"{own} -> {other}"
+
+
+def _number(alarms: Alarms, field: str) -> int:
+    return int(getattr(alarms, field))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.results_root import ROOT_VARIABLES, storage_options
+from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
 from dqx_airflow.errors import DqxError, RequestError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dqx_airflow.cli.results_root import storage_options
+from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning.call import suite_file, suite_name
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.proposals import ProposalStage, StoredProposal, decide, read_proposals

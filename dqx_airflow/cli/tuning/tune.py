@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.check import counted
-from dqx_airflow.cli.formats import TableFormatOption, TableOrJson
-from dqx_airflow.cli.results_root import storage_options
+from dqx_airflow.cli.output import TableFormatOption, TableOrJson
+from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning.call import (
     GateOption,
     ResultsOption,

@@ -1,27 +1,34 @@
-"""`dql alerts`: the failures of the last days, and their labels."""
+"""`dql alerts` and `dql label`: the failures of the last days, and their labels by whether there
+was a real issue, also from a CSV file."""
 
 from __future__ import annotations
 
+import csv
+import getpass
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.formats import SheetFormat
-from dqx_airflow.cli.results_root import storage_options
+from dqx_airflow.cli.output import SheetFormat
+from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning.call import (
+    CheckOption,
     GateOption,
     MapIndexOption,
+    ReasonOption,
     ResultsOption,
     SuiteArgument,
     results_root,
     suite_name,
 )
 from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
-    from dqx_airflow.results.alerts import Alert
+    from dqx_airflow.results.alerts import Alert, NewLabel
 
 
 def alerts(
@@ -126,7 +133,6 @@ def _plain(alert: Alert) -> dict[str, object]:
 
 
 def _as_csv(listed: tuple[Alert, ...]) -> str:
-    import csv
     import io
 
     out = io.StringIO()
@@ -181,3 +187,155 @@ def shown_value(alert: Alert) -> str:
     if "%" in verdict.expected and value is not None and not isinstance(value, str):
         return f"{format_value(round(float(value) * 100, 4))}%"
     return scaled_text(verdict)
+
+
+_COLUMNS = ("date", "assertion", "label")
+
+
+def read_new_labels(path: Path) -> list[NewLabel]:
+    """The labels in a file; rows with an empty label are left out.
+
+    :raises RequestError: the file cannot be read, or has mistakes: all of them at once.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
+            if missing:
+                raise RequestError(
+                    f"{path} has no column {', '.join(missing)}",
+                    "write a header line: date,assertion,label,reason",
+                )
+            rows = [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RequestError(f"cannot read {path}: {error}") from error
+    new_labels, problems = [], []
+    for line, row in rows:
+        try:
+            new = _new_label(row)
+        except ValueError as error:
+            problems.append(f"line {line}: {error}")
+        else:
+            new_labels += [new] if new else []
+    if problems:
+        raise RequestError(f"{path} has errors:\n  " + "\n  ".join(problems))
+    return new_labels
+
+
+def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
+    """The label of a row; None if it has none.
+
+    :raises ValueError: a cell of the row is wrong.
+    """
+
+    from dqx_airflow.results.alerts import LabelKind, NewLabel
+
+    kinds = {kind.value: kind for kind in LabelKind}
+
+    def cell(column: str) -> str:
+        return (row.get(column) or "").strip()
+
+    label = cell("label").lower().replace("_", " ").replace("-", " ")
+    if not label:
+        return None
+    if label not in kinds:
+        listed = ", ".join(kind.replace(" ", "_") for kind in kinds)
+        raise ValueError(f"'{row['label']}' is not a label: write {listed}")
+    try:
+        on = date.fromisoformat(cell("date"))
+    except ValueError:
+        raise ValueError(f"'{row['date']}' is not a date: write 2024-12-20") from None
+    index = cell("map_index")
+    if index and not (index.isascii() and index.isdigit()):
+        raise ValueError(f"'{index}' is not a map index: write 0, 1, 2 or more")
+    return NewLabel(
+        on,
+        cell("assertion"),
+        kinds[label],
+        cell("reason") or None,
+        cell("check") or None,
+        int(index) if index else None,
+    )
+
+
+def label(
+    suite: SuiteArgument,
+    *,
+    on: Annotated[
+        datetime | None,
+        typer.Option("--date", formats=["%Y-%m-%d"], help="The date of the data."),
+    ] = None,
+    assertion: Annotated[
+        str | None, typer.Option("--assertion", help="The name of the assertion.")
+    ] = None,
+    false_positive: Annotated[
+        bool, typer.Option("--false-positive", help="The assertion failed, but the data was fine.")
+    ] = False,
+    true_positive: Annotated[
+        bool, typer.Option("--true-positive", help="The assertion failed because of a real issue.")
+    ] = False,
+    missed: Annotated[
+        bool, typer.Option("--missed", help="The assertion passed, but there was an issue.")
+    ] = False,
+    true_negative: Annotated[
+        bool, typer.Option("--true-negative", help="The assertion passed, and the data was fine.")
+    ] = False,
+    reason: ReasonOption = None,
+    check: CheckOption = None,
+    from_csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--from-csv",
+            help="Set many labels at once from a CSV file with the columns date, assertion "
+            "and label, and optionally check, map_index and reason. `dql alerts --format csv` "
+            "writes one to fill in.",
+        ),
+    ] = None,
+    author: Annotated[
+        str | None,
+        typer.Option("--author", help="The author of the label; default: the current user."),
+    ] = None,
+    gate: GateOption = None,
+    map_index: MapIndexOption = None,
+    results: ResultsOption = None,
+) -> None:
+    """Label a failure as a false alarm, or a pass as a missed issue. The last label counts."""
+    from dqx_airflow.results.alerts import LabelKind, NewLabel, labels_for
+    from dqx_airflow.results.labels import write_labels
+
+    root = results_root(suite, results)
+    kind_options = {
+        LabelKind.FALSE_POSITIVE: false_positive,
+        LabelKind.TRUE_POSITIVE: true_positive,
+        LabelKind.MISSED: missed,
+        LabelKind.TRUE_NEGATIVE: true_negative,
+    }
+    kinds = [kind for kind, is_given in kind_options.items() if is_given]
+    if from_csv is not None:
+        if kinds or assertion or on or map_index is not None:
+            raise RequestError(
+                "--from-csv cannot be combined with other labels", "remove the other options"
+            )
+        new_labels = read_new_labels(from_csv)
+    elif len(kinds) != 1 or assertion is None or on is None:
+        raise RequestError(
+            "the label or the verdict is missing",
+            "give --date, --assertion, and one of --false-positive, --true-positive, "
+            "--missed and --true-negative; or --from-csv FILE",
+        )
+    else:
+        new_labels = [NewLabel(on.date(), assertion, kinds[0], reason, check, map_index)]
+    labels, problems = labels_for(
+        root,
+        suite_name(suite),
+        new_labels,
+        author or getpass.getuser(),
+        gate=gate,
+        storage_options=storage_options(),
+    )
+    if problems:
+        raise RequestError("no label was set:\n  " + "\n  ".join(problems))
+    written = write_labels(root, labels, storage_options=storage_options())
+    unchanged = len(labels) - len(written)
+    summary = f"{len(written)} labelled"
+    typer.echo(f"{summary}, {unchanged} already had the label" if unchanged else summary)

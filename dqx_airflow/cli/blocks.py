@@ -1,11 +1,16 @@
-"""The block files of a command line, each checked against its manifest."""
+"""The block files of a command line, each checked against its manifest, and their OpenLineage
+events."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
+
+import typer
 
 from dqx_airflow.contracts.datalex.check import (
     Binding,
@@ -64,3 +69,33 @@ def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | No
 def _shown(path: Path) -> str:
     """A path relative to the working directory, if it is below."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def emit_block_events(bindings: Iterable[tuple[str, str, str | None]]) -> None:
+    """Sends the events of blocks: for each a START event, and the final one.
+
+    :param bindings: each block with its contract, and its problem if it has one.
+    """
+    from dqx_airflow.lineage.contracts import block_events
+    from dqx_airflow.lineage.emitter import LineageEmitter
+
+    with LineageEmitter() as lineage:
+        if not lineage.sends:
+            hint = "set OPENLINEAGE__TRANSPORT or OPENLINEAGE_URL, or write an openlineage.yml"
+            typer.echo(f"warning: no lineage events are sent: {lineage.why_not}", err=True)
+            typer.echo(f"  help: {hint}", err=True)
+            return
+        sent = [
+            lineage.emit(event)
+            for block, contract, problem in bindings
+            for event in block_events(
+                block,
+                contract,
+                problem,
+                str(uuid.uuid4()),
+                datetime.now(timezone.utc),
+                lineage.namespace,
+            )
+        ]
+    if not all(sent):
+        typer.echo("warning: not every event was sent, see the log above", err=True)

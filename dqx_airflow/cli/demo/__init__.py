@@ -1,1 +1,0 @@
-"""`dql demo`: real flights through the example DAG, with Airflow's own scheduler."""

@@ -1,1 +1,0 @@
-"""`dql package`: what a gate needs where its driver runs."""
