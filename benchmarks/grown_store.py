@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from dqx_airflow.results.compaction import OF_UPKEEP
-from dqx_airflow.results.files import replace_files
+from dqx_airflow.results.compaction import OF_UPKEEP, replace_files
 from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import FAILING_ROWS, RESULTS, RUNS, STATES, TABLES
 from dqx_airflow.results.store import arrow_table, open_or_create

@@ -42,7 +42,7 @@ class StoredDatabase:
     def datasets(self) -> tuple[DatasetRef, ...]:
         """The datasets of the runs in the store."""
         if self._datasets is None:
-            from dqx_airflow.results.past import dataset_names
+            from dqx_airflow.results.past_days import dataset_names
 
             names = dataset_names(self.root, storage_options=self.storage_options)
             self._datasets = tuple(DatasetRef(name, table=name, date_column="?") for name in names)
@@ -108,7 +108,7 @@ class StoredDatabase:
         :param days: the value of `{days}` in the SQL.
         :raises StoreError: the store cannot be read, or the SQL is invalid.
         """
-        from dqx_airflow.results.past import query_results
+        from dqx_airflow.results.past_days import query_results
 
         text = sql.replace("{days}", str(int(days)))
         return query_results(self.root, text, storage_options=self.storage_options)

@@ -399,8 +399,7 @@ def demo(
     day: Annotated[
         list[datetime] | None,
         typer.Option(
-            formats=["%Y-%m-%d"],
-            help="Run only this day. Repeatable. Default: all three days.",
+            formats=["%Y-%m-%d"], help="Run only this day. Repeatable. Default: all three days."
         ),
     ] = None,
 ) -> None:
@@ -511,10 +510,7 @@ def _table(days: Sequence[DemoDay], states: Mapping[DemoDay, Mapping[str, str]])
 
 
 def _show(
-    home: DemoHome,
-    states: Mapping[DemoDay, Mapping[str, str]],
-    since: datetime,
-    console: Console,
+    home: DemoHome, states: Mapping[DemoDay, Mapping[str, str]], since: datetime, console: Console
 ) -> list[str]:
     """Prints the results of the days and where to look next; returns what was unexpected."""
     from dqx_airflow.diagnostics.verdicts import draw_verdict, headline

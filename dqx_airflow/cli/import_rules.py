@@ -66,8 +66,7 @@ def import_rules(
         ),
     ] = FailOnUntranslated.NOT_TRANSLATED,
     format: Annotated[
-        TableOrJson,
-        typer.Option(help="Format of the report on standard error: table or json."),
+        TableOrJson, typer.Option(help="Format of the report on standard error: table or json.")
     ] = TableOrJson.TABLE,
 ) -> None:
     """Translate rule files of other tools to a DQL suite, and report on every rule.
@@ -103,10 +102,7 @@ def import_rules(
 
 
 def _read_files(
-    files: Sequence[Path],
-    tool: str | None,
-    dataset: str | None,
-    double_quotes: DoubleQuotes | None,
+    files: Sequence[Path], tool: str | None, dataset: str | None, double_quotes: DoubleQuotes | None
 ) -> Iterator[tuple[Path, str, Sequence[ForeignRule]]]:
     """Each file with the name of its tool, and its rules. Files that cannot be read end the
     command, after all of them are reported."""

@@ -45,8 +45,7 @@ def init(
         ),
     ] = None,
     format: Annotated[
-        FileFormat | None,
-        typer.Option(help="The format of files, if their names do not show it."),
+        FileFormat | None, typer.Option(help="The format of files, if their names do not show it.")
     ] = None,
 ) -> None:
     """Write a first gate: a DAG, a suite drafted from a table, and dqx.toml.

@@ -29,8 +29,7 @@ def lineage() -> None:
 def flush(
     *,
     spool: Annotated[
-        Path | None,
-        typer.Option("--spool", envvar="DQX_LINEAGE_SPOOL", help="The spool folder."),
+        Path | None, typer.Option("--spool", envvar="DQX_LINEAGE_SPOOL", help="The spool folder.")
     ] = None,
     root: Annotated[
         str | None,

@@ -37,10 +37,7 @@ _Root = Annotated[
 def list_(
     *,
     root: _Root = None,
-    gate: Annotated[
-        str | None,
-        typer.Option("--gate", help="Only runs of this gate."),
-    ] = None,
+    gate: Annotated[str | None, typer.Option("--gate", help="Only runs of this gate.")] = None,
     on: Annotated[
         datetime | None,
         typer.Option("--date", formats=["%Y-%m-%d"], help="Only runs for data of this date."),

@@ -68,11 +68,7 @@ def sarif_log(diagnostics: Iterable[Diagnostic]) -> str:
     """A SARIF log with one run; its rules are the codes that occur."""
     listed = list(diagnostics)
     codes = sorted({diagnostic.code for diagnostic in listed if diagnostic.code})
-    driver = {
-        "name": "dql",
-        "version": __version__,
-        "rules": [_rule(code) for code in codes],
-    }
+    driver = {"name": "dql", "version": __version__, "rules": [_rule(code) for code in codes]}
     results = [_result(diagnostic) for diagnostic in listed]
     run = {"tool": {"driver": driver}, "results": results, "columnKind": "unicodeCodePoints"}
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)

@@ -53,7 +53,7 @@ from dqx_airflow.plan.selection import chosen_of, selected_clauses
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
 from dqx_airflow.redact import redact_urls
 from dqx_airflow.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
-from dqx_airflow.results.sources import digests_of
+from dqx_airflow.results.report_rows import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.selection import require_whole_run

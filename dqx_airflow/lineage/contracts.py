@@ -123,12 +123,7 @@ CONTRACTS = "datalex"
 
 
 def block_events(
-    block: str,
-    contract: str,
-    problem: str | None,
-    run_id: str,
-    when: datetime,
-    namespace: str,
+    block: str, contract: str, problem: str | None, run_id: str, when: datetime, namespace: str
 ) -> tuple[RunEvent, RunEvent]:
     """START of the job `<block>.block`, whose input is the contract that it relies on, and its end:
     COMPLETE, or FAIL with the problem.

@@ -54,10 +54,7 @@ def job_name(gate: str) -> str:
 
 
 def start_event(
-    request: GateRequest,
-    run_id: str,
-    when: datetime,
-    namespace: str = DEFAULT_NAMESPACE,
+    request: GateRequest, run_id: str, when: datetime, namespace: str = DEFAULT_NAMESPACE
 ) -> RunEvent:
     """The event when the gate begins. It names the inputs without any facts about them.
 
@@ -141,10 +138,7 @@ def crash_event(
         run_id,
         when,
         namespace,
-        run_facets={
-            **_run_facets(request),
-            "errorMessage": error_message(redact(message)),
-        },
+        run_facets={**_run_facets(request), "errorMessage": error_message(redact(message))},
         inputs=bare_inputs(request.datasets),
         outputs=[],
     )

@@ -216,9 +216,7 @@ def input_metrics(snapshot: DatasetSnapshot) -> dict[str, InputDatasetFacet]:
     return _metrics(snapshot, standard.DataQualityMetricsInputDatasetFacet, standard.ColumnMetrics)
 
 
-def output_rows(
-    rows: int,
-) -> output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet:
+def output_rows(rows: int) -> output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet:
     return output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
         rowCount=rows, producer=PRODUCER
     )

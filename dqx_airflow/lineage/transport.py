@@ -343,10 +343,7 @@ def _check_http(transport: HttpTransport) -> LineageCheck:
     try:
         # Any response is enough, even 404. HEAD has no effects.
         answer = requests.head(
-            _without_user(transport.url),
-            timeout=_PROBE_TIMEOUT_S,
-            allow_redirects=False,
-            **options,
+            _without_user(transport.url), timeout=_PROBE_TIMEOUT_S, allow_redirects=False, **options
         )
     except (requests.RequestException, ValueError, OSError) as error:
         return LineageCheck(False, f"http: {address} cannot be reached ({one_line(error)})")

@@ -103,8 +103,7 @@ def _own_runs(report: Mapping[str, Any]) -> set[str]:
 
 def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The runs of the gate up to this one, newest first; for several suites those of each."""
-    from dqx_airflow.results.conditions import equals, literal, of_instance
-    from dqx_airflow.results.query import PARTIAL
+    from dqx_airflow.results.query import PARTIAL, equals, literal, of_instance
     from dqx_airflow.results.schema import RUNS
 
     gate, finished_at = str(report.get("gate") or ""), str(report.get("finished_at") or "")
@@ -174,7 +173,7 @@ def _faults(
     select: Any, run_ids: Sequence[str], report: Mapping[str, Any]
 ) -> set[tuple[str, str, str]]:
     """The assertions that stop the gate, in these runs: their suite, name and status."""
-    from dqx_airflow.results.conditions import is_in, literal
+    from dqx_airflow.results.query import is_in, literal
     from dqx_airflow.results.schema import RESULTS
 
     where = [

@@ -36,8 +36,7 @@ from dqx_airflow.plugin.responses import (
     store_client,
 )
 from dqx_airflow.plugin.store import Answer
-from dqx_airflow.results.labels import Label, write_labels
-from dqx_airflow.results.recent_alerts import (
+from dqx_airflow.results.alerts import (
     AssertionKey,
     RecentAlert,
     alert_of,
@@ -46,6 +45,7 @@ from dqx_airflow.results.recent_alerts import (
     recent_alerts,
     with_failing_rows,
 )
+from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.values import Verdict
 
 MOST_SHOWN = 60

@@ -26,11 +26,7 @@ log = logging.getLogger(__name__)
 
 
 app = FastAPI(
-    title="dqx-airflow",
-    dependencies=[SIGNED_IN],
-    docs_url=None,
-    redoc_url=None,
-    openapi_url=None,
+    title="dqx-airflow", dependencies=[SIGNED_IN], docs_url=None, redoc_url=None, openapi_url=None
 )
 
 for router in (

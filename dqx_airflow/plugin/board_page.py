@@ -22,8 +22,8 @@ from dqx_airflow.plugin.report_view import (
 )
 from dqx_airflow.plugin.responses import PageNumber, Paging, html_page, store_client
 from dqx_airflow.plugin.store import Answer, StoreClient
-from dqx_airflow.results.history import OpenStore
-from dqx_airflow.results.recent_alerts import gates_of_attempts, unlabelled_counts
+from dqx_airflow.results.alerts import gates_of_attempts, unlabelled_counts
+from dqx_airflow.results.open_store import OpenStore
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 
 DEPTH = 14
@@ -407,10 +407,7 @@ def _map_index(row: GateRow) -> int:
 
 @router.get("/board")
 def board(
-    session: SessionDep,
-    tasks: TasksDep,
-    filters: Annotated[Filters, Depends()],
-    page: PageNumber,
+    session: SessionDep, tasks: TasksDep, filters: Annotated[Filters, Depends()], page: PageNumber
 ) -> Response:
     """The gates of all DAGs that the user may read."""
     now = datetime.now(timezone.utc)

@@ -30,7 +30,7 @@ from dqx_airflow.plugin.responses import (
     store_client,
 )
 from dqx_airflow.plugin.store import Answer
-from dqx_airflow.results.contract_uses import ContractRun
+from dqx_airflow.results.open_store import ContractRun
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Status, Verdict
 
 _SHOWN_VERSIONS = 30
@@ -300,9 +300,7 @@ _MOST_GATES = 10
 
 @router.get("/contract")
 def contract(
-    session: SessionDep,
-    tasks: TasksDep,
-    contract_id: Annotated[str, Query(alias="id")] = "",
+    session: SessionDep, tasks: TasksDep, contract_id: Annotated[str, Query(alias="id")] = ""
 ) -> Response:
     """How the gates of those DAGs enforce a contract."""
     runs = recent_runs(session, tasks.tasks, DEPTH)

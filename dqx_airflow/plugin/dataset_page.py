@@ -304,9 +304,7 @@ class DatasetPage:
 
 
 def dataset_page(
-    dataset: DatasetRow,
-    past: Mapping[tuple[str, str], Sequence[GateReport]],
-    paging: Paging,
+    dataset: DatasetRow, past: Mapping[tuple[str, str], Sequence[GateReport]], paging: Paging
 ) -> DatasetPage:
     """The page of a dataset.
 
@@ -410,12 +408,7 @@ def datasets(
 
 
 @router.get("/dataset")
-def dataset(
-    session: SessionDep,
-    tasks: TasksDep,
-    page: PageNumber,
-    place: str = "",
-) -> Response:
+def dataset(session: SessionDep, tasks: TasksDep, page: PageNumber, place: str = "") -> Response:
     """The findings of the gates of those DAGs in a dataset."""
     runs = runs_reading(recent_runs(session, tasks.tasks, DEPTH), place)
     session.close()

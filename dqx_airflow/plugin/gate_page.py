@@ -58,9 +58,9 @@ from dqx_airflow.plugin.responses import (
 )
 from dqx_airflow.plugin.source_view import SourceView, sources_of
 from dqx_airflow.plugin.store import Answer, StoreClient
+from dqx_airflow.results.alerts import labels_of
 from dqx_airflow.results.labels import Label
-from dqx_airflow.results.recent_alerts import labels_of
-from dqx_airflow.results.run_lines import RunLine, RunsWanted
+from dqx_airflow.results.open_store import RunLine, RunsWanted
 from dqx_airflow.values import GateReport, Outcome, SourceFile, Status, Verdict, worst_outcome
 
 STOPPED_STATES = ("upstream_failed", "skipped")

@@ -40,15 +40,16 @@ from dqx_airflow.plugin.responses import (
     whole_number,
 )
 from dqx_airflow.plugin.store import StoreClient
-from dqx_airflow.results.incident_notes import (
+from dqx_airflow.results.incidents import (
     ACKNOWLEDGED,
     COMMENT,
+    Incident,
     IncidentNote,
+    incidents_of,
     notes_from,
     write_note,
 )
-from dqx_airflow.results.incidents import Incident, incidents_of
-from dqx_airflow.results.run_lines import RunLine, RunsWanted
+from dqx_airflow.results.open_store import RunLine, RunsWanted
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Verdict
 
 

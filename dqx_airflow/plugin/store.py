@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from dqx_airflow.errors import DqxError
 
 if TYPE_CHECKING:
-    from dqx_airflow.results.history import OpenStore
+    from dqx_airflow.results.open_store import OpenStore
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class StoreClient:
         ResultsStore(root, storage_options).check_writable(OF_PEOPLE)
 
     def _open(self) -> OpenStore:
-        from dqx_airflow.results.history import OpenStore
+        from dqx_airflow.results.open_store import OpenStore
 
         if self._store is None:
             assert self.root is not None

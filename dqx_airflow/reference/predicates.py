@@ -305,10 +305,7 @@ class EvaluatedRow:
         return None if None in sides else COMPARATORS[op](*sides)
 
     def _find(
-        self,
-        search: Callable[[str], object],
-        operand: nodes.Expression,
-        longest: int | None = None,
+        self, search: Callable[[str], object], operand: nodes.Expression, longest: int | None = None
     ) -> bool | None:
         text = self.value(operand)
         if text is not None and longest is not None and len(text) > longest:

@@ -28,12 +28,7 @@ from dqx_airflow.metrics.types import (
 )
 from dqx_airflow.values import DatasetField
 
-_OPERATORS = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-}
+_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _WHOLE_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
@@ -95,12 +90,9 @@ def narrowed(value: float) -> float:
 
 
 def _decimal(op: str, left: Decimal, right: Decimal, result_type: str) -> Decimal | None:
-    exact = {
-        "+": EXACT.add,
-        "-": EXACT.subtract,
-        "*": EXACT.multiply,
-        "/": EXACT.divide,
-    }[op](left, right)
+    exact = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply, "/": EXACT.divide}[op](
+        left, right
+    )
     precision, scale = decimal_size(result_type)
     rounded = rounded_half_up(exact, scale)
     return rounded if has_room(rounded, precision, scale) else None

@@ -1,20 +1,23 @@
-"""The failures of past days, and their labels."""
+"""The failures of past days, and their labels: of a suite, or those of the last weeks by gate, from
+an open store, for pages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, timezone
 from enum import Enum
+from typing import TypeAlias
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.labels import Label, read_labels
-from dqx_airflow.results.past import PastRun, past_runs
+from dqx_airflow.results.labels import Label, LabelKey, labels_from, read_labels
+from dqx_airflow.results.past_days import PastRun, past_runs, runs_that_count
+from dqx_airflow.results.query import Select, equals, is_in, of_dates
 from dqx_airflow.results.report_rows import verdict_from_row
-from dqx_airflow.results.schema import RESULTS_SCHEMA
-from dqx_airflow.values import Status, Verdict
+from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS_SCHEMA, RUNS
+from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
 
 OF_VERDICTS = tuple(
     name for name in RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
@@ -236,3 +239,210 @@ def _of_instance(
 
 def _different(names: Iterable[str]) -> list[str]:
     return sorted(set(names))
+
+
+DAYS = 30
+"""An alert is recent if it is about one of the last days of its gate's data."""
+
+_FAILED = f"\"status\" = '{Status.FAILED.value}'"
+_KEYS = ("name", "check")
+
+AssertionKey: TypeAlias = tuple[str, int, str, str]
+"""A gate, a map index, a check, and the name of an assertion."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateOfAttempt:
+    """The name under which an attempt of a task reported, and its run."""
+
+    attempt_id: str
+    gate: str
+    run_id: str
+    date: date
+
+
+@dataclass(frozen=True, slots=True)
+class RecentAlert:
+    """A failure of the last weeks. `attempt_id` is the scheduler's."""
+
+    alert: Alert
+    attempt_id: str
+
+    @property
+    def key(self) -> AssertionKey:
+        """The assertion: its gate, the instance, its check, its name."""
+        verdict = self.alert.verdict
+        return self.alert.gate, self.alert.map_index, verdict.check, verdict.name
+
+
+def gates_of_attempts(select: Select, attempt_ids: Collection[str]) -> tuple[GateOfAttempt, ...]:
+    """The names under which these attempts reported, if they did.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    return _gates(select, "attempt_id", attempt_ids)
+
+
+def gate_of_run(select: Select, run_id: str) -> tuple[GateOfAttempt, ...]:
+    """The attempt of a run; None if the run does not exist.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    return _gates(select, "run_id", [run_id])
+
+
+def recent_alerts(
+    select: Select, gates: Collection[str], *, until: date | None = None
+) -> tuple[RecentAlert, ...]:
+    """The failures of some gates in the last 30 days of data, oldest day first.
+
+    :param until: the last day; by default the newest day of a gate's data.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    recent = []
+    for run, labels in _runs(select, gates, until, OF_VERDICTS):
+        recent += [RecentAlert(alert, run.attempt_id) for alert in alerts_among([run], labels)]
+    return tuple(recent)
+
+
+def unlabelled_counts(select: Select, gates: Collection[str]) -> tuple[tuple[str, int], ...]:
+    """The number of recent failures without a label for each gate that has any.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    counts: dict[str, int] = {}
+    for run, labels in _runs(select, gates, None, _KEYS):
+        labelled = {label.key for label in labels}
+        unlabelled = [
+            row for row in run.rows if _key(run, row["check"], row["name"]) not in labelled
+        ]
+        if unlabelled:
+            counts[run.gate] = counts.get(run.gate, 0) + len(unlabelled)
+    return tuple(counts.items())
+
+
+def alert_of(select: Select, run: GateOfAttempt, check: str, name: str) -> tuple[RecentAlert, ...]:
+    """The failure of an assertion in a run; None if it did not fail, or another run counts.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    conditions = [equals("gate", run.gate)]
+    rows = [_FAILED, equals("check", check), equals("name", name)]
+    day = run.date
+    runs = runs_that_count(select, conditions, day, day, OF_VERDICTS, row_conditions=rows)
+    labels = labels_from(select, [run.gate], day, day)
+    return tuple(
+        RecentAlert(alert, past_run.attempt_id)
+        for past_run in runs
+        if past_run.run_id == run.run_id
+        for alert in alerts_among([past_run], labels)
+    )
+
+
+def labels_of(select: Select, key: RunKey) -> tuple[Label, ...]:
+    """The labels of the verdicts of a gate, or of an instance of it, on the data of a day.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    labels = labels_from(select, [key.gate], key.date, key.date)
+    return tuple(label for label in labels if label.map_index == key.map_index)
+
+
+def histories(
+    select: Select, assertions: Collection[AssertionKey], until: date
+) -> Mapping[AssertionKey, Sequence[tuple[date, Verdict]]]:
+    """The verdicts of some assertions in 30 days, oldest first, with the dates of their data.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    if not assertions:
+        return {}
+    gates = {gate for gate, *_ in assertions}
+    runs = runs_that_count(
+        select,
+        [is_in("gate", gates)],
+        until - timedelta(days=DAYS - 1),
+        until,
+        OF_VERDICTS,
+        row_conditions=[is_in("name", [name for *_, name in assertions])],
+    )
+    by_assertion: dict[AssertionKey, list[tuple[date, Verdict]]] = {key: [] for key in assertions}
+    for run in runs:
+        for row in run.rows:
+            key = run.gate, run.map_index, row["check"], row["name"]
+            if key in by_assertion:
+                by_assertion[key].append((run.date, verdict_from_row(row)))
+    return by_assertion
+
+
+def with_failing_rows(select: Select, alerts: Sequence[RecentAlert]) -> tuple[RecentAlert, ...]:
+    """The alerts with the sampled rows that failed.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    if not alerts:
+        return ()
+    days = [recent_alert.alert.date for recent_alert in alerts]
+    where = [
+        is_in("run_id", {recent_alert.alert.run_id for recent_alert in alerts}),
+        is_in("gate", {recent_alert.alert.gate for recent_alert in alerts}),
+        *of_dates(min(days), max(days)),
+    ]
+    sampled: dict[tuple[str, str, str], dict[int, FailingRow]] = {}
+    for row in select(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, where):
+        key = row["run_id"], row["check"], row["name"]
+        failing = FailingRow(row["dataset"], row["reason"], row["row"])
+        sampled.setdefault(key, {})[row["number"]] = failing
+    return tuple(_with_rows(recent_alert, sampled) for recent_alert in alerts)
+
+
+def _with_rows(
+    recent_alert: RecentAlert, sampled: Mapping[tuple[str, str, str], Mapping[int, FailingRow]]
+) -> RecentAlert:
+    verdict = recent_alert.alert.verdict
+    rows = sampled.get((recent_alert.alert.run_id, verdict.check, verdict.name), {})
+    with_rows = replace(verdict, failing_rows=tuple(row for _, row in sorted(rows.items())))
+    return replace(recent_alert, alert=replace(recent_alert.alert, verdict=with_rows))
+
+
+def _runs(
+    select: Select, gates: Collection[str], until: date | None, columns: Sequence[str]
+) -> list[tuple[PastRun, tuple[Label, ...]]]:
+    """The runs that count, with the rows that failed, and the labels of their days."""
+    until = until or _newest_date(select, gates)
+    if not gates or until is None:
+        return []
+    since = until - timedelta(days=DAYS - 1)
+    conditions = [is_in("gate", gates)]
+    runs = runs_that_count(
+        select, conditions, since, until, columns, row_conditions=[_FAILED], only_failed=True
+    )
+    labels: dict[tuple[str, date], list[Label]] = {}
+    for label in labels_from(select, gates, since, until):
+        labels.setdefault((label.gate, label.date), []).append(label)
+    return [(run, tuple(labels.get((run.gate, run.date), ()))) for run in runs]
+
+
+def _newest_date(select: Select, gates: Collection[str]) -> date | None:
+    """The newest day of a gate's data, tomorrow at the latest."""
+    if not gates:
+        return None
+    tomorrow = datetime.now(timezone.utc).date() + timedelta(days=1)
+    where = [is_in("gate", gates), *of_dates(None, tomorrow)]
+    rows = select(RUNS, ["dataset_date"], where, 'ORDER BY "dataset_date" DESC LIMIT 1')
+    return rows[0]["dataset_date"] if rows else None
+
+
+def _gates(select: Select, column: str, values: Collection[str]) -> tuple[GateOfAttempt, ...]:
+    if not values:
+        return ()
+    columns = ("attempt_id", "gate", "run_id", "dataset_date")
+    rows = select(RUNS, columns, [is_in(column, values)], 'ORDER BY "finished_at", "run_id"')
+    return tuple(
+        GateOfAttempt(row["attempt_id"], row["gate"], row["run_id"], row["dataset_date"])
+        for row in rows
+    )
+
+
+def _key(run: PastRun, check: str, name: str) -> LabelKey:
+    return run.gate, run.date, run.map_index, check, name

@@ -14,12 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from arro3.core import DataType, Field
 
 from dqx_airflow.exact import exact_text, is_decimal, nearest_float, parse_exact
-from dqx_airflow.values import (
-    FailingRow,
-    GateReport,
-    MetricValue,
-    Verdict,
-)
+from dqx_airflow.values import FailingRow, GateReport, MetricValue, Verdict
 
 Row: TypeAlias = Mapping[str, Any]
 

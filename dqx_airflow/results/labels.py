@@ -13,9 +13,7 @@ from datetime import date, datetime, timezone
 from typing import TypeAlias
 
 from dqx_airflow.results.column import Row, as_utc
-from dqx_airflow.results.conditions import is_in, of_dates
-from dqx_airflow.results.past import map_index_of
-from dqx_airflow.results.query import Select, selecting
+from dqx_airflow.results.query import Select, is_in, map_index_of, of_dates, selecting
 from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA, RUNS
 
 LabelKey: TypeAlias = tuple[str, date, int, str, str]

@@ -13,8 +13,7 @@ from enum import Enum
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.column import Row, as_utc
-from dqx_airflow.results.conditions import equals
-from dqx_airflow.results.query import Select, selecting
+from dqx_airflow.results.query import Select, equals, selecting
 from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, RUNS
 from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
 

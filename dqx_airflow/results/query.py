@@ -7,15 +7,60 @@ takes longer than the query, and more memory.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from threading import Lock
 from typing import Any, Protocol
 
 from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 
+from dqx_airflow.errors import StoreError
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.conditions import is_in
 from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS, RESULTS_SCHEMA
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
+from dqx_airflow.values import RunKey
+
+
+def equals(column: str, value: str | date) -> str:
+    """The column has this value."""
+    return f'"{column}" = {literal(value)}'
+
+
+def is_in(column: str, values: Iterable[str]) -> str:
+    """The column has one of these values."""
+    return f'"{column}" IN ({", ".join(sorted(set(map(literal, values))))})'
+
+
+def of_dates(since: date | None, until: date | None) -> list[str]:
+    """The data is of these days, the first and the last included; None is no limit."""
+    return [
+        *([f'"dataset_date" >= {literal(since)}'] if since else []),
+        *([f'"dataset_date" <= {literal(until)}'] if until else []),
+    ]
+
+
+def of_instance(map_index: int) -> str:
+    """The runs of an instance of a mapped gate."""
+    ending = f"[{map_index}]"
+    return f'right("scheduler_run", {len(ending)}) = {literal(ending)}'
+
+
+def of_suite(name: str, gate: str | None, map_index: int | None = None) -> list[str]:
+    """The runs of a suite, in any gate or in one, or in an instance of it."""
+    return [
+        equals("suite", name),
+        *([equals("gate", gate)] if gate is not None else []),
+        *([of_instance(map_index)] if map_index is not None else []),
+    ]
+
+
+def literal(value: str | date) -> str:
+    """A string, whatever it contains, or a date."""
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    return "'" + value.replace("'", "''") + "'"
+
 
 PARTIAL = "partial"
 """The column that marks runs that judged only some assertions."""
@@ -38,14 +83,18 @@ class Select(Protocol):
     ) -> Sequence[Row]: ...
 
 
-def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Select:
-    """Reads the tables below a root, each in its state at the time of the query.
+@dataclass(slots=True)
+class StoreTables:
+    """The tables below a root, opened once and then updated with what was appended. Threads may
+    share them; a missing table counts as empty."""
 
-    :raises StoreError: the store exists and cannot be read.
-    """
-    location = locate(root, storage_options)
+    root: str
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
+    _tables: dict[str, DeltaTable] = field(default_factory=dict, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def select(
+        self,
         name: str,
         columns: Sequence[str],
         where: list[str],
@@ -54,14 +103,65 @@ def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Se
         last_attempts: bool = False,
         shadows: bool = False,
     ) -> Sequence[Row]:
-        table = open_table(location, name)
-        if table is None:
-            return ()
-        return select_rows(
-            location, table, columns, where, order, last_attempts=last_attempts, shadows=shadows
-        )
+        """The rows of a table that satisfy conditions in SQL.
 
-    return select
+        :param last_attempts: only the runs that no later attempt supersedes.
+        :param shadows: only verdicts of shadow suites; by default none of them.
+        :raises StoreError: the store exists and cannot be read.
+        """
+        location = locate(self.root, self.storage_options)
+        for is_last_try in (False, True):
+            table = self.table(name)
+            if table is None:
+                return []
+            try:
+                return select_rows(
+                    location,
+                    table,
+                    columns,
+                    where,
+                    order,
+                    last_attempts=last_attempts,
+                    shadows=shadows,
+                )
+            except StoreError:
+                # Files of a store that was compacted, or removed and created again, are gone.
+                with self._lock:
+                    self._tables.clear()
+                if is_last_try:
+                    raise
+        return []
+
+    def columns(self, name: str) -> frozenset[str]:
+        """The columns of a table; empty if there is none."""
+        table = self.table(name)
+        fields = table.schema().fields if table is not None else ()
+        return frozenset(field.name for field in fields)
+
+    def table(self, name: str) -> DeltaTable | None:
+        """The newest state of the table; None if there is no table yet."""
+        location = locate(self.root, self.storage_options)
+        with self._lock:
+            table = self._tables.get(name)
+            if table is not None:
+                try:
+                    with store_errors(location, "read"):
+                        table.update_incremental()
+                    return table
+                except StoreError:
+                    self._tables.clear()
+            table = open_table(location, name)
+            if table is not None:
+                self._tables[name] = table
+            return table
+
+
+def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Select:
+    """Reads the tables below a root, each in its state at the time of the query.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    return StoreTables(root, storage_options).select
 
 
 def select_rows(
@@ -172,3 +272,8 @@ def _column(name: str) -> str:
     if name in {"started_at", "finished_at", "stored_at", "labelled_at", "event_at"}:
         return f'arrow_cast("{name}", \'Timestamp(Microsecond, None)\') AS "{name}"'
     return f'"{name}"'
+
+
+def map_index_of(row: Row) -> int:
+    """The map index of a run, -1 if its gate was not mapped."""
+    return RunKey(row["gate"], row["dataset_date"], row["scheduler_run"]).map_index

@@ -11,8 +11,16 @@ from deltalake import DeltaTable
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.conditions import equals, is_in, literal, of_dates
-from dqx_airflow.results.query import Select, rows_behind, select_rows, selecting
+from dqx_airflow.results.query import (
+    Select,
+    equals,
+    is_in,
+    literal,
+    of_dates,
+    rows_behind,
+    select_rows,
+    selecting,
+)
 from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
@@ -27,11 +35,7 @@ _MOST_LOOKED_AT = 5_000
 
 
 def read_report(
-    root: str,
-    run_key: RunKey,
-    attempt_id: str,
-    *,
-    storage_options: Mapping[str, str] | None = None,
+    root: str, run_key: RunKey, attempt_id: str, *, storage_options: Mapping[str, str] | None = None
 ) -> GateReport | None:
     """The complete report of exactly this attempt; None if there is none (yet), or no store yet.
 

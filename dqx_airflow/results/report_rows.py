@@ -1,12 +1,15 @@
-"""Converts a report to rows of the results store and back, losing nothing."""
+"""Converts a report to rows of the results store and back, losing nothing. The texts of its suites
+and contracts are stored once for any number of runs."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from types import MappingProxyType
 
+from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.results.column import Row, Source, as_utc, written
 from dqx_airflow.results.columns import FAILING_ROWS, RESULTS, RUNS
 from dqx_airflow.values import (
@@ -21,6 +24,7 @@ from dqx_airflow.values import (
     Severity,
     ShadowReport,
     SourceDigest,
+    SourceFile,
     Verdict,
     from_json,
 )
@@ -84,10 +88,7 @@ def run_row(report: GateReport) -> Row:
 
 
 def report_from_rows(
-    run: Row,
-    results: Iterable[Row],
-    failing: Iterable[Row] = (),
-    shadow: Iterable[Row] = (),
+    run: Row, results: Iterable[Row], failing: Iterable[Row] = (), shadow: Iterable[Row] = ()
 ) -> GateReport:
     """The report whose row in `runs` is `run`. The others are its rows, in any order.
 
@@ -191,3 +192,28 @@ def verdict_from_row(row: Row, sample: Mapping[int, FailingRow] = MappingProxyTy
     """
     fields = {column.fills: column.field_value(row) for column in RESULTS if column.fills}
     return Verdict(failing_rows=tuple(sample[number] for number in sorted(sample)), **fields)
+
+
+def digest_of(text: str) -> str:
+    """The SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
+
+
+def digests_of(sources: Iterable[SourceFile]) -> tuple[SourceDigest, ...]:
+    """The digests of a gate's source texts in its report."""
+    return tuple(SourceDigest(source.name, digest_of(source.text)) for source in sources)
+
+
+def source_rows(report: GateReport, sources: Iterable[SourceFile]) -> dict[str, Row]:
+    """A row of the table `sources` for each distinct text to store, by its digest."""
+    texts = {digest_of(source.text): source.text for source in sources}
+    return {
+        digest: {
+            "run_id": report.run_id,
+            "digest": digest,
+            "text": text,
+            "stored_at": report.finished_at,
+        }
+        for digest, text in texts.items()
+        if len(text) <= LONGEST_KEPT_SOURCE
+    }

@@ -17,8 +17,13 @@ from deltalake.exceptions import DeltaError
 
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.commits import committed
-from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row, shadow_rows
+from dqx_airflow.results.report_rows import (
+    failing_rows,
+    results_rows,
+    run_row,
+    shadow_rows,
+    source_rows,
+)
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     MONTH,
@@ -28,10 +33,10 @@ from dqx_airflow.results.schema import (
     TABLES,
     TableDefinition,
 )
-from dqx_airflow.results.sources import source_rows
 from dqx_airflow.results.tables import (
     NO_LOG_CLEANUP,
     ResultsRoot,
+    committed,
     locate,
     open_table,
     store_errors,

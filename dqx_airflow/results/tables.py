@@ -1,20 +1,46 @@
-"""The locations of the Delta tables of a store, how they are opened, and their errors."""
+"""The locations of the Delta tables of a store, how they are opened, and their errors; and commits
+by several processes at the same time."""
 
 from __future__ import annotations
 
 import os
+import random
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 from deltalake import DeltaTable, PostCommitHookProperties
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.errors import DqxError, StoreError
+
+T = TypeVar("T")
+
+WAITS_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds between two attempts at a commit, each varied by half."""
+
+
+def committed(commit: Callable[[], T], waits_s: Sequence[float] = WAITS_S) -> T:
+    """The result of `commit`, which is repeated if another process was first.
+
+    Delta orders writers by the number of a version: a writer that comes second is refused and has
+    to read the table again (Delta protocol, "Optimistic concurrency control").
+
+    :raises CommitFailedError: another process was first every time.
+    """
+    for wait_s in waits_s:
+        try:
+            return commit()
+        except CommitFailedError:
+            time.sleep(wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (spreads the writers)
+    return commit()
+
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")

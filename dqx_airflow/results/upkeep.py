@@ -17,14 +17,15 @@ from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalak
 from pyarrow.fs import FileSelector
 
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.results.commits import committed
-from dqx_airflow.results.compaction import OF_UPKEEP, merge, next_portion
-from dqx_airflow.results.files import (
+from dqx_airflow.results.compaction import (
+    OF_UPKEEP,
     LiveFile,
     filesystem_of,
     is_partitioned,
     layout_commit,
     live_files,
+    merge,
+    next_portion,
     read_files,
     replace_files,
     require_plain,
@@ -35,6 +36,7 @@ from dqx_airflow.results.schema import MONTH, RUNS, SOURCES, TABLES, TableDefini
 from dqx_airflow.results.tables import (
     NO_LOG_CLEANUP,
     ResultsRoot,
+    committed,
     locate,
     open_table,
     store_errors,

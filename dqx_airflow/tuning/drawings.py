@@ -45,11 +45,7 @@ def calendar_svg(comparison: BacktestComparison) -> str:
     left = round(longest * _LETTER) + 10
     width = left + len(dates) * (_CELL + _GAP) + 10
     height = _TOP + len(rows) * _ROW + 34
-    parts = [
-        *_opened(max(width, 520), height, comparison.suite),
-        _HEAD,
-        *_months(dates, left),
-    ]
+    parts = [*_opened(max(width, 520), height, comparison.suite), _HEAD, *_months(dates, left)]
     for number, row in enumerate(rows):
         parts += _row(row, dates, left, _TOP + number * _ROW)
     parts += _legend(_TOP + len(rows) * _ROW + 14)

@@ -271,12 +271,7 @@ def _proposed(
     }
     reason = f"'{assertion.name}' follows {candidate.reference}; {reason_of(evidence)}"
     proposal = Proposal(
-        backtest.suite.name.value,
-        AGENT,
-        reason=reason,
-        gate=gate,
-        evidence=evidence,
-        form=form,
+        backtest.suite.name.value, AGENT, reason=reason, gate=gate, evidence=evidence, form=form
     )
     return Tuned(about, proposal, reason, labels)
 
@@ -341,9 +336,7 @@ def _forms(
         yield ProposedForm(check, assertion, before, new_claim, added, replaced, drops), reference
 
 
-def _limits(
-    condition: nodes.Comparison | nodes.Between,
-) -> list[tuple[str, nodes.Expression]]:
+def _limits(condition: nodes.Comparison | nodes.Between) -> list[tuple[str, nodes.Expression]]:
     match condition:
         case nodes.Between(low=low, high=high):
             return [(">=", low), ("<=", high)]

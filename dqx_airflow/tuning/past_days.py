@@ -149,8 +149,7 @@ def with_assertions(suite: nodes.Suite, ids: Collection[int]) -> nodes.Suite:
     """The suite with only the assertions of these ids."""
     checks = (
         replace(
-            check,
-            body=tuple(assertion for assertion in check.assertions if id(assertion) in ids),
+            check, body=tuple(assertion for assertion in check.assertions if id(assertion) in ids)
         )
         for check in suite.checks
     )

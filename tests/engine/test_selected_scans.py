@@ -16,7 +16,7 @@ from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.alerts import alerts
-from dqx_airflow.results.past import query_results
+from dqx_airflow.results.past_days import query_results
 from dqx_airflow.results.reader import list_runs, read_report
 from dqx_airflow.selection import selection_of
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
 
-from dqx_airflow.results.incident_notes import notes_from
+from dqx_airflow.results.incidents import notes_from
 from dqx_airflow.results.query import selecting
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome, Responsible
 

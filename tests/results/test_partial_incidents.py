@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta, timezone
 import pytest
 
 from dqx_airflow.results.incidents import incidents_of
-from dqx_airflow.results.run_lines import RunLine
+from dqx_airflow.results.open_store import RunLine
 from dqx_airflow.values import Outcome, PartialRun, RunKey, Selection
 
 FIRST = date(2024, 3, 1)

@@ -14,11 +14,9 @@ from typer.testing import CliRunner
 from dqx_airflow import Suite
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History
-from dqx_airflow.results.alerts import alerts
-from dqx_airflow.results.history import OpenStore
-from dqx_airflow.results.past import query_results
-from dqx_airflow.results.past_days import past_days
-from dqx_airflow.results.recent_alerts import recent_alerts
+from dqx_airflow.results.alerts import alerts, recent_alerts
+from dqx_airflow.results.open_store import OpenStore
+from dqx_airflow.results.past_days import past_days, query_results
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, ShadowReport
 

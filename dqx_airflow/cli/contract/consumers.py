@@ -136,7 +136,7 @@ def _files(path: Path) -> Iterator[Path]:
 def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
     """The gates that have enforced a contract, with its version."""
     from dqx_airflow.contracts.uses.consumers import ConsumerUse
-    from dqx_airflow.results.contract_uses import contract_uses
+    from dqx_airflow.results.open_store import contract_uses
 
     for use in contract_uses(results, contract_id, since, storage_options=storage_options()):
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dqx_airflow.cli.run.spark import Spark
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.plan.model import Plan
-    from dqx_airflow.results.shadow_days import ShadowDay
+    from dqx_airflow.results.past_days import ShadowDay
     from dqx_airflow.tuning.comparison import Alarms, BacktestComparison, ShadowedAssertion
     from dqx_airflow.tuning.past_days import PastDay
     from dqx_airflow.values import GateRequest
@@ -75,8 +75,7 @@ def backtest(
         ),
     ] = None,
     proposal: Annotated[
-        Path | None,
-        typer.Option("--proposal", help="The changed suite, or a proposal as JSON."),
+        Path | None, typer.Option("--proposal", help="The changed suite, or a proposal as JSON.")
     ] = None,
     fill: Annotated[
         bool, typer.Option("--fill", help="Measure the days that the store lacks, in one scan.")
@@ -419,7 +418,7 @@ def shadow(
 
     By default, the last 30 days.
     """
-    from dqx_airflow.results.shadow_days import shadow_days
+    from dqx_airflow.results.past_days import shadow_days
     from dqx_airflow.tuning.comparison import compare_alarms
 
     first, last = first_and_last(since, until, default=30)

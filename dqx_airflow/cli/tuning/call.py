@@ -30,12 +30,10 @@ ResultsOption: TypeAlias = Annotated[
     ),
 ]
 GateOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--gate", help="The gate, if several run the suite."),
+    str | None, typer.Option("--gate", help="The gate, if several run the suite.")
 ]
 MapIndexOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--map-index", min=0, help="Only this instance of a mapped gate."),
+    int | None, typer.Option("--map-index", min=0, help="Only this instance of a mapped gate.")
 ]
 CheckOption: TypeAlias = Annotated[
     str | None,
@@ -78,7 +76,7 @@ def require_days(
     """:raises RequestError: there are no days: a suite has no results in a period."""
     if days:
         return
-    from dqx_airflow.results.past import newest_date
+    from dqx_airflow.results.past_days import newest_date
 
     options = storage_options()
     newest = newest_date(root, suite, gate=gate, map_index=map_index, storage_options=options)

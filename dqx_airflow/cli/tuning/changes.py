@@ -230,8 +230,7 @@ def review(
         bool, typer.Option("--pending", help="List the pending proposals (the default).")
     ] = False,
     approve: Annotated[
-        str | None,
-        typer.Option("--approve", metavar="ID", help="Approve and apply this proposal."),
+        str | None, typer.Option("--approve", metavar="ID", help="Approve and apply this proposal.")
     ] = None,
     reject: Annotated[
         str | None,

@@ -95,7 +95,7 @@ def _newest_before(
 
     :raises RequestError: the suite has no results at all.
     """
-    from dqx_airflow.results.past import newest_date, past_runs
+    from dqx_airflow.results.past_days import newest_date, past_runs
 
     name, options = suite_name(suite), storage_options()
     newest = newest_date(root, name, gate=gate, map_index=map_index, storage_options=options)
@@ -262,8 +262,7 @@ def label(
     suite: SuiteArgument,
     *,
     on: Annotated[
-        datetime | None,
-        typer.Option("--date", formats=["%Y-%m-%d"], help="The date of the data."),
+        datetime | None, typer.Option("--date", formats=["%Y-%m-%d"], help="The date of the data.")
     ] = None,
     assertion: Annotated[
         str | None, typer.Option("--assertion", help="The name of the assertion.")

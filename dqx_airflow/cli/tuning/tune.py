@@ -133,8 +133,7 @@ def _tuned(
     gate: str | None,
 ) -> tuple[Sequence[PastDay], Sequence[Tuned]]:
     """The past days of a suite, and the results of the tuner for them."""
-    from dqx_airflow.results.past import one_gate, past_runs
-    from dqx_airflow.results.past_days import past_days
+    from dqx_airflow.results.past_days import one_gate, past_days, past_runs
     from dqx_airflow.tuning.calendars import holidays_of
     from dqx_airflow.tuning.tune import tune as tune_suite
 

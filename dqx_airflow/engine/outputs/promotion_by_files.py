@@ -20,7 +20,7 @@ from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.errors import first_line
-from dqx_airflow.results.commits import committed
+from dqx_airflow.results.tables import committed
 from dqx_airflow.values import Promotion
 
 

@@ -45,7 +45,7 @@ from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.masks import without_values
-from dqx_airflow.results.commits import committed
+from dqx_airflow.results.tables import committed
 from dqx_airflow.values import GateRequest, RunKey, Status, Verdict
 
 _log = logging.getLogger("dqx.gate")

@@ -1,4 +1,5 @@
-"""A results store that stays open, for repeated queries of a server.
+"""A results store that stays open, for repeated queries of a server: reports, runs as a list with
+one line each, the gates that enforce a contract.
 
 Opening a table reads its whole log, which takes a third of a second after 100,000 appended runs. An
 open store only reads what was appended since the last query.
@@ -6,30 +7,202 @@ open store only reads what was appended since the last query.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, timedelta
-from threading import Lock
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 
-from deltalake import DeltaTable
-
-from dqx_airflow.errors import StoreError
-from dqx_airflow.results.column import Row
-from dqx_airflow.results.conditions import equals, is_in, of_dates, of_instance
-from dqx_airflow.results.contract_uses import ContractRun
-from dqx_airflow.results.query import rows_behind, select_rows
-from dqx_airflow.results.report_rows import report_from_rows
-from dqx_airflow.results.run_lines import (
-    COLUMNS,
-    ORDER,
-    RunLine,
-    RunsWanted,
-    lines_of,
+from dqx_airflow.results.column import Row, as_utc
+from dqx_airflow.results.query import (
+    PARTIAL,
+    StoreTables,
+    equals,
+    is_in,
+    of_dates,
+    of_instance,
+    rows_behind,
+    select_rows,
 )
+from dqx_airflow.results.report_rows import report_from_rows
 from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA, SOURCES, SOURCES_SCHEMA
-from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
-from dqx_airflow.values import EnforcedContract, GateReport, Outcome, SourceFile, from_json
+from dqx_airflow.results.tables import locate, open_table
+from dqx_airflow.values import (
+    EnforcedContract,
+    GateReport,
+    Outcome,
+    PartialRun,
+    RunKey,
+    Severity,
+    SourceFile,
+    from_json,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractUse:
+    """The runs of a gate that enforced a version of a contract; None for a run without a version.
+
+    `pin` is the version that the gate pinned in the last of them, if any.
+    """
+
+    gate: str
+    version: str | None
+    runs: int
+    last: date
+    pin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContractRun:
+    """A run of a gate, on data of a date, that enforced a contract."""
+
+    gate: str
+    date: date
+    outcome: Outcome
+    contract: EnforcedContract
+
+
+def contract_uses(
+    root: str, contract_id: str, since: date, *, storage_options: Mapping[str, str] | None = None
+) -> tuple[ContractUse, ...]:
+    """The gates whose runs since a date enforced a contract, by name and version.
+
+    :raises StoreError: the results store exists and cannot be read.
+    """
+    location = locate(root, storage_options)
+    runs = open_table(location, RUNS)
+    if runs is None or all(column.name != "contract_id" for column in runs.schema().fields):
+        return ()
+    where = [
+        equals("contract_id", contract_id),
+        "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)')"
+        f" >= TIMESTAMP '{since.isoformat()}T00:00:00'",
+    ]
+    columns = ("gate", "contract_version", "finished_at", "contract")
+    order = 'ORDER BY "gate", "contract_version", "finished_at"'
+    uses: dict[tuple[str, str | None], ContractUse] = {}
+    for row in select_rows(location, runs, columns, where, order):
+        key = gate, version = row["gate"], row["contract_version"]
+        before = uses[key].runs if key in uses else 0
+        last = row["finished_at"].date()
+        uses[key] = ContractUse(gate, version, before + 1, last, _pin(row["contract"]))
+    return tuple(uses.values())
+
+
+def _pin(contract: str | None) -> str | None:
+    try:
+        return from_json(EnforcedContract, contract or "").pin
+    except ValueError:
+        return None  # of a newer version
+
+
+COLUMNS = (
+    "run_id",
+    "gate",
+    "dataset_date",
+    "scheduler_run",
+    "attempt",
+    "attempt_id",
+    "started_at",
+    "finished_at",
+    "outcome",
+    "assertions",
+    "failed",
+    "errors",
+    "worst",
+    "worst_severity",
+    "datasets",
+    "selection",
+)
+ORDER = 'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id"'
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run of a gate without its verdicts. `locations` are those of its datasets, times are in
+    UTC. `partial` describes the selection, None if nothing was left out."""
+
+    run_id: str
+    run_key: RunKey
+    attempt: int
+    attempt_id: str
+    started_at: datetime
+    finished_at: datetime
+    outcome: Outcome
+    assertions: int
+    failed: int
+    errors: int
+    worst: str | None
+    worst_severity: Severity | None
+    locations: tuple[str, ...]
+    partial: PartialRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunsWanted:
+    """A filter on the runs of some gates: by outcome, by days of data, by instances of a mapped
+    task, and only partial ones, or none of them. None means all."""
+
+    gates: Collection[str]
+    outcome: Outcome | None = None
+    since: date | None = None
+    until: date | None = None
+    map_index: int | None = None
+    is_partial: bool | None = None
+
+    @property
+    def conditions(self) -> list[str]:
+        """SQL conditions on all attempts of such a run: without the outcome."""
+        where = [is_in("gate", self.gates), *of_dates(self.since, self.until)]
+        if self.map_index is not None:
+            where.append(of_instance(self.map_index))
+        return where
+
+    def of_attempt(self, columns: Container[str], *, with_outcome: bool = True) -> str:
+        """SQL conditions on the attempt that counts.
+
+        :param columns: those of the table: an older one has no partial runs.
+        """
+        conditions = []
+        if self.outcome and with_outcome:
+            conditions.append(equals("outcome", self.outcome.value))
+        if self.is_partial is not None:
+            partial = f'coalesce("{PARTIAL}", FALSE)' if PARTIAL in columns else "FALSE"
+            conditions.append(partial if self.is_partial else f"NOT {partial}")
+        return f"WHERE {' AND '.join(conditions)} " if conditions else ""
+
+
+def lines_of(rows: Sequence[Row]) -> tuple[RunLine, ...]:
+    """The runs of their rows; one of an incompatible newer version is left out."""
+    run_lines = []
+    for row in rows:
+        try:
+            run_lines.append(_line(row))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return tuple(run_lines)
+
+
+def _line(row: Row) -> RunLine:
+    severity = row.get("worst_severity")
+    return RunLine(
+        run_id=row["run_id"],
+        run_key=RunKey(row["gate"], row["dataset_date"], row["scheduler_run"]),
+        attempt=row["attempt"],
+        attempt_id=row["attempt_id"],
+        started_at=as_utc(row["started_at"]),
+        finished_at=as_utc(row["finished_at"]),
+        outcome=Outcome(row["outcome"]),
+        assertions=row["assertions"],
+        failed=row["failed"],
+        errors=row["errors"],
+        worst=row.get("worst"),
+        worst_severity=Severity(severity) if severity else None,
+        locations=tuple(dataset["location"] for dataset in json.loads(row.get("datasets") or "[]")),
+        partial=from_json(PartialRun, row["selection"]) if row.get("selection") else None,
+    )
+
 
 _FIRST_LOOK_DAYS, _LAST_LOOK_DAYS = 60, 400
 _ENOUGH_RUNS = 8
@@ -38,13 +211,8 @@ _MOST_REPORTS = 2_000
 
 
 @dataclass(slots=True)
-class OpenStore:
+class OpenStore(StoreTables):
     """The results below a root. Threads may share it; a missing store counts as empty."""
-
-    root: str
-    storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
-    _tables: dict[str, DeltaTable] = field(default_factory=dict, repr=False)
-    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def reports_of(self, attempt_ids: Collection[str]) -> tuple[GateReport, ...]:
         """The reports of these attempts, with their failing rows, the one started last first.
@@ -82,7 +250,7 @@ class OpenStore:
         """
         if not wanted.gates:
             return ()
-        order = f"{wanted.of_attempt(self._columns())}{ORDER} LIMIT {most} OFFSET {skip}"
+        order = f"{wanted.of_attempt(self.columns(RUNS))}{ORDER} LIMIT {most} OFFSET {skip}"
         return lines_of(self.select(RUNS, COLUMNS, wanted.conditions, order, last_attempts=True))
 
     def count_runs(self, wanted: RunsWanted) -> tuple[tuple[str, int], ...]:
@@ -92,7 +260,7 @@ class OpenStore:
         """
         if not wanted.gates:
             return ()
-        order = wanted.of_attempt(self._columns(), with_outcome=False)
+        order = wanted.of_attempt(self.columns(RUNS), with_outcome=False)
         counts = Counter(
             row["outcome"]
             for row in self.select(RUNS, ["outcome"], wanted.conditions, order, last_attempts=True)
@@ -100,11 +268,7 @@ class OpenStore:
         return tuple(counts.items())
 
     def past_reports(
-        self,
-        gates: Collection[str],
-        until: date,
-        most: int = 60,
-        map_index: int = -1,
+        self, gates: Collection[str], until: date, most: int = 60, map_index: int = -1
     ) -> tuple[GateReport, ...]:
         """The reports of some gates up to a date of their data, newest date first.
 
@@ -159,10 +323,7 @@ class OpenStore:
 
         :raises StoreError: the store exists and cannot be read.
         """
-        table = self._table(locate(self.root, self.storage_options), RUNS)
-        if not gates or table is None:
-            return ()
-        if all(column.name != "contract_id" for column in table.schema().fields):
+        if not gates or "contract_id" not in self.columns(RUNS):
             return ()
         where = [
             is_in("gate", gates),
@@ -180,51 +341,6 @@ class OpenStore:
                 continue  # of a newer version: a gap in a history, not an error
             runs.append(ContractRun(row["gate"], row["dataset_date"], outcome, contract))
         return tuple(runs)
-
-    def select(
-        self,
-        name: str,
-        columns: Sequence[str],
-        where: list[str],
-        order: str = "",
-        *,
-        last_attempts: bool = False,
-        shadows: bool = False,
-    ) -> Sequence[Row]:
-        """The rows of a table that satisfy conditions in SQL.
-
-        :param last_attempts: only the runs that no later attempt supersedes.
-        :param shadows: only verdicts of shadow suites; by default none of them.
-        :raises StoreError: the store exists and cannot be read.
-        """
-        location = locate(self.root, self.storage_options)
-        for is_last_try in (False, True):
-            table = self._table(location, name)
-            if table is None:
-                return []
-            try:
-                return select_rows(
-                    location,
-                    table,
-                    columns,
-                    where,
-                    order,
-                    last_attempts=last_attempts,
-                    shadows=shadows,
-                )
-            except StoreError:
-                # Files of a store that was compacted, or removed and created again, are gone.
-                with self._lock:
-                    self._tables.clear()
-                if is_last_try:
-                    raise
-        return []
-
-    def _columns(self) -> frozenset[str]:
-        """The columns of the table of runs; empty if there is none."""
-        table = self._table(locate(self.root, self.storage_options), RUNS)
-        fields = table.schema().fields if table is not None else ()
-        return frozenset(field.name for field in fields)
 
     def _reports(
         self, where: list[str], limit: int, *, last_attempts: bool = False
@@ -246,22 +362,6 @@ class OpenStore:
             except (ValueError, KeyError, TypeError):
                 continue  # partly deleted, or of a newer version: a gap
         return tuple(reports)
-
-    def _table(self, location: ResultsRoot, name: str) -> DeltaTable | None:
-        """The newest state of the table; None if there is no table yet."""
-        with self._lock:
-            table = self._tables.get(name)
-            if table is not None:
-                try:
-                    with store_errors(location, "read"):
-                        table.update_incremental()
-                    return table
-                except StoreError:
-                    self._tables.clear()
-            table = open_table(location, name)
-            if table is not None:
-                self._tables[name] = table
-            return table
 
 
 def _before(day: date, days: int) -> date:
