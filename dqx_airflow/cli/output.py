@@ -8,8 +8,6 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from dqx_airflow.errors import RequestError
-
 
 class TextOrJson(str, Enum):
     """For people, or as JSON."""
@@ -51,6 +49,8 @@ def print_or_write(text: str, output: Path | None) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """:raises RequestError: the file cannot be written."""
+    from dqx_airflow.errors import RequestError
+
     try:
         path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
@@ -59,5 +59,7 @@ def write_text(path: Path, text: str) -> None:
 
 def require_new(path: Path) -> None:
     """:raises RequestError: it exists."""
+    from dqx_airflow.errors import RequestError
+
     if path.exists():
         raise RequestError(f"{path} already exists", "choose another file")

@@ -44,7 +44,7 @@ _HOUSES_LEFT_OUT = {"api", "cli", "contracts", "editor", "operators", "plugin", 
 _HOUSES_LEFT_OUT |= {"dags_examples", "docs", "learning", "migration", "registry", "spark_jobs"}
 _HOUSES_LEFT_OUT |= {"pytest_plugin", "tuning"}
 # Queries of tuning to the store.
-_MODULES_LEFT_OUT = {"results/past_days.py", "results/proposals.py"}
+_MODULES_LEFT_OUT = {f"results/{name}.py" for name in ("alerts", "past_days", "proposals")}
 _COMPILED = {".so", ".pyd", ".pyx", ".pxd", ".dylib"}
 _FOLDERS_LEFT_OUT = {"__pycache__", "tests", "benchmarks", ".."}
 # Large, and rarely needed.

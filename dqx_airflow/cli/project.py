@@ -7,16 +7,20 @@ import os
 from collections.abc import Iterable
 from contextvars import ContextVar
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dqx_airflow.config.connection import Connection, connection_of
-from dqx_airflow.config.settings import Settings
-from dqx_airflow.config.settings_file import find_settings, read_settings
-from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
+
+if TYPE_CHECKING:
+    from dqx_airflow.config.connection import Connection
+    from dqx_airflow.config.settings import Settings
 
 
 def settings_here() -> Settings:
     """:raises RequestError: they have a mistake."""
+    from dqx_airflow.config.settings import Settings
+    from dqx_airflow.config.settings_file import find_settings, read_settings
+
     path = find_settings(Path())
     settings = read_settings(path) if path is not None else Settings()
     if settings.problems:
@@ -44,6 +48,8 @@ def connection_in(settings: Settings, address: str | None) -> Connection:
 
     :raises RequestError: the address is invalid.
     """
+    from dqx_airflow.config.connection import connection_of
+
     if address is None:
         return settings.connection
     try:
@@ -73,6 +79,8 @@ def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
 def what_to_give(missing: Path, endings: frozenset[str] = SUITE_ENDINGS) -> str:
     """The hint for a path without files of these kinds: those beside it, the nearest name first."""
+    from dqx_airflow.diagnostics.nearest import did_you_mean
+
     folder = missing if missing.is_dir() else missing.parent
     beside = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     candidates = [name for name in beside if Path(name).suffix in endings]

@@ -9,17 +9,8 @@ from enum import Enum
 
 from dqx_airflow.dql.checks.metric_expressions import WITH_CONDITION
 from dqx_airflow.dql.dates import MONTHS
+from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.derived import (
-    AGES,
-    ARITY,
-    CHANGES,
-    FUNCTION_DOCS,
-    MOST_COMMON,
-    SHORTCUTS,
-    WINDOW_DOCS,
-    window_parameters,
-)
 from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
@@ -85,28 +76,28 @@ _DATES = {
 
 def _measures() -> Iterator[Called]:
     yield from (_metric(METRICS[name]) for name in CALLABLE)
-    for name, days in CHANGES.items():
+    for name, days in derived.CHANGES.items():
         doc = (
             f"The absolute change against the value of {_days_before(days)}:"
             " `abs((today - base) / base)`. 0.1 is a change of 10%."
         )
         yield Called(name, CallableKind.EXTENDED, f"{name}(metric)", doc, parameters=("lag",))
-    for name, doc in WINDOW_DOCS.items():
+    for name, doc in derived.WINDOW_DOCS.items():
         signature, sentence = f"{name}(metric, n 7)", f"{doc[0].upper()}{doc[1:]}."
-        parameters = window_parameters(name)
+        parameters = derived.window_parameters(name)
         yield Called(name, CallableKind.EXTENDED, signature, sentence, parameters=parameters)
-    for name, doc in AGES.items():
+    for name, doc in derived.AGES.items():
         sentence = f"{doc[0].upper()}{doc[1:]}."
         example = f"assert {name}(updated_at) < 2 hours"
         yield _of_column(name, f"{name}(column)", sentence, example)
     for name, written in WITH_CONDITION.items():
         doc = "Only valid together with its condition."
-        signature = f"{name}(column, 3)" if name == MOST_COMMON else f"{name}(column)"
+        signature = f"{name}(column, 3)" if name == derived.MOST_COMMON else f"{name}(column)"
         yield _of_column(name, signature, doc, f"assert {written}")
-    for name, (_, most) in ARITY.items():
+    for name, (_, most) in derived.ARITY.items():
         signature = f"{name}(x)" if most == 1 else f"{name}(x, y, ...)"
-        yield Called(name, CallableKind.FUNCTION, signature, FUNCTION_DOCS[name])
-    for name, meaning in SHORTCUTS.items():
+        yield Called(name, CallableKind.FUNCTION, signature, derived.FUNCTION_DOCS[name])
+    for name, meaning in derived.SHORTCUTS.items():
         arguments, columns = _SHORTCUT_ARGUMENTS.get(name, ("column, ...", None))
         doc = f"A complete assertion, short for `{meaning}`."
         signature = f"{name}({arguments})"

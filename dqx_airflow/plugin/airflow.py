@@ -36,34 +36,7 @@ from dqx_airflow.operators.outcome import XCOM_KEY
 from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 from dqx_airflow.plugin.report_view import Summary
 
-__all__ = [
-    "MOST_INSTANCES",
-    "READS_CODE",
-    "READS_DAG",
-    "SIGNED_IN",
-    "GateDag",
-    "GetUserDep",
-    "SessionDep",
-    "TaskRef",
-    "TaskRun",
-    "TasksDep",
-    "assets_of",
-    "attempts_of",
-    "ended_gates",
-    "ended_runs",
-    "graph_of_dag",
-    "known_results",
-    "may_edit",
-    "may_read",
-    "own_origin",
-    "owners_of",
-    "recent_runs",
-    "record",
-    "signing_key",
-    "states_of",
-    "task_runs",
-    "tasks_of",
-]
+__all__ = ["GetUserDep", "SessionDep"]
 
 log = logging.getLogger(__name__)
 

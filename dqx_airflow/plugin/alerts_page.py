@@ -11,17 +11,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from dqx_airflow.plugin.airflow import (
-    GetUserDep,
-    SessionDep,
-    TaskRef,
-    TasksDep,
-    may_edit,
-    may_read,
-    recent_runs,
-    record,
-    tasks_of,
-)
+from dqx_airflow.plugin import airflow
 from dqx_airflow.plugin.board_page import DEPTH, gate_rows, gates_of_rows
 from dqx_airflow.plugin.chart import Chart, chart_of, past_of
 from dqx_airflow.plugin.forms import Form, Refused, form_token
@@ -29,10 +19,9 @@ from dqx_airflow.plugin.gate_page import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.plugin.report_view import Sample, reading_of, samples_of
 from dqx_airflow.plugin.responses import (
     address,
-    back_to,
+    form_response,
     gate_address,
     html_page,
-    notice,
     store_client,
 )
 from dqx_airflow.plugin.store import Answer
@@ -75,7 +64,7 @@ class AlertView:
     run_id: str
     verdict: Verdict
     label: Label | None
-    task: TaskRef | None
+    task: airflow.TaskRef | None
     can_label: bool
     samples: tuple[Sample, ...]
 
@@ -126,7 +115,7 @@ def alerts_page(
     shown: Sequence[RecentAlert],
     more: int,
     histories: Mapping[AssertionKey, Sequence[tuple[date, Verdict]]],
-    tasks: Mapping[str, TaskRef],
+    tasks: Mapping[str, airflow.TaskRef],
     editable: Iterable[str],
     dags: Iterable[str],
     filters: AlertFilters,
@@ -182,7 +171,9 @@ def _rank_in_group(recent_alert: RecentAlert) -> tuple[bool, int]:
     return recent_alert.alert.label is not None, -recent_alert.alert.date.toordinal()
 
 
-def _view(recent_alert: RecentAlert, task: TaskRef | None, editable: frozenset[str]) -> AlertView:
+def _view(
+    recent_alert: RecentAlert, task: airflow.TaskRef | None, editable: frozenset[str]
+) -> AlertView:
     alert = recent_alert.alert
     return AlertView(
         alert.date,
@@ -195,7 +186,7 @@ def _view(recent_alert: RecentAlert, task: TaskRef | None, editable: frozenset[s
     )
 
 
-def _instance(alerts: Sequence[RecentAlert], tasks: Mapping[str, TaskRef]) -> str:
+def _instance(alerts: Sequence[RecentAlert], tasks: Mapping[str, airflow.TaskRef]) -> str:
     index = alerts[0].alert.map_index
     if index < 0:
         return ""
@@ -226,16 +217,16 @@ _NO_ALERT = Refused(
 @router.get("/alerts")
 def alerts(
     request: Request,
-    session: SessionDep,
-    user: GetUserDep,
-    tasks: TasksDep,
+    session: airflow.SessionDep,
+    user: airflow.GetUserDep,
+    tasks: airflow.TasksDep,
     dag: str = "",
     task: str = "",
     show: str = "",
 ) -> Response:
     """The failures of the last weeks in the gates that the user may read."""
     filters = AlertFilters(dag, task, "all" if show == "all" else "")
-    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
+    rows = gate_rows(airflow.recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
     selected = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
     session.close()
     client = store_client()
@@ -252,8 +243,8 @@ def alerts(
         until = max(recent_alert.alert.date for recent_alert in answer.found)
         keys = {recent_alert.key for recent_alert in chosen}
         past = client.ask(lambda store: tuple(histories(store.select, keys, until).items()))
-    labelled = tasks_of(session, {recent_alert.attempt_id for recent_alert in chosen})
-    editable = {dag_id for dag_id in _dags(labelled) if may_edit(request, user, dag_id)}
+    labelled = airflow.tasks_of(session, {recent_alert.attempt_id for recent_alert in chosen})
+    editable = {dag_id for dag_id in _dags(labelled) if airflow.may_edit(request, user, dag_id)}
     page = alerts_page(
         answer.found,
         shown.found,
@@ -274,7 +265,9 @@ def alerts(
 
 
 @router.post("/label")
-def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
+def label(
+    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: Form
+) -> Response:
     """Stores a user's label of a failure, in the label table and in Airflow's audit log."""
     truth = _GROUND_TRUTH.get(form.get("said", ""))
     reason = form.get("reason", "").strip()
@@ -286,9 +279,9 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
     client = store_client()
     runs = client.ask(lambda store: gate_of_run(store.select, form.get("report", "")))
     task = _task_of_run(session, runs)
-    if task is None or not may_read(request, user, task.dag_id):
+    if task is None or not airflow.may_read(request, user, task.dag_id):
         raise _NO_ALERT
-    if not may_edit(request, user, task.dag_id):
+    if not airflow.may_edit(request, user, task.dag_id):
         raise Refused(HTTPStatus.FORBIDDEN, "Labels need permission to edit this DAG.")
     check, name = form.get("check", ""), form.get("name", "")
     answer = client.ask(lambda store: alert_of(store.select, runs.found[0], check, name))
@@ -308,25 +301,23 @@ def label(request: Request, session: SessionDep, user: GetUserDep, form: Form) -
         alert.run_id,
         alert.map_index,
     )
-    record(session, user, "dqx label", task, _facts(new_label))
+    airflow.record(session, user, "dqx label", task, _facts(new_label))
     session.close()
     problem = client.change(
         lambda root, options: write_labels(root, [new_label], storage_options=options)
     )
-    if problem is not None:
-        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
-    return back_to(_page_before(form, task))
+    return form_response(problem, _page_before(form, task))
 
 
-def _task_of_run(session: Any, runs: Answer[Any]) -> TaskRef | None:
+def _task_of_run(session: Any, runs: Answer[Any]) -> airflow.TaskRef | None:
     """The task of a run; None if Airflow does not know it."""
     if runs.problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, runs.problem)
     attempts = [run.attempt_id for run in runs.found]
-    return tasks_of(session, attempts).get(attempts[0]) if attempts else None
+    return airflow.tasks_of(session, attempts).get(attempts[0]) if attempts else None
 
 
-def _dags(tasks: Mapping[str, TaskRef]) -> set[str]:
+def _dags(tasks: Mapping[str, airflow.TaskRef]) -> set[str]:
     return {task.dag_id for task in tasks.values()}
 
 
@@ -344,7 +335,7 @@ def _facts(label: Label) -> dict[str, object]:
     }
 
 
-def _page_before(form: Mapping[str, str], task: TaskRef) -> str:
+def _page_before(form: Mapping[str, str], task: airflow.TaskRef) -> str:
     """The page of the form: an address that we construct, whatever the form contains."""
     if form.get("back") == "alerts":
         filters = {name: form.get(name, "") for name in ("dag", "task", "show")}

@@ -11,16 +11,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from dqx_airflow.plugin import report_view
 from dqx_airflow.plugin.airflow import SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.plugin.board_page import DEPTH, GateRow, counts_line, gate_rows
 from dqx_airflow.plugin.board_page import past_of_gates as _past_of
-from dqx_airflow.plugin.report_view import (
-    ReportView,
-    clause_line,
-    location_in,
-    view_of_report,
-    view_of_summary,
-)
 from dqx_airflow.plugin.responses import (
     address,
     gate_address,
@@ -43,7 +37,7 @@ router = APIRouter()
 class GateVerdicts:
     """The report of a gate, and its address."""
 
-    view: ReportView
+    view: report_view.ReportView
     href: str
 
 
@@ -111,7 +105,7 @@ class BrokenClause:
     @property
     def line(self) -> str:
         """The clause in readable form: `orders.amount: minimum 0`."""
-        return clause_line(self.newest)
+        return report_view.clause_line(self.newest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +146,7 @@ class ContractPage:
 
 def runs_under(runs: Iterable[TaskRun], contract_id: str) -> list[TaskRun]:
     """The runs of the task instances that recently enforced the contract, in the same order."""
-    viewed = [(run, view_of_summary(run.pushed)) for run in runs]
+    viewed = [(run, report_view.view_of_summary(run.pushed)) for run in runs]
     under = {
         _task(run)
         for run, view in viewed
@@ -206,7 +200,7 @@ def _reported(
     """The last reports of a gate about the contract, newest first."""
     stored = [
         GateVerdicts(
-            view_of_report(report),
+            report_view.view_of_report(report),
             report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
         )
         for report in past.get((row.dag_id, row.task_id), ())
@@ -223,7 +217,7 @@ def _reported(
     ]
 
 
-def _runs(views: Iterable[ReportView]) -> list[ContractRun]:
+def _runs(views: Iterable[report_view.ReportView]) -> list[ContractRun]:
     """The runs of the reports, newest first."""
     runs = [
         ContractRun(view.gate, view.date, view.outcome, view.contract)
@@ -253,14 +247,14 @@ def _by_outcome(runs: Iterable[ContractRun]) -> dict[str, int]:
     return {outcome.value: counted[outcome] for outcome in Outcome if counted[outcome]}
 
 
-def _gate(row: GateRow, views: Sequence[ReportView]) -> GateUse:
+def _gate(row: GateRow, views: Sequence[report_view.ReportView]) -> GateUse:
     if not views:
         return GateUse(row, None, ())
     newest = views[0]
     datasets = []
     for snapshot in newest.datasets:
         about = (verdict.status for verdict in newest.verdicts if snapshot.name in verdict.datasets)
-        location = location_in(newest.gate, snapshot)
+        location = report_view.location_in(newest.gate, snapshot)
         datasets.append(DatasetUse(snapshot.name, location, Counter(about)))
     contract = newest.contract
     return GateUse(

@@ -14,24 +14,12 @@ from fastapi import APIRouter, Depends, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.lineage.names import trimmed_location
+from dqx_airflow.plugin import report_view
 from dqx_airflow.plugin.airflow import SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.plugin.board_page import DEPTH, STATES_WORST_FIRST, GateRow, counts_line, gate_rows
 from dqx_airflow.plugin.board_page import past_of_gates as _past_of
 from dqx_airflow.plugin.chart import Chart, PastValue, chart_of
 from dqx_airflow.plugin.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
-from dqx_airflow.plugin.report_view import (
-    PromotionView,
-    Reading,
-    Summary,
-    _nameless,
-    datasets_in,
-    is_at,
-    outcome_of_summary,
-    promotion_of,
-    promotions_in,
-    reading_of,
-    view_of_summary,
-)
 from dqx_airflow.plugin.responses import PageNumber, Paging, html_page, notice, report_address
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Status, Verdict
 
@@ -156,7 +144,8 @@ def runs_reading(runs: Iterable[TaskRun], location: str) -> list[TaskRun]:
     return [
         run
         for run, is_about in candidates
-        if is_about or (_instance(run) in instances and outcome_of_summary(run.pushed) is None)
+        if is_about
+        or (_instance(run) in instances and report_view.outcome_of_summary(run.pushed) is None)
     ]
 
 
@@ -164,16 +153,19 @@ def _is_about(pushed: object, location: str) -> bool:
     """Whether a summary is about a location; most are not, and are not parsed further."""
     if not isinstance(pushed, Mapping) or location not in _mentioned(pushed):
         return False
-    if outcome_of_summary(pushed) is None:
+    if report_view.outcome_of_summary(pushed) is None:
         return False
-    view = view_of_summary(pushed)
+    view = report_view.view_of_summary(pushed)
     assert view is not None
-    return location in (*(dataset.location for dataset in datasets_in(view)), *promotions_in(view))
+    return location in (
+        *(dataset.location for dataset in report_view.datasets_in(view)),
+        *report_view.promotions_in(view),
+    )
 
 
 def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
     """A superset of the locations that a summary may be about."""
-    if not isinstance(pushed, Summary):
+    if not isinstance(pushed, report_view.Summary):
         return _locations_and_names(pushed)
     if not hasattr(pushed, "mentioned"):
         pushed.mentioned = _locations_and_names(pushed)
@@ -196,7 +188,7 @@ def _locations_and_names(pushed: Mapping[str, Any]) -> frozenset[str]:
         }
     datasets = pushed.get("datasets")
     if isinstance(datasets, list):
-        mentioned |= {_nameless(name, pushed.get("gate")) for name in datasets}
+        mentioned |= {report_view._nameless(name, pushed.get("gate")) for name in datasets}
     return frozenset(mentioned)
 
 
@@ -218,7 +210,7 @@ class AssertionHistory:
     newest: Verdict
     past: tuple[PastValue, ...]
     chart: Chart | None
-    read: Reading
+    read: report_view.Reading
 
     @property
     def last_values(self) -> tuple[PastValue, ...]:
@@ -238,7 +230,7 @@ class DatasetDay:
     date: date
     outcome: str
     snapshot: DatasetSnapshot
-    promotion: PromotionView | None
+    promotion: report_view.PromotionView | None
     href: str
 
     @property
@@ -335,12 +327,12 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHis
             report.run_key.date,
             report.outcome.value,
             snapshot,
-            promotion_of(snapshot),
+            report_view.promotion_of(snapshot),
             report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
         )
         for report in oldest_first
         for snapshot in report.datasets
-        if is_at(location, report.run_key.gate, snapshot)
+        if report_view.is_at(location, report.run_key.gate, snapshot)
     ]
     last = oldest_first[-1] if oldest_first else None
     names = _names(location, last) if last else ()
@@ -381,13 +373,15 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHis
 def _names(location: str, report: GateReport) -> tuple[str, ...]:
     """The names of the dataset at a location in a report; empty if it is about other locations."""
     gate = report.run_key.gate
-    return tuple(snapshot.name for snapshot in report.datasets if is_at(location, gate, snapshot))
+    return tuple(
+        snapshot.name for snapshot in report.datasets if report_view.is_at(location, gate, snapshot)
+    )
 
 
 def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
     past = tuple(value for value, _ in history)
     newest = history[-1][1]
-    read = reading_of(newest)
+    read = report_view.reading_of(newest)
     is_old = is_age(newest.expression)
     chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old)
     return AssertionHistory(newest, past, chart, read)

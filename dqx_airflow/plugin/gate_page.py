@@ -13,49 +13,10 @@ from typing import Annotated, Any, TypeAlias
 from fastapi import APIRouter, Depends, Request, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age, shadow_changes
-from dqx_airflow.plugin.airflow import (
-    MOST_INSTANCES,
-    READS_CODE,
-    READS_DAG,
-    GetUserDep,
-    SessionDep,
-    TaskRun,
-    attempts_of,
-    ended_gates,
-    ended_runs,
-    graph_of_dag,
-    may_edit,
-    recent_runs,
-    task_runs,
-)
+from dqx_airflow.plugin import airflow, report_view, responses
 from dqx_airflow.plugin.board_page import DEPTH, Cell, gate_rows
 from dqx_airflow.plugin.chart import Chart, PastValue, chart_of, past_of
 from dqx_airflow.plugin.forms import form_token
-from dqx_airflow.plugin.report_view import (
-    PartialView,
-    ReportView,
-    Sample,
-    csv_of,
-    failing_total,
-    operands_of,
-    partial_view,
-    reading_of,
-    samples_of,
-    view_of_report,
-    view_of_summary,
-)
-from dqx_airflow.plugin.responses import (
-    PageNumber,
-    Paging,
-    address,
-    day,
-    html_page,
-    notice,
-    report_address,
-    report_name,
-    store_client,
-    whole_number,
-)
 from dqx_airflow.plugin.source_view import SourceView, sources_of
 from dqx_airflow.plugin.store import Answer, StoreClient
 from dqx_airflow.results.alerts import labels_of
@@ -74,19 +35,19 @@ class Stopper:
     """A task upstream of another that it prevented from running; its report, if it is a gate with
     one."""
 
-    run: TaskRun
-    report: ReportView | None
+    run: airflow.TaskRun
+    report: report_view.ReportView | None
 
 
-def stopped_by(run: TaskRun, session: Any) -> tuple[Stopper, ...]:
+def stopped_by(run: airflow.TaskRun, session: Any) -> tuple[Stopper, ...]:
     """The tasks that stopped a task, gates first; in the whole run if the graph of the DAG is
     unknown."""
-    before = graph_of_dag(session, run.dag_id).before(run.task_id)
+    before = airflow.graph_of_dag(session, run.dag_id).before(run.task_id)
     stoppers = []
-    for gate_run in ended_gates(session, run):
+    for gate_run in airflow.ended_gates(session, run):
         if before and gate_run.task_id not in before:
             continue
-        report = view_of_summary(gate_run.pushed)
+        report = report_view.view_of_summary(gate_run.pushed)
         stops = report.outcome in _STOPS if report else gate_run.state == "failed"
         if stops and gate_run.state != "success":
             stoppers.append(Stopper(gate_run, report))
@@ -128,7 +89,7 @@ class AssertionView:
     lacks: bool
     spark: Chart | None
     wide: Chart | None
-    samples: tuple[Sample, ...]
+    samples: tuple[report_view.Sample, ...]
     failing: str
     operands: tuple[tuple[str, str], ...]
 
@@ -189,7 +150,7 @@ class ShadowView:
 class GatePage:
     """The report of an attempt, with its sources, other attempts, and the history of the gate."""
 
-    report: ReportView
+    report: report_view.ReportView
     assertions: tuple[AssertionView, ...]
     filters: GateFilters
     sources: tuple[SourceView, ...]
@@ -232,12 +193,12 @@ def chosen_report(
         summary is displayed, or without a summary that of the last attempt.
     """
     for report in reports:
-        if report_name(report.attempt.id, report.run_id) == attempt_id:
+        if responses.report_name(report.attempt.id, report.run_id) == attempt_id:
             return report
     of_attempt = [report for report in reports if report.attempt.id == attempt_id]
     if of_attempt:
         return _worst(of_attempt)
-    summary = view_of_summary(pushed)
+    summary = report_view.view_of_summary(pushed)
     if summary is None:
         last = reports[0].attempt.id if reports else ""
         return (
@@ -273,7 +234,7 @@ def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> tuple[Re
     own = sorted(keys.values(), key=lambda report: (report.run_key.date, report.suite))
     return tuple(
         ReportPart(
-            report_name(report.attempt.id, report.run_id),
+            responses.report_name(report.attempt.id, report.run_id),
             report.run_key.date,
             report.suite,
             report.outcome.value,
@@ -284,7 +245,7 @@ def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> tuple[Re
 
 
 def gate_page(
-    run: TaskRun,
+    run: airflow.TaskRun,
     reports: Sequence[GateReport],
     chosen: GateReport | None,
     past: Sequence[GateReport] = (),
@@ -299,7 +260,7 @@ def gate_page(
     :param sources: the source files of the gate that the user may read.
     :param filters: the filters on assertions.
     """
-    view = view_of_report(chosen) if chosen else view_of_summary(run.pushed)
+    view = report_view.view_of_report(chosen) if chosen else report_view.view_of_summary(run.pushed)
     if view is None:
         return None
     history = _until(past, chosen) if chosen else ()
@@ -324,16 +285,16 @@ def histories(
     by_assertion: dict[AssertionKey, list[tuple[PastValue, Verdict]]] = {}
     for report in reports:
         key, attempt = report.run_key, report.attempt.id
-        href = report_address(dag_id, task_id, key, attempt, report.run_id)
+        href = responses.report_address(dag_id, task_id, key, attempt, report.run_id)
         for verdict in report.verdicts:
             past = past_of(report.run_key.date, verdict, href)
             by_assertion.setdefault((verdict.check, verdict.name), []).append((past, verdict))
     return by_assertion
 
 
-def _past_run(run: TaskRun, report: GateReport) -> EarlierRun:
+def _past_run(run: airflow.TaskRun, report: GateReport) -> EarlierRun:
     key = report.run_key
-    href = report_address(run.dag_id, run.task_id, key, report.attempt.id, report.run_id)
+    href = responses.report_address(run.dag_id, run.task_id, key, report.attempt.id, report.run_id)
     return EarlierRun(key.date, report.outcome.value, href)
 
 
@@ -359,7 +320,7 @@ def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, 
 
 
 def _assertions(
-    view: ReportView, run: TaskRun, history: Sequence[GateReport]
+    view: report_view.ReportView, run: airflow.TaskRun, history: Sequence[GateReport]
 ) -> tuple[AssertionView, ...]:
     earlier = histories(history, run.dag_id, run.task_id)
     return tuple(
@@ -369,10 +330,10 @@ def _assertions(
 
 
 def _assertion(
-    verdict: Verdict, view: ReportView, earlier: Sequence[tuple[PastValue, Verdict]]
+    verdict: Verdict, view: report_view.ReportView, earlier: Sequence[tuple[PastValue, Verdict]]
 ) -> AssertionView:
     past = [value for value, _ in earlier]
-    read = reading_of(verdict)
+    read = report_view.reading_of(verdict)
     is_old = is_age(verdict.expression)
     bad = verdict.status in (Status.FAILED, Status.ERROR)
     return AssertionView(
@@ -381,9 +342,9 @@ def _assertion(
         lacks=view.lacks(verdict),
         spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read, is_age=is_old),
         wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old),
-        samples=samples_of(verdict.failing_rows),
-        failing=failing_total(verdict, view.datasets),
-        operands=operands_of(verdict),
+        samples=report_view.samples_of(verdict.failing_rows),
+        failing=report_view.failing_total(verdict, view.datasets),
+        operands=report_view.operands_of(verdict),
     )
 
 
@@ -405,9 +366,9 @@ class RunFilters:
         return RunsWanted(
             gates,
             next((outcome for outcome in Outcome if outcome.value == self.outcome), None),
-            day(self.since),
-            day(self.until),
-            whole_number(self.instance),
+            responses.day(self.since),
+            responses.day(self.until),
+            responses.whole_number(self.instance),
             {"partial": True, "whole": False}.get(self.part),
         )
 
@@ -424,9 +385,9 @@ class ListedRun:
         return (self.line.finished_at - self.line.started_at).total_seconds()
 
     @property
-    def partial(self) -> PartialView | None:
+    def partial(self) -> report_view.PartialView | None:
         """The selection of a partial run."""
-        return partial_view(self.line.partial)
+        return report_view.partial_view(self.line.partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,20 +406,25 @@ class RunsPage:
     counts: Mapping[str, int]
     filters: RunFilters
     is_mapped: bool
-    silent: tuple[TaskRun, ...]
+    silent: tuple[airflow.TaskRun, ...]
     left: tuple[Cell, ...]
 
     def at(self, page: int = 1, **changes: str) -> str:
         """The address of a page of the list, or of one with other filters."""
         chosen = {**asdict(self.filters), **changes}
         number = page if page > 1 else ""
-        return address("runs", dag_id=self.dag_id, task_id=self.task_id, page=number, **chosen)
+        return responses.address(
+            "runs", dag_id=self.dag_id, task_id=self.task_id, page=number, **chosen
+        )
 
 
 def rows_of(dag_id: str, task_id: str, lines: Sequence[RunLine]) -> tuple[ListedRun, ...]:
     """The runs of a task with the addresses of their reports."""
     return tuple(
-        ListedRun(line, report_address(dag_id, task_id, line.run_key, line.attempt_id, line.run_id))
+        ListedRun(
+            line,
+            responses.report_address(dag_id, task_id, line.run_key, line.attempt_id, line.run_id),
+        )
         for line in lines
     )
 
@@ -479,17 +445,17 @@ class RequestedInstance:
     map_index: str = ""
     attempt: str = ""
 
-    def runs(self, session: SessionDep) -> tuple[TaskRun, ...]:
+    def runs(self, session: airflow.SessionDep) -> tuple[airflow.TaskRun, ...]:
         """The instances that Airflow knows: several without the map index of a mapped task."""
-        index = whole_number(self.map_index)
-        return task_runs(session, self.dag_id, self.run_id, self.task_id, index)
+        index = responses.whole_number(self.map_index)
+        return airflow.task_runs(session, self.dag_id, self.run_id, self.task_id, index)
 
-    def forgotten(self) -> TaskRun:
+    def forgotten(self) -> airflow.TaskRun:
         """The same instance for a task that Airflow no longer knows."""
-        index = whole_number(self.map_index)
+        index = responses.whole_number(self.map_index)
         own = self.attempt.partition("/")[0]
         at = -1 if index is None else index
-        return TaskRun(self.dag_id, self.run_id, self.task_id, at, None, None, own)
+        return airflow.TaskRun(self.dag_id, self.run_id, self.task_id, at, None, None, own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,12 +467,12 @@ class AttemptReports:
     problem: str | None
 
 
-@router.get("/gate", dependencies=[READS_DAG])
+@router.get("/gate", dependencies=[airflow.READS_DAG])
 def gate(
     request: Request,
-    session: SessionDep,
-    user: GetUserDep,
-    reads_code: READS_CODE,
+    session: airflow.SessionDep,
+    user: airflow.GetUserDep,
+    reads_code: airflow.READS_CODE,
     instance: Annotated[RequestedInstance, Depends()],
     filters: Annotated[GateFilters, Depends()],
 ) -> Response:
@@ -516,11 +482,15 @@ def gate(
         session.close()
         return _mapped(runs)
     run = runs[0] if runs else instance.forgotten()
-    if runs and view_of_summary(run.pushed) is None and "Gate" not in (run.operator or ""):
-        return html_page("not_a_gate.html", run=run)
+    if (
+        runs
+        and report_view.view_of_summary(run.pushed) is None
+        and "Gate" not in (run.operator or "")
+    ):
+        return responses.html_page("not_a_gate.html", run=run)
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
-    edits = may_edit(request, user, instance.dag_id)
-    client = store_client()
+    edits = airflow.may_edit(request, user, instance.dag_id)
+    client = responses.store_client()
     attempt_reports = reported(
         session, client, run, is_forgotten=not runs, attempt=instance.attempt
     )
@@ -539,17 +509,17 @@ def gate(
         run, attempt_reports.reports, attempt_reports.chosen, past.found, sources.found, filters
     )
     if page is None and not runs:
-        return notice(
+        return responses.notice(
             HTTPStatus.NOT_FOUND,
             "No such task instance",
             f"Task {instance.task_id} has no instance in run {instance.run_id} of DAG "
             f"{instance.dag_id}: it was removed, or has not been scheduled yet.",
         )
     if page is None:
-        return html_page(
+        return responses.html_page(
             "no_report.html", run=run, stoppers=stoppers, problem=attempt_reports.problem
         )
-    return html_page(
+    return responses.html_page(
         "gate.html",
         run=run,
         is_forgotten=not runs,
@@ -566,9 +536,9 @@ def gate(
     )
 
 
-@router.get("/rows.csv", dependencies=[READS_DAG])
+@router.get("/rows.csv", dependencies=[airflow.READS_DAG])
 def failing_rows(
-    session: SessionDep,
+    session: airflow.SessionDep,
     instance: Annotated[RequestedInstance, Depends()],
     check: str = "",
     name: str = "",
@@ -577,7 +547,7 @@ def failing_rows(
     runs = instance.runs(session)
     run = runs[0] if runs else instance.forgotten()
     attempt_reports = reported(
-        session, store_client(), run, is_forgotten=not runs, attempt=instance.attempt
+        session, responses.store_client(), run, is_forgotten=not runs, attempt=instance.attempt
     )
     verdicts = attempt_reports.chosen.verdicts if attempt_reports.chosen and len(runs) < 2 else ()
     rows = next(
@@ -589,47 +559,49 @@ def failing_rows(
         (),
     )
     if not rows:
-        return notice(
+        return responses.notice(
             HTTPStatus.NOT_FOUND,
             "No failing rows",
             attempt_reports.problem or "The results store has no failing rows of this assertion.",
         )
     return Response(
-        csv_of(rows),
+        report_view.csv_of(rows),
         media_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": 'attachment; filename="failing_rows.csv"'},
     )
 
 
-@router.get("/runs", dependencies=[READS_DAG])
+@router.get("/runs", dependencies=[airflow.READS_DAG])
 def runs_of_gate(
-    session: SessionDep,
+    session: airflow.SessionDep,
     filters: Annotated[RunFilters, Depends()],
-    page: PageNumber,
+    page: responses.PageNumber,
     dag_id: str = "",
     task_id: str = "",
 ) -> Response:
     """All runs of a gate."""
-    recent = recent_runs(session, [(dag_id, task_id)], DEPTH)
+    recent = airflow.recent_runs(session, [(dag_id, task_id)], DEPTH)
     if not any(run.is_gate for run in recent):
-        return notice(
+        return responses.notice(
             HTTPStatus.NOT_FOUND,
             "No such gate",
             f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
         )
     (row,) = gate_rows(recent, {})
-    ended = ended_runs(session, dag_id, task_id)
-    silent = tuple(run for run in ended if view_of_summary(run.pushed) is None)[:_MOST_SILENT]
+    ended = airflow.ended_runs(session, dag_id, task_id)
+    silent = tuple(run for run in ended if report_view.view_of_summary(run.pushed) is None)[
+        :_MOST_SILENT
+    ]
     session.close()
-    client = store_client()
+    client = responses.store_client()
     gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
     wanted = filters.wanted(gates.found)
     counted = client.ask(lambda store: store.count_runs(wanted))
     counts = dict(counted.found)
     total = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
-    paging = Paging.of(page, total, RUNS_OF_A_PAGE)
+    paging = responses.Paging.of(page, total, RUNS_OF_A_PAGE)
     lines = client.ask(lambda store: store.runs(wanted, RUNS_OF_A_PAGE, paging.skipped))
-    return html_page(
+    return responses.html_page(
         "runs.html",
         page=RunsPage(
             dag_id,
@@ -650,12 +622,17 @@ def runs_of_gate(
 
 
 def reported(
-    session: SessionDep, client: StoreClient, run: TaskRun, *, is_forgotten: bool, attempt: str
+    session: airflow.SessionDep,
+    client: StoreClient,
+    run: airflow.TaskRun,
+    *,
+    is_forgotten: bool,
+    attempt: str,
 ) -> AttemptReports:
     """The reports of a task instance; of a forgotten one those of the attempt, if it belonged to
     the same gate. The session is closed before the query to the store."""
     if not is_forgotten:
-        attempts = attempts_of(session, run)
+        attempts = airflow.attempts_of(session, run)
     elif _is_of_task(session, client, run):
         attempts = frozenset([run.attempt_id])
     else:
@@ -669,36 +646,36 @@ def reported(
 
 def _name_of(chosen: GateReport, page: GatePage) -> str:
     """The identifier of the displayed report in addresses."""
-    return report_name(chosen.attempt.id, chosen.run_id if page.parts else "")
+    return responses.report_name(chosen.attempt.id, chosen.run_id if page.parts else "")
 
 
-def _is_of_task(session: SessionDep, client: StoreClient, run: TaskRun) -> bool:
+def _is_of_task(session: airflow.SessionDep, client: StoreClient, run: airflow.TaskRun) -> bool:
     """Whether an attempt that Airflow has forgotten belonged to the gate of this task: attempts
     that Airflow still knows as attempts of the task reported on that gate."""
     if not run.attempt_id:
         return False
-    recent = recent_runs(session, [(run.dag_id, run.task_id)], DEPTH)
+    recent = airflow.recent_runs(session, [(run.dag_id, run.task_id)], DEPTH)
     attempts = {recent_run.attempt_id for recent_run in recent}
     own = client.ask(lambda store: store.gates_of({run.attempt_id})).found
     return bool(own) and set(own) <= set(client.ask(lambda store: store.gates_of(attempts)).found)
 
 
-def _mapped(runs: tuple[TaskRun, ...]) -> Response:
+def _mapped(runs: tuple[airflow.TaskRun, ...]) -> Response:
     """The instances of a mapped task to choose from."""
     (row,) = gate_rows(runs, {})
     instances = [(run, gate_rows([run], {})[0]) for run in runs]
     is_gate = any(gate_row.latest.report for _, gate_row in instances)
     if not is_gate and "Gate" not in (runs[0].operator or ""):
-        return html_page("not_a_gate.html", run=runs[0])
+        return responses.html_page("not_a_gate.html", run=runs[0])
     instances.sort(key=lambda instance: instance[0].map_index)
     attempts = {run.attempt_id for run in runs}
-    stored = store_client().ask(lambda store: store.runs_of_attempts(attempts))
+    stored = responses.store_client().ask(lambda store: store.runs_of_attempts(attempts))
     places = {line.attempt_id: line.locations[0] for line in stored.found if line.locations}
-    return html_page(
+    return responses.html_page(
         "mapped.html",
         row=row,
         instances=instances,
-        most=MOST_INSTANCES,
+        most=airflow.MOST_INSTANCES,
         places=places,
         problem=stored.problem,
     )

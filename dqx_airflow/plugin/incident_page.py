@@ -12,33 +12,10 @@ from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Request, Response
 
-from dqx_airflow.plugin.airflow import (
-    READS_DAG,
-    GetUserDep,
-    SessionDep,
-    TaskRef,
-    TaskRun,
-    assets_of,
-    graph_of_dag,
-    may_edit,
-    may_read,
-    owners_of,
-    recent_runs,
-    record,
-    states_of,
-)
+from dqx_airflow.plugin import airflow, responses
 from dqx_airflow.plugin.board_page import DEPTH
 from dqx_airflow.plugin.forms import Form, Refused, form_token
 from dqx_airflow.plugin.report_view import ReportView, failing_total, view_of_report
-from dqx_airflow.plugin.responses import (
-    back_to,
-    day,
-    html_page,
-    incident_address,
-    notice,
-    store_client,
-    whole_number,
-)
 from dqx_airflow.plugin.store import StoreClient
 from dqx_airflow.results.incidents import (
     ACKNOWLEDGED,
@@ -79,7 +56,7 @@ class DatasetVersions:
 class WaitingTask:
     """A task downstream of the gate, with its state in the last run of the incident."""
 
-    run: TaskRun
+    run: airflow.TaskRun
     state: str
 
 
@@ -169,20 +146,20 @@ _MOST_RUNS, _MOST_NOTES, _MOST_LISTED = 1000, 200, 10
 _LONGEST_TEXT = 2000
 
 
-@router.get("/incident", dependencies=[READS_DAG])
+@router.get("/incident", dependencies=[airflow.READS_DAG])
 def incident(
     request: Request,
-    session: SessionDep,
-    user: GetUserDep,
+    session: airflow.SessionDep,
+    user: airflow.GetUserDep,
     dag_id: str = "",
     task_id: str = "",
     instance: str = "",
     on: str = "",
 ) -> Response:
     """The newest incident of a gate, or the one of a date of its data."""
-    index = whole_number(instance)
-    task = TaskRef(dag_id, "", task_id, -1 if index is None else index)
-    client = store_client()
+    index = responses.whole_number(instance)
+    task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
+    client = responses.store_client()
     gates, problem = _gates(session, client, dag_id, task_id)
     session.close()
     incidents: tuple[Incident, ...] = ()
@@ -190,16 +167,16 @@ def incident(
         wanted = RunsWanted(gates, map_index=index)
         runs = client.ask(lambda store: store.runs(wanted, _MOST_RUNS))
         incidents, problem = incidents_of(runs.found), problem or runs.problem
-    chosen = _chosen(incidents, day(on))
+    chosen = _chosen(incidents, responses.day(on))
     if chosen is None:
-        return notice(
+        return responses.notice(
             HTTPStatus.NOT_FOUND,
             "No incident",
             problem or f"The results store has no incident of task {task_id} of DAG {dag_id}.",
         )
     page, problem_inside = _page(session, client, chosen, incidents, gates, task)
-    edits = may_edit(request, user, dag_id)
-    return html_page(
+    edits = airflow.may_edit(request, user, dag_id)
+    return responses.html_page(
         "incident.html",
         page=page,
         problem=problem or problem_inside,
@@ -216,7 +193,7 @@ def _page(
     incident: Incident,
     incidents: Sequence[Incident],
     gates: Sequence[str],
-    task: TaskRef,
+    task: airflow.TaskRef,
 ) -> tuple[IncidentPage, str | None]:
     """The page of one of the incidents of a task, and why something is missing."""
     last, index = incident.last.run_key, task.map_index
@@ -228,11 +205,11 @@ def _page(
     past = client.ask(lambda store: store.past_reports(bad, last.date, most, index))
     notes = client.ask(lambda store: notes_from(store.select, gates, since, last.date, index))
     reports_by_run = {report.run_id: report for report in reports.found}
-    after = sorted(graph_of_dag(session, task.dag_id).after(task.task_id))
-    states = states_of(session, task.dag_id, last.dag_run_id, after)
+    after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
+    states = airflow.states_of(session, task.dag_id, last.dag_run_id, after)
     waiting = (
         WaitingTask(
-            TaskRun(task.dag_id, last.dag_run_id, waiting_id, -1, None, None, ""),
+            airflow.TaskRun(task.dag_id, last.dag_run_id, waiting_id, -1, None, None, ""),
             states[waiting_id],
         )
         for waiting_id in after
@@ -250,19 +227,25 @@ def _page(
         faults_of(incident, reports_by_run, past.found),
         versions_of(incident, reports_by_run),
         tuple(waiting),
-        assets_of(session, task.dag_id, [task.task_id, *after]),
-        owners_of(session, task.dag_id),
+        airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
+        airflow.owners_of(session, task.dag_id),
         notes.found[-_MOST_NOTES:],
     )
     return page, reports.problem or past.problem or notes.problem
 
 
 @router.post("/incident")
-def add_note(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
+def add_note(
+    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: Form
+) -> Response:
     """Stores an acknowledgement or a comment, also in Airflow's audit log."""
     dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
-    kind, text, on = form.get("kind", ""), form.get("text", "").strip(), day(form.get("on", ""))
-    index = whole_number(form.get("instance", ""))
+    kind, text, on = (
+        form.get("kind", ""),
+        form.get("text", "").strip(),
+        responses.day(form.get("on", "")),
+    )
+    index = responses.whole_number(form.get("instance", ""))
     if kind not in (ACKNOWLEDGED, COMMENT) or len(text) > _LONGEST_TEXT or on is None:
         raise Refused(
             HTTPStatus.BAD_REQUEST,
@@ -270,11 +253,11 @@ def add_note(request: Request, session: SessionDep, user: GetUserDep, form: Form
         )
     if kind == COMMENT and not text:
         raise Refused(HTTPStatus.BAD_REQUEST, "The comment is empty.")
-    if not dag_id or not may_read(request, user, dag_id):
+    if not dag_id or not airflow.may_read(request, user, dag_id):
         raise Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
-    if not may_edit(request, user, dag_id):
+    if not airflow.may_edit(request, user, dag_id):
         raise Refused(HTTPStatus.FORBIDDEN, "You do not have permission to edit this DAG.")
-    client = store_client()
+    client = responses.store_client()
     gates, problem = _gates(session, client, dag_id, task_id)
     if not gates:
         raise Refused(HTTPStatus.NOT_FOUND, problem or "Gate not found.")
@@ -288,12 +271,14 @@ def add_note(request: Request, session: SessionDep, user: GetUserDep, form: Form
         id=_note_id(form.get("note", "")),
     )
     facts = {"gate": note.gate, "date": on, "kind": kind, "text": text, "note": note.id}
-    record(session, user, "dqx incident", TaskRef(dag_id, "", task_id, note.map_index), facts)
+    airflow.record(
+        session, user, "dqx incident", airflow.TaskRef(dag_id, "", task_id, note.map_index), facts
+    )
     session.close()
     problem = client.change(lambda root, options: write_note(root, note, storage_options=options))
-    if problem is not None:
-        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
-    return back_to(incident_address(dag_id, task_id, note.map_index, on))
+    return responses.form_response(
+        problem, responses.incident_address(dag_id, task_id, note.map_index, on)
+    )
 
 
 def _note_id(text: str) -> str:
@@ -312,7 +297,7 @@ def _gates(
 ) -> tuple[tuple[str, ...], str | None]:
     """The names under which the newest attempts of a task reported, one for each suite; and why
     there are none."""
-    recent = recent_runs(session, [(dag_id, task_id)], DEPTH)
+    recent = airflow.recent_runs(session, [(dag_id, task_id)], DEPTH)
     gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
     return tuple(gates.found), gates.problem
 

@@ -284,6 +284,17 @@ def back_to(address: str) -> Response:
     return Response(status_code=HTTPStatus.SEE_OTHER.value, headers={"Location": address})
 
 
+def form_response(problem: str | None, address: str) -> Response:
+    """The response to a form that was to change the store.
+
+    :param problem: why it was not changed.
+    :param address: the page of the form, as from `address`: the browser is redirected to it.
+    """
+    if problem is not None:
+        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
+    return back_to(address)
+
+
 def store_client() -> StoreClient:
     """The client of the results store configured for this server."""
     results = known_results()

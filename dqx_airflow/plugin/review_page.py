@@ -16,7 +16,14 @@ from markupsafe import Markup
 
 from dqx_airflow.plugin.airflow import GetUserDep, SessionDep, may_edit, may_read, record, tasks_of
 from dqx_airflow.plugin.forms import Form, Refused, form_token
-from dqx_airflow.plugin.responses import address, back_to, html_page, notice, plain, store_client
+from dqx_airflow.plugin.responses import (
+    address,
+    back_to,
+    form_response,
+    html_page,
+    plain,
+    store_client,
+)
 from dqx_airflow.plugin.store import Answer, StoreClient
 from dqx_airflow.results.proposals import (
     ProposalStage,
@@ -248,9 +255,7 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
             root, proposal, stage, author, reason or None, storage_options=options
         )
     )
-    if problem is not None:
-        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
-    return back_to(address("review"))
+    return form_response(problem, address("review"))
 
 
 def _dags_of(

@@ -16,18 +16,9 @@ from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.metrics.plain_values import is_finite, plain
 from dqx_airflow.metrics.sums import OVERFLOW
+from dqx_airflow.plan import matching, schema_check
 from dqx_airflow.plan.filters import fail_undecided
 from dqx_airflow.plan.groupings import only_listed, too_many_groups
-from dqx_airflow.plan.matching import (
-    ColumnPair,
-    Differences,
-    Match,
-    PairedColumns,
-    answer_columns,
-    answer_match,
-    is_about_rows,
-    pair_columns,
-)
 from dqx_airflow.plan.model import (
     Group,
     Grouping,
@@ -41,17 +32,6 @@ from dqx_airflow.plan.model import (
 from dqx_airflow.plan.number_comparison import is_within
 from dqx_airflow.plan.predicates import voids_of
 from dqx_airflow.plan.row_types import RowTypes, TypeObjection
-from dqx_airflow.plan.schema_check import (
-    INFINITE,
-    Schema,
-    answer_from_schema,
-    nan_detail,
-    objection_to,
-    objection_to_lookup,
-    texts_of,
-    void_with_nan,
-    void_without_end,
-)
 from dqx_airflow.reference.predicates import EvaluatedRow, Known, UntranslatablePatternError
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, MetricValue
@@ -63,8 +43,8 @@ _Test = Callable[[tuple[_Row, _Row], tuple[_Row, _Row]], bool]
 
 
 def differences(
-    columns: PairedColumns, tolerance: Number | None, lefts: _Rows, rights: _Rows
-) -> Differences:
+    columns: matching.PairedColumns, tolerance: Number | None, lefts: _Rows, rights: _Rows
+) -> matching.Differences:
     """The differences between two tables: equal rows are paired first, then near ones, then those
     with the same key."""
 
@@ -80,7 +60,7 @@ def differences(
     for margin in (None, tolerance):
         lefts, rights = _without_pairs(lefts, rights, agree_within(margin))
     extra, missing = _without_pairs(lefts, rights, have_same_key)
-    return Differences(len(missing), len(extra), len(lefts) - len(extra), rows)
+    return matching.Differences(len(missing), len(extra), len(lefts) - len(extra), rows)
 
 
 def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _Rows]:
@@ -95,11 +75,13 @@ def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _
     return alone, rest
 
 
-def _all_same(pairs: Sequence[ColumnPair], left: _Row, right: _Row, margin: Number | None) -> bool:
+def _all_same(
+    pairs: Sequence[matching.ColumnPair], left: _Row, right: _Row, margin: Number | None
+) -> bool:
     return all(_is_same(*of_column, margin) for of_column in zip(pairs, left, right, strict=True))
 
 
-def _is_same(pair: ColumnPair, left: Any, right: Any, margin: Number | None) -> bool:
+def _is_same(pair: matching.ColumnPair, left: Any, right: Any, margin: Number | None) -> bool:
     if left is None or right is None:
         return left is right
     left_key, right_key = comparable(left, pair.left.type, right, pair.right.type)
@@ -117,7 +99,9 @@ def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table])
     :param tables: by the name of the dataset; the requests of a missing one fail.
     """
     readable = {
-        ref.name: _Dataset(ref, tables[ref.name], Schema.of(ref.name, tables[ref.name].fields))
+        ref.name: _Dataset(
+            ref, tables[ref.name], schema_check.Schema.of(ref.name, tables[ref.name].fields)
+        )
         for ref in refs
         if ref.name in tables
     }
@@ -149,12 +133,12 @@ def _answer_match(
     if left is None or right is None or right.ref.filter is not None:
         scanned.failures[request] = f"dataset '{request.reference}' could not be read"
         return
-    if not is_about_rows(request):
-        answer_columns(request, left.schema, right.schema, scanned)
+    if not matching.is_about_rows(request):
+        matching.answer_columns(request, left.schema, right.schema, scanned)
         return
-    match = Match.of(request)
+    match = matching.Match.of(request)
     try:
-        columns = pair_columns(match, left.schema, right.schema)
+        columns = matching.pair_columns(match, left.schema, right.schema)
     except TypeObjection as objection:
         scanned.failures[request] = str(objection)
         return
@@ -165,14 +149,14 @@ def _answer_match(
         values = ([dataset.column(name, rows).values for name in part] for part in names)
         keys, compared = (list(zip(*part, strict=True)) or [()] * len(rows) for part in values)
         sides.append(list(zip(keys, compared, strict=True)))
-    answer_match(request, differences(columns, match.tolerance, *sides), scanned)
+    matching.answer_match(request, differences(columns, match.tolerance, *sides), scanned)
 
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
     ref: DatasetRef
     table: Table
-    schema: Schema
+    schema: schema_check.Schema
 
     def rows_on(self, on: date | None) -> list[tuple[Any, ...]]:
         """The rows of a date, or all rows of a dataset without dates."""
@@ -193,7 +177,7 @@ class _Dataset:
         """Whether one of the strings of a request is malformed, for each row."""
         if self.table.texts is None:
             return ColumnValues("boolean", ())
-        texts = texts_of(request, self.schema, self.table.texts)
+        texts = schema_check.texts_of(request, self.schema, self.table.texts)
         wanted = (*texts.columns, None) if texts.has_lines else texts.columns
         return ColumnValues("boolean", tuple(not row[-1].isdisjoint(wanted) for row in rows))
 
@@ -224,7 +208,7 @@ def _measure_dataset(
     for lookup in lookups:
         reference = readable.get(lookup.reference)
         schema = None if reference is None else reference.schema
-        reason = objection_to_lookup(lookup, dataset.schema, schema)
+        reason = schema_check.objection_to_lookup(lookup, dataset.schema, schema)
         if reference is None or reason is not None:
             unusable[lookup] = reason or ""
         else:
@@ -232,9 +216,9 @@ def _measure_dataset(
             known[lookup] = Known.of(reference_values, dataset.schema.type_of(lookup.column))
     scanned = Scanned()
     for request in requests:
-        reason = objection_to(request, dataset.schema, unusable)
+        reason = schema_check.objection_to(request, dataset.schema, unusable)
         if request.definition.scan is Scan.SCHEMA:
-            answer_from_schema(request, dataset.schema, scanned)
+            schema_check.answer_from_schema(request, dataset.schema, scanned)
         elif request.definition.scan is Scan.LOG:
             scanned.failures[request] = f"`{request.metric}` needs a Delta table"
         elif request.definition.scan is Scan.MATCH:
@@ -280,13 +264,13 @@ def _answer(
         return
     nan_counts = _nan_counts(request, dataset, rows)
     if any(nan_counts.values()):
-        void_with_nan(request, nan_counts, scanned)
+        schema_check.void_with_nan(request, nan_counts, scanned)
         return
     value = _value(request, rows, dataset, known)
     if is_finite(value):
         scanned.values[request] = plain(value)
     else:
-        void_without_end(request, scanned)
+        schema_check.void_without_end(request, scanned)
 
 
 def _rows_in_groups(
@@ -325,12 +309,12 @@ def _values_by_group(
         nan_counts = _nan_counts(request, dataset, members)
         if any(nan_counts.values()):
             answer.values[group] = None
-            answer.details[group] = nan_detail(nan_counts)
+            answer.details[group] = schema_check.nan_detail(nan_counts)
             continue
         value = _value(request, members, dataset, known)
         answer.values[group] = plain(value)
         if not is_finite(value):
-            answer.details[group] = INFINITE
+            answer.details[group] = schema_check.INFINITE
     return answer
 
 

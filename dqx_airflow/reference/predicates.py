@@ -17,22 +17,8 @@ from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import WHOLE_SIZES, spelled_like
+from dqx_airflow.patterns import syntax
 from dqx_airflow.patterns.bounds import bounded_like, longest_in_python
-from dqx_airflow.patterns.syntax import (
-    Anything,
-    Characters,
-    Choice,
-    Concatenation,
-    End,
-    Group,
-    Node,
-    One,
-    PatternError,
-    Repeat,
-    Start,
-    ZeroWidth,
-    read,
-)
 from dqx_airflow.plan.model import Lookup
 from dqx_airflow.plan.predicates import lookup_of
 from dqx_airflow.plan.row_types import RowTypes, operand_types
@@ -58,8 +44,8 @@ def compile_java(pattern: str) -> re.Pattern[str]:
     :raises UntranslatablePatternError: Python does not support a part of it.
     """
     try:
-        return re.compile(_written(read(pattern, has_exact_classes=True)), re.ASCII)
-    except (PatternError, re.error, OverflowError, RecursionError) as error:
+        return re.compile(_written(syntax.read(pattern, has_exact_classes=True)), re.ASCII)
+    except (syntax.PatternError, re.error, OverflowError, RecursionError) as error:
         raise UntranslatablePatternError(f'"{pattern}": {error}') from error
 
 
@@ -71,35 +57,35 @@ def compile_like(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(wild.get(part) or re.escape(part[-1]) for part in parts), re.DOTALL)
 
 
-def _written(node: Node) -> str:
+def _written(node: syntax.Node) -> str:
     """The node in Python's syntax; in a group if it would otherwise be split."""
     match node:
-        case One(characters=characters):
+        case syntax.One(characters=characters):
             return _set(characters)
-        case Concatenation(items=items):
+        case syntax.Concatenation(items=items):
             return "".join(map(_written, items))
-        case Choice(branches=branches):
+        case syntax.Choice(branches=branches):
             return f"(?:{'|'.join(map(_written, branches))})"
-        case Repeat(body=body, low=low, high=high, mode=mode):
+        case syntax.Repeat(body=body, low=low, high=high, mode=mode):
             most = "" if high is None else high
             return f"(?:{_written(body)}){{{low},{most}}}{_MODES[mode]}"
-        case Group(body=body, opening=opening):
+        case syntax.Group(body=body, opening=opening):
             return f"({opening}{_written(body)})"
-        case Start():
+        case syntax.Start():
             return r"\A"
-        case End():
+        case syntax.End():
             return r"\Z"
-        case ZeroWidth(written=written) if written in _CONDITIONS:
+        case syntax.ZeroWidth(written=written) if written in _CONDITIONS:
             return _CONDITIONS[written]
-        case Anything(group=int(number)):
+        case syntax.Anything(group=int(number)):
             return rf"(?:\{number})"
         case _:
-            raise PatternError(r"Python does not support \G and \X")
+            raise syntax.PatternError(r"Python does not support \G and \X")
 
 
-def _set(characters: Characters) -> str:
+def _set(characters: syntax.Characters) -> str:
     if characters.is_vague:
-        raise PatternError("Python does not support this character class or flag")
+        raise syntax.PatternError("Python does not support this character class or flag")
     if not characters:
         return "(?!)"
     ranges = (f"\\U{low:08x}-\\U{high:08x}" for low, high in characters.ranges)
@@ -337,7 +323,7 @@ def _is_infinite(value: Any) -> bool:
 def _longest(pattern: str) -> int | None:
     try:
         return longest_in_python(pattern)
-    except PatternError as error:  # rewritten for Java
+    except syntax.PatternError as error:  # rewritten for Java
         raise UntranslatablePatternError(f'"{pattern}": {error}') from error
 
 

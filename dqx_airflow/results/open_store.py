@@ -13,17 +13,8 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from dqx_airflow.results import query
 from dqx_airflow.results.column import Row, as_utc
-from dqx_airflow.results.query import (
-    PARTIAL,
-    StoreTables,
-    equals,
-    is_in,
-    of_dates,
-    of_instance,
-    rows_behind,
-    select_rows,
-)
 from dqx_airflow.results.report_rows import report_from_rows
 from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA, SOURCES, SOURCES_SCHEMA
 from dqx_airflow.results.tables import locate, open_table
@@ -75,14 +66,14 @@ def contract_uses(
     if runs is None or all(column.name != "contract_id" for column in runs.schema().fields):
         return ()
     where = [
-        equals("contract_id", contract_id),
+        query.equals("contract_id", contract_id),
         "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)')"
         f" >= TIMESTAMP '{since.isoformat()}T00:00:00'",
     ]
     columns = ("gate", "contract_version", "finished_at", "contract")
     order = 'ORDER BY "gate", "contract_version", "finished_at"'
     uses: dict[tuple[str, str | None], ContractUse] = {}
-    for row in select_rows(location, runs, columns, where, order):
+    for row in query.select_rows(location, runs, columns, where, order):
         key = gate, version = row["gate"], row["contract_version"]
         before = uses[key].runs if key in uses else 0
         last = row["finished_at"].date()
@@ -154,9 +145,9 @@ class RunsWanted:
     @property
     def conditions(self) -> list[str]:
         """SQL conditions on all attempts of such a run: without the outcome."""
-        where = [is_in("gate", self.gates), *of_dates(self.since, self.until)]
+        where = [query.is_in("gate", self.gates), *query.of_dates(self.since, self.until)]
         if self.map_index is not None:
-            where.append(of_instance(self.map_index))
+            where.append(query.of_instance(self.map_index))
         return where
 
     def of_attempt(self, columns: Container[str], *, with_outcome: bool = True) -> str:
@@ -166,9 +157,9 @@ class RunsWanted:
         """
         conditions = []
         if self.outcome and with_outcome:
-            conditions.append(equals("outcome", self.outcome.value))
+            conditions.append(query.equals("outcome", self.outcome.value))
         if self.is_partial is not None:
-            partial = f'coalesce("{PARTIAL}", FALSE)' if PARTIAL in columns else "FALSE"
+            partial = f'coalesce("{query.PARTIAL}", FALSE)' if query.PARTIAL in columns else "FALSE"
             conditions.append(partial if self.is_partial else f"NOT {partial}")
         return f"WHERE {' AND '.join(conditions)} " if conditions else ""
 
@@ -211,7 +202,7 @@ _MOST_REPORTS = 2_000
 
 
 @dataclass(slots=True)
-class OpenStore(StoreTables):
+class OpenStore(query.StoreTables):
     """The results below a root. Threads may share it; a missing store counts as empty."""
 
     def reports_of(self, attempt_ids: Collection[str]) -> tuple[GateReport, ...]:
@@ -221,7 +212,7 @@ class OpenStore(StoreTables):
         """
         if not attempt_ids:
             return ()
-        return self._reports([is_in("attempt_id", attempt_ids)], _MOST_REPORTS)
+        return self._reports([query.is_in("attempt_id", attempt_ids)], _MOST_REPORTS)
 
     def gates_of(self, attempt_ids: Collection[str]) -> tuple[str, ...]:
         """The names of the gates that these attempts reported on.
@@ -230,7 +221,9 @@ class OpenStore(StoreTables):
         """
         if not attempt_ids:
             return ()
-        rows = self.select(RUNS, ["gate"], [is_in("attempt_id", attempt_ids)], 'ORDER BY "gate"')
+        rows = self.select(
+            RUNS, ["gate"], [query.is_in("attempt_id", attempt_ids)], 'ORDER BY "gate"'
+        )
         return tuple(dict.fromkeys(row["gate"] for row in rows))
 
     def runs_of_attempts(self, attempt_ids: Collection[str]) -> tuple[RunLine, ...]:
@@ -240,7 +233,7 @@ class OpenStore(StoreTables):
         """
         if not attempt_ids:
             return ()
-        return lines_of(self.select(RUNS, COLUMNS, [is_in("attempt_id", attempt_ids)], ORDER))
+        return lines_of(self.select(RUNS, COLUMNS, [query.is_in("attempt_id", attempt_ids)], ORDER))
 
     def runs(self, wanted: RunsWanted, most: int = 50, skip: int = 0) -> tuple[RunLine, ...]:
         """The runs of some gates that no later attempt supersedes, newest data first: `most` of
@@ -283,9 +276,9 @@ class OpenStore(StoreTables):
         reports: tuple[GateReport, ...] = ()
         for days in (_FIRST_LOOK_DAYS, _LAST_LOOK_DAYS):
             where = [
-                is_in("gate", gates),
-                *of_dates(_before(until, days - 1), until),
-                *([of_instance(map_index)] if map_index >= 0 else []),
+                query.is_in("gate", gates),
+                *query.of_dates(_before(until, days - 1), until),
+                *([query.of_instance(map_index)] if map_index >= 0 else []),
             ]
             reports = self._reports(where, most * len(gates), last_attempts=True)
             if len(reports) >= _ENOUGH_RUNS * len(gates):
@@ -306,7 +299,7 @@ class OpenStore(StoreTables):
         if not report.sources:
             return ()
         digests = [source.digest for source in report.sources]
-        rows = self.select(SOURCES, SOURCES_SCHEMA.names, [is_in("digest", digests)])
+        rows = self.select(SOURCES, SOURCES_SCHEMA.names, [query.is_in("digest", digests)])
         texts = {row["digest"]: row["text"] for row in rows}
         return tuple(
             SourceFile(source.file, texts[source.digest])
@@ -326,9 +319,9 @@ class OpenStore(StoreTables):
         if not gates or "contract_id" not in self.columns(RUNS):
             return ()
         where = [
-            is_in("gate", gates),
-            equals("contract_id", contract_id),
-            *of_dates(_before(until, _LAST_LOOK_DAYS - 1), until),
+            query.is_in("gate", gates),
+            query.equals("contract_id", contract_id),
+            *query.of_dates(_before(until, _LAST_LOOK_DAYS - 1), until),
         ]
         order = f'ORDER BY "dataset_date" DESC, "gate" LIMIT {most}'
         columns = ["gate", "dataset_date", "outcome", "contract"]
@@ -354,9 +347,9 @@ class OpenStore(StoreTables):
         if not runs:
             return ()
         dates = [run["dataset_date"] for run in runs]
-        conditions = [*where[:1], *of_dates(min(dates), max(dates))]
+        conditions = [*where[:1], *query.of_dates(min(dates), max(dates))]
         reports = []
-        for rows in rows_behind(self.select, runs, conditions, only_verdicts=last_attempts):
+        for rows in query.rows_behind(self.select, runs, conditions, only_verdicts=last_attempts):
             try:
                 reports.append(report_from_rows(*rows))
             except (ValueError, KeyError, TypeError):

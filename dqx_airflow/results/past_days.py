@@ -16,21 +16,9 @@ from deltalake import QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.plan.measured import Measurements, measurements_from
+from dqx_airflow.results import query
 from dqx_airflow.results.column import Row, as_utc, value_from_row
 from dqx_airflow.results.labels import labels_from, read_labels
-from dqx_airflow.results.query import (
-    PARTIAL,
-    SHADOW,
-    Select,
-    is_in,
-    last_first,
-    map_index_of,
-    of_dates,
-    of_suite,
-    rows_of,
-    select_rows,
-    selecting,
-)
 from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.results.tables import locate, open_table, store_errors
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
@@ -38,7 +26,7 @@ from dqx_airflow.values import DatasetSnapshot, ShadowReport, Status, from_json
 
 _OF_RUNS = (
     *("run_id", "gate", "dataset_date", "scheduler_run", "attempt_id", "started_at", "outcome"),
-    *("datasets", "failed", PARTIAL),
+    *("datasets", "failed", query.PARTIAL),
 )
 
 _MAP_INDEX = "regexp_match(\"scheduler_run\", '\\[([0-9]{1,9})\\]$')[1]"
@@ -99,12 +87,14 @@ def past_runs(
     :param map_index: only this instance of a mapped gate.
     :raises StoreError: the store exists and cannot be read.
     """
-    conditions = of_suite(suite, gate, map_index)
-    return runs_that_count(selecting(root, storage_options), conditions, since, until, columns)
+    conditions = query.of_suite(suite, gate, map_index)
+    return runs_that_count(
+        query.selecting(root, storage_options), conditions, since, until, columns
+    )
 
 
 def runs_that_count(
-    select: Select,
+    select: query.Select,
     conditions: Sequence[str],
     since: date,
     until: date,
@@ -121,19 +111,19 @@ def runs_that_count(
     :param only_failed: leaves out the runs in which no assertion failed: their rows are not read.
     :raises StoreError: the store exists and cannot be read.
     """
-    days = of_dates(since, until)
+    days = query.of_dates(since, until)
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
     runs = select(RUNS, _OF_RUNS, [*conditions, *days], order, last_attempts=True)
     last: dict[tuple[date, str, int], Row] = {}
     for row in runs:
-        key = row["dataset_date"], row["gate"], map_index_of(row)
+        key = row["dataset_date"], row["gate"], query.map_index_of(row)
         if not (_is_weak(row) and key in last and not _is_weak(last[key])):
             last[key] = row
     counting = {key: row for key, row in last.items() if not only_failed or row["failed"] != 0}
     if not counting:
         return ()
     ids = [row["run_id"] for row in counting.values()]
-    of_runs = [is_in("run_id", ids), *days, *row_conditions]
+    of_runs = [query.is_in("run_id", ids), *days, *row_conditions]
     rows: dict[str, dict[int, Row]] = defaultdict(dict)
     for row in select(RESULTS, ("run_id", "position", *columns), of_runs):
         rows[row["run_id"]][row["position"]] = row
@@ -155,7 +145,7 @@ def runs_that_count(
 
 def _is_weak(row: Row) -> bool:
     """True for a partial run that stopped nothing: any other of the same date takes precedence."""
-    return bool(row.get(PARTIAL)) and row["outcome"] not in ("blocked", "broken")
+    return bool(row.get(query.PARTIAL)) and row["outcome"] not in ("blocked", "broken")
 
 
 def one_gate(runs: Sequence[PastRun]) -> str | None:
@@ -185,7 +175,10 @@ def newest_date(
     :raises RequestError: it has none.
     :raises StoreError: the store exists and cannot be read.
     """
-    select, conditions = selecting(root, storage_options), of_suite(suite, gate, map_index)
+    select, conditions = (
+        query.selecting(root, storage_options),
+        query.of_suite(suite, gate, map_index),
+    )
     rows = select(RUNS, ("dataset_date",), conditions, 'ORDER BY "dataset_date" DESC LIMIT 1')
     if rows:
         newest: date = rows[0]["dataset_date"]
@@ -213,7 +206,7 @@ def dataset_names(
         raise StoreError(f"no results under {location.root}", "check the path")
     order = 'ORDER BY "finished_at" DESC LIMIT 200'
     names: dict[str, None] = {}
-    for row in select_rows(location, runs, ["datasets"], [], order):
+    for row in query.select_rows(location, runs, ["datasets"], [], order):
         snapshots = from_json(tuple[DatasetSnapshot, ...], row["datasets"])
         names.update(dict.fromkeys(snapshot.name for snapshot in snapshots))
     return tuple(names)
@@ -232,13 +225,13 @@ def query_results(
     if runs is None or results is None:
         return []
     columns = {column.name for column in results.schema().fields}
-    counting = f'AND stored."{SHADOW}" IS NULL' if SHADOW in columns else ""
-    last = last_first({column.name for column in runs.schema().fields})
+    counting = f'AND stored."{query.SHADOW}" IS NULL' if query.SHADOW in columns else ""
+    last = query.last_first({column.name for column in runs.schema().fields})
     last_runs = _LAST.format(last=last, index=_MAP_INDEX)
     text = _VIEW.format(last_runs=last_runs, counting=counting, index=_MAP_INDEX) + sql
     with store_errors(location, "read"):
         builder = QueryBuilder().register("stored", results).register("runs", runs)
-        return rows_of(builder.execute(text).read_all())
+        return query.rows_of(builder.execute(text).read_all())
 
 
 _COLUMNS = ("name", "check", "status", "expression", "measured")
@@ -334,12 +327,12 @@ def shadow_days(
     :raises RequestError: several gates run the suite, and none is named.
     :raises StoreError: the store exists and cannot be read.
     """
-    select = selecting(root, storage_options)
-    runs = runs_that_count(select, of_suite(suite, gate), since, until, _COMPARED)
+    select = query.selecting(root, storage_options)
+    runs = runs_that_count(select, query.of_suite(suite, gate), since, until, _COMPARED)
     name = one_gate(runs)
     if name is None:
         return ()
-    of_runs = [is_in("run_id", [run.run_id for run in runs]), *of_dates(since, until)]
+    of_runs = [query.is_in("run_id", [run.run_id for run in runs]), *query.of_dates(since, until)]
     reports = {
         row["run_id"]: from_json(ShadowReport, row["shadow_run"])
         for row in select(RUNS, ("run_id", "shadow_run"), of_runs)

@@ -185,7 +185,7 @@ def select_rows(
     elif shadows:
         return []
     selected = ", ".join(_column(name) for name in columns if name in present)
-    # Every string in `where` was escaped by results.conditions.
+    # Every string in `where` was escaped by `literal`.
     rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608
     if last_attempts:
         rows = _LAST_ATTEMPTS.format(rows=rows, last=last_first(present))

@@ -9,25 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from types import MappingProxyType
 
+from dqx_airflow import values
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.results.column import Row, Source, as_utc, written
 from dqx_airflow.results.columns import FAILING_ROWS, RESULTS, RUNS
-from dqx_airflow.values import (
-    Attempt,
-    DatasetSnapshot,
-    EnforcedContract,
-    FailingRow,
-    GateReport,
-    Outcome,
-    PartialRun,
-    RunKey,
-    Severity,
-    ShadowReport,
-    SourceDigest,
-    SourceFile,
-    Verdict,
-    from_json,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +22,24 @@ class RunRow:
     selection, None if nothing was left out."""
 
     run_id: str
-    run_key: RunKey
-    attempt: Attempt
+    run_key: values.RunKey
+    attempt: values.Attempt
     suite: str
-    outcome: Outcome
-    fail_on: Severity
+    outcome: values.Outcome
+    fail_on: values.Severity
     assertions: int
     passed: int
     failed: int
     skipped: int
     errors: int
     worst: str | None
-    worst_severity: Severity | None
+    worst_severity: values.Severity | None
     started_at: datetime
     finished_at: datetime
-    partial: PartialRun | None = None
+    partial: values.PartialRun | None = None
 
 
-def results_rows(report: GateReport) -> list[Row]:
+def results_rows(report: values.GateReport) -> list[Row]:
     """The rows of the table `results`, in the order of the suite."""
     return [
         written(RESULTS, Source(report, position, verdict))
@@ -62,7 +47,7 @@ def results_rows(report: GateReport) -> list[Row]:
     ]
 
 
-def shadow_rows(report: GateReport) -> list[Row]:
+def shadow_rows(report: values.GateReport) -> list[Row]:
     """The rows of the table `results` for the verdicts of the shadow, in the order of its suite."""
     shadow = report.shadow
     if shadow is None:
@@ -73,7 +58,7 @@ def shadow_rows(report: GateReport) -> list[Row]:
     ]
 
 
-def failing_rows(report: GateReport) -> list[Row]:
+def failing_rows(report: values.GateReport) -> list[Row]:
     """The rows of the table `failing_rows`, in the order of the suite."""
     return [
         written(FAILING_ROWS, Source(report, position, verdict, number, failing))
@@ -82,14 +67,14 @@ def failing_rows(report: GateReport) -> list[Row]:
     ]
 
 
-def run_row(report: GateReport) -> Row:
+def run_row(report: values.GateReport) -> Row:
     """The one row of the table `runs`."""
     return written(RUNS, Source(report))
 
 
 def report_from_rows(
     run: Row, results: Iterable[Row], failing: Iterable[Row] = (), shadow: Iterable[Row] = ()
-) -> GateReport:
+) -> values.GateReport:
     """The report whose row in `runs` is `run`. The others are its rows, in any order.
 
     A repeated row counts once.
@@ -102,24 +87,24 @@ def report_from_rows(
     expected = run["assertions"]
     if set(by_position) != set(range(expected)):
         raise ValueError(f"{len(by_position)} of its {expected} result rows were found")
-    samples: dict[int, dict[int, FailingRow]] = {}
+    samples: dict[int, dict[int, values.FailingRow]] = {}
     for row in failing:
         sample = samples.setdefault(row["position"], {})
-        sample[row["number"]] = FailingRow(row["dataset"], row["reason"], row["row"])
+        sample[row["number"]] = values.FailingRow(row["dataset"], row["reason"], row["row"])
     found, sampled = sum(map(len, samples.values())), run.get("failing_rows") or 0
     if found != sampled:
         raise ValueError(f"{found} of its {sampled} failing rows were found")
-    snapshots: tuple[DatasetSnapshot, ...] = from_json(
-        tuple[DatasetSnapshot, ...], run.get("datasets") or "[]"
+    snapshots: tuple[values.DatasetSnapshot, ...] = values.from_json(
+        tuple[values.DatasetSnapshot, ...], run.get("datasets") or "[]"
     )
     contract = run.get("contract")
-    return GateReport(
+    return values.GateReport(
         run_id=run["run_id"],
         run_key=_run_key(run),
         attempt=_attempt(run),
         suite=run["suite"],
-        fail_on=Severity(run["fail_on"]),
-        outcome=Outcome(run["outcome"]),
+        fail_on=values.Severity(run["fail_on"]),
+        outcome=values.Outcome(run["outcome"]),
         verdicts=tuple(
             verdict_from_row(by_position[position], samples.get(position, {}))
             for position in range(expected)
@@ -127,8 +112,8 @@ def report_from_rows(
         datasets=snapshots,
         started_at=as_utc(run["started_at"]),
         finished_at=as_utc(run["finished_at"]),
-        contract=from_json(EnforcedContract, contract) if contract else None,
-        sources=from_json(tuple[SourceDigest, ...], run.get("sources") or "[]"),
+        contract=values.from_json(values.EnforcedContract, contract) if contract else None,
+        sources=values.from_json(tuple[values.SourceDigest, ...], run.get("sources") or "[]"),
         shadow=_shadow(run, shadow),
         partial=_partial(run),
         spark_version=run.get("spark_version"),
@@ -136,18 +121,18 @@ def report_from_rows(
     )
 
 
-def _partial(run: Row) -> PartialRun | None:
+def _partial(run: Row) -> values.PartialRun | None:
     text = run.get("selection")
-    return from_json(PartialRun, text) if text else None
+    return values.from_json(values.PartialRun, text) if text else None
 
 
-def _shadow(run: Row, rows: Iterable[Row]) -> ShadowReport | None:
+def _shadow(run: Row, rows: Iterable[Row]) -> values.ShadowReport | None:
     text = run.get("shadow_run")
     if not text:
         return None
     by_position = {row["position"]: row for row in rows}
     verdicts = tuple(verdict_from_row(row) for _, row in sorted(by_position.items()))
-    return replace(from_json(ShadowReport, text), verdicts=verdicts)
+    return replace(values.from_json(values.ShadowReport, text), verdicts=verdicts)
 
 
 def run_from_row(run: Row) -> RunRow:
@@ -161,37 +146,39 @@ def run_from_row(run: Row) -> RunRow:
         run_key=_run_key(run),
         attempt=_attempt(run),
         suite=run["suite"],
-        outcome=Outcome(run["outcome"]),
-        fail_on=Severity(run["fail_on"]),
+        outcome=values.Outcome(run["outcome"]),
+        fail_on=values.Severity(run["fail_on"]),
         assertions=run["assertions"],
         passed=run["passed"],
         failed=run["failed"],
         skipped=run["skipped"],
         errors=run["errors"],
         worst=run.get("worst"),
-        worst_severity=Severity(severity) if severity else None,
+        worst_severity=values.Severity(severity) if severity else None,
         started_at=as_utc(run["started_at"]),
         finished_at=as_utc(run["finished_at"]),
         partial=_partial(run),
     )
 
 
-def _run_key(row: Row) -> RunKey:
+def _run_key(row: Row) -> values.RunKey:
     on: date = row["dataset_date"]
-    return RunKey(gate=row["gate"], date=on, scheduler_run=row["scheduler_run"])
+    return values.RunKey(gate=row["gate"], date=on, scheduler_run=row["scheduler_run"])
 
 
-def _attempt(row: Row) -> Attempt:
-    return Attempt(number=row["attempt"], id=row["attempt_id"])
+def _attempt(row: Row) -> values.Attempt:
+    return values.Attempt(number=row["attempt"], id=row["attempt_id"])
 
 
-def verdict_from_row(row: Row, sample: Mapping[int, FailingRow] = MappingProxyType({})) -> Verdict:
+def verdict_from_row(
+    row: Row, sample: Mapping[int, values.FailingRow] = MappingProxyType({})
+) -> values.Verdict:
     """The verdict of a row of `results`.
 
     :param sample: its failing rows, by number.
     """
     fields = {column.fills: column.field_value(row) for column in RESULTS if column.fills}
-    return Verdict(failing_rows=tuple(sample[number] for number in sorted(sample)), **fields)
+    return values.Verdict(failing_rows=tuple(sample[number] for number in sorted(sample)), **fields)
 
 
 def digest_of(text: str) -> str:
@@ -199,12 +186,12 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()
 
 
-def digests_of(sources: Iterable[SourceFile]) -> tuple[SourceDigest, ...]:
+def digests_of(sources: Iterable[values.SourceFile]) -> tuple[values.SourceDigest, ...]:
     """The digests of a gate's source texts in its report."""
-    return tuple(SourceDigest(source.name, digest_of(source.text)) for source in sources)
+    return tuple(values.SourceDigest(source.name, digest_of(source.text)) for source in sources)
 
 
-def source_rows(report: GateReport, sources: Iterable[SourceFile]) -> dict[str, Row]:
+def source_rows(report: values.GateReport, sources: Iterable[values.SourceFile]) -> dict[str, Row]:
     """A row of the table `sources` for each distinct text to store, by its digest."""
     texts = {digest_of(source.text): source.text for source in sources}
     return {

@@ -19,22 +19,9 @@ from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import apply, takes_none
 from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.plan import model
 from dqx_airflow.plan.evaluate import judge_one
 from dqx_airflow.plan.measured import Measurements, keys_of, requests_behind
-from dqx_airflow.plan.model import (
-    Applied,
-    Claimed,
-    ConstantTerm,
-    Cost,
-    Measured,
-    MetricRequest,
-    Now,
-    Plan,
-    PlannedAssertion,
-    Scanned,
-    Term,
-    row_count,
-)
 from dqx_airflow.plan.term_values import KnownValues
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 
@@ -136,13 +123,13 @@ def _is_same(dataset: str, day: PastDay, earlier: PastDay) -> bool:
     return reading == earlier.measured.reads.get(dataset)
 
 
-def asks_for_now(term: Term) -> bool:
-    if isinstance(term, Claimed):
+def asks_for_now(term: model.Term) -> bool:
+    if isinstance(term, model.Claimed):
         sides = (side for part in term.parts for side in (part.term, *part.condition.bounds))
         return any(map(asks_for_now, sides))
-    if isinstance(term, Applied):
+    if isinstance(term, model.Applied):
         return any(map(asks_for_now, term.terms))
-    return isinstance(term, Now)
+    return isinstance(term, model.Now)
 
 
 def with_assertions(suite: nodes.Suite, ids: Collection[int]) -> nodes.Suite:
@@ -190,7 +177,7 @@ def _undated(key: str) -> Iterator[str]:
 _KINDS = frozenset({"<", "<=", ">", ">=", "==", "!=", "between"})
 
 
-def only_limits_differ(planned: PlannedAssertion, other: PlannedAssertion) -> bool:
+def only_limits_differ(planned: model.PlannedAssertion, other: model.PlannedAssertion) -> bool:
     """True if two plans measure and compare the same, with other numbers."""
     return (
         has_limits(planned)
@@ -203,7 +190,7 @@ def only_limits_differ(planned: PlannedAssertion, other: PlannedAssertion) -> bo
     )
 
 
-def has_limits(planned: PlannedAssertion) -> bool:
+def has_limits(planned: model.PlannedAssertion) -> bool:
     """True if one number is compared with numbers: with fixed ones, or ones from the data."""
     condition = planned.condition
     return (
@@ -214,37 +201,37 @@ def has_limits(planned: PlannedAssertion) -> bool:
     )
 
 
-def _is_number(term: Term) -> bool:
+def _is_number(term: model.Term) -> bool:
     """True where a term is a number, or computed of numbers and of metrics that were measured.
 
     A `coalesce` of a computation with a constant does not count: with another value of the constant
     the computation may overflow, and only a gate notices that behind the answer of `coalesce`.
     """
     match term:
-        case Measured():
+        case model.Measured():
             return True
-        case Applied(function=function, terms=terms) if takes_none(function) and any(
-            isinstance(part, Applied) and _has_constant(part) for part in terms
+        case model.Applied(function=function, terms=terms) if takes_none(function) and any(
+            isinstance(part, model.Applied) and _has_constant(part) for part in terms
         ):
             return False
-        case Applied(terms=terms):
+        case model.Applied(terms=terms):
             return all(map(_is_number, terms))
         case _:
             return isinstance(number_of(term), NUMBERS)
 
 
-def _has_constant(term: Term) -> bool:
-    if isinstance(term, Applied):
+def _has_constant(term: model.Term) -> bool:
+    if isinstance(term, model.Applied):
         return any(map(_has_constant, term.terms))
-    return isinstance(term, ConstantTerm)
+    return isinstance(term, model.ConstantTerm)
 
 
-def number_of(term: Term) -> MetricValue:
+def number_of(term: model.Term) -> MetricValue:
     """The value of a term without metrics; None if it has none, or contains metrics."""
     match term:
-        case ConstantTerm(value=value):
+        case model.ConstantTerm(value=value):
             return plain(value)
-        case Applied(function=function, terms=terms):
+        case model.Applied(function=function, terms=terms):
             return apply(function, tuple(map(number_of, terms)))
         case _:
             return None
@@ -258,9 +245,9 @@ class AssertionKeys:
     """The keys of the requests of an assertion, and those of everything that its verdict depends
     on."""
 
-    planned: PlannedAssertion
+    planned: model.PlannedAssertion
     needed: tuple[str, ...]
-    behind: Mapping[MetricRequest, str]
+    behind: Mapping[model.MetricRequest, str]
 
 
 class PastJudge:
@@ -276,7 +263,7 @@ class PastJudge:
         self._known_keys: dict[int, AssertionKeys] = {}
 
     def why_unknown(
-        self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
+        self, row: int, planned: model.PlannedAssertion, plan: model.Plan, day: PastDay
     ) -> str | None:
         """Why the stored data is insufficient for an assertion; None if it is sufficient."""
         if planned.disabled_by is not None:
@@ -297,7 +284,7 @@ class PastJudge:
                 return f"dataset '{name}' was different, or was read differently"
         return None
 
-    def _is_judged_by_value(self, row: int, planned: PlannedAssertion, day: PastDay) -> bool:
+    def _is_judged_by_value(self, row: int, planned: model.PlannedAssertion, day: PastDay) -> bool:
         """True if the value of the assertion is sufficient, which is all that older versions
         stored: it measures the same, without constants, and is compared with numbers."""
         stored = day.verdicts.get((planned.check, planned.name))
@@ -313,26 +300,32 @@ class PastJudge:
         )
 
     def verdict(
-        self, row: int, planned: PlannedAssertion, plan: Plan, day: PastDay
+        self, row: int, planned: model.PlannedAssertion, plan: model.Plan, day: PastDay
     ) -> Verdict | None:
         """The verdict by what is stored of the day; None if that is insufficient."""
         if self.why_unknown(row, planned, plan, day) is not None:
             return None
         if not day.measured.values and self._is_judged_by_value(row, planned, day):
             request = replace(planned.requests[0], date=None)
-            if not isinstance(planned.term, Measured):
+            if not isinstance(planned.term, model.Measured):
                 request = replace(request, metric="average")  # as computed as that
-            scanned = Scanned({request: day.verdicts[planned.check, planned.name].value})
-            return judge_one(replace(planned, term=Measured(request)), plan, scanned, now=day.now)
+            scanned = model.Scanned({request: day.verdicts[planned.check, planned.name].value})
+            return judge_one(
+                replace(planned, term=model.Measured(request)), plan, scanned, now=day.now
+            )
         scanned = day.measured.scanned(self.keys(planned, plan).behind)
         return judge_one(planned, plan, scanned, _skipped(plan, day), now=day.now)
 
     def values(
-        self, request: MetricRequest, planned: PlannedAssertion, plan: Plan, days: Iterable[PastDay]
+        self,
+        request: model.MetricRequest,
+        planned: model.PlannedAssertion,
+        plan: model.Plan,
+        days: Iterable[PastDay],
     ) -> tuple[MetricValue, ...]:
         """The value of a request on each day, as `verdict` uses it."""
         behind = self.keys(planned, plan).behind
-        needed = (request, row_count(request.dataset, request.date))
+        needed = (request, model.row_count(request.dataset, request.date))
         keys = {needed_request: behind.get(needed_request) for needed_request in needed}
 
         def value(day: PastDay) -> MetricValue:
@@ -341,7 +334,7 @@ class PastJudge:
 
         return tuple(map(value, days))
 
-    def keys(self, planned: PlannedAssertion, plan: Plan) -> AssertionKeys:
+    def keys(self, planned: model.PlannedAssertion, plan: model.Plan) -> AssertionKeys:
         keys = self._known_keys.get(id(planned))
         if keys is None or keys.planned is not planned:
             behind = keys_of(requests_behind(planned), plan.date)
@@ -352,7 +345,7 @@ class PastJudge:
         return keys
 
 
-def _skipped(plan: Plan, day: PastDay) -> frozenset[date]:
+def _skipped(plan: model.Plan, day: PastDay) -> frozenset[date]:
     """The skipped dates of a day, as if it were that of the plan."""
     return frozenset(plan.date - timedelta(days=lag) for lag in day.measured.skipped)
 
@@ -380,7 +373,7 @@ class TunedAssertion:
     check: str
     name: str
     severity: Severity
-    cost: Cost
+    cost: model.Cost
     is_required: bool
     is_experimental: bool
     tunables: frozenset[str] = frozenset()

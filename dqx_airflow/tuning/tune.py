@@ -14,6 +14,7 @@ from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.printer import show
 from dqx_airflow.errors import SourceError
 from dqx_airflow.exact import NUMBERS, nearest_float
+from dqx_airflow.tuning import tuner
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, Period, calendars
 from dqx_airflow.tuning.costs import Fold, Trial, counts, folds_of, wins
@@ -22,20 +23,6 @@ from dqx_airflow.tuning.past_days import PastDay, alone
 from dqx_airflow.tuning.proposals import Proposal
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText
-from dqx_airflow.tuning.tuner import (
-    AGENT,
-    KnownPast,
-    ProfileDays,
-    Rules,
-    Tuned,
-    change_of,
-    evidence_of,
-    held_out_days,
-    no_win,
-    reason_of,
-    thin_evidence,
-    tuned_values,
-)
 from dqx_airflow.values import Status
 
 FEWEST_IN_CLUSTER = 2
@@ -66,22 +53,22 @@ class _Cluster:
 
 
 def tuned_profiles(
-    past: KnownPast,
-    rules: Rules,
+    past: tuner.KnownPast,
+    rules: tuner.Rules,
     calendars: Sequence[Calendar],
     text: SuiteText,
     gate: str | None = None,
-) -> tuple[dict[int, Tuned], dict[int, frozenset[int]]]:
+) -> tuple[dict[int, tuner.Tuned], dict[int, frozenset[int]]]:
     """The assertions whose false alarms cluster, and the days for which a profile is proposed, both
     by the row of the assertion.
 
     :param text: that of the suite.
     """
     candidates = [*calendars]
-    if rules.profile_days is ProfileDays.INCLUDE:
+    if rules.profile_days is tuner.ProfileDays.INCLUDE:
         candidates += map(_existing, past.backtest.suite.profiles)
     used_names = {profile.name.value for profile in past.backtest.suite.profiles}
-    profiles: dict[int, Tuned] = {}
+    profiles: dict[int, tuner.Tuned] = {}
     left_out = {}
     for row, assertion in enumerate(past.backtest.assertions):
         if assertion.is_required:
@@ -89,7 +76,7 @@ def tuned_profiles(
         # Also days of profiles: an assertion that alarms there in spite of scaling may need another
         # one.
         days = range(len(past.backtest.days))
-        failed: list[Tuned] = []
+        failed: list[tuner.Tuned] = []
         new = [
             calendar
             for calendar in candidates
@@ -122,7 +109,7 @@ def _existing(profile: nodes.Profile) -> Calendar:
 
 
 def _clusters(
-    past: KnownPast, row: int, days: Sequence[int], calendars: Sequence[Calendar]
+    past: tuner.KnownPast, row: int, days: Sequence[int], calendars: Sequence[Calendar]
 ) -> list[_Cluster]:
     """The calendars on which the alarms of an assertion cluster: first those whose factor explains
     the values best, such as that of Sundays if Saturdays are almost usual.
@@ -158,22 +145,22 @@ def _at_least(hits: int, trials: int, rate: float) -> float:
 
 
 def _tuned(
-    past: KnownPast,
+    past: tuner.KnownPast,
     row: int,
     cluster: _Cluster,
     days: Sequence[int],
-    rules: Rules,
+    rules: tuner.Rules,
     source: SuiteText,
     gate: str | None,
-) -> Tuned:
+) -> tuner.Tuned:
     backtest, assertion = past.backtest, past.backtest.assertions[row]
     about = (assertion.name, cluster.calendar.name)
-    thin = thin_evidence(about, past, [row], days, rules)
+    thin = tuner.thin_evidence(about, past, [row], days, rules)
     if thin is not None:
         return thin
     factor = cluster.factor
     if factor is None:
-        return Tuned(
+        return tuner.Tuned(
             about, None, "its values on these days are not a different share of the usual ones"
         )
     labelled = past.labelled([row], days)
@@ -183,22 +170,22 @@ def _tuned(
     try:
         after = source.changed(text)
     except SourceError as error:
-        return Tuned(about, None, f"no profile can be written: {error}", len(labelled))
-    refusals = judge_change(backtest.suite, after, AGENT).refusals
+        return tuner.Tuned(about, None, f"no profile can be written: {error}", len(labelled))
+    refusals = judge_change(backtest.suite, after, tuner.AGENT).refusals
     if refusals:
-        return Tuned(about, None, refusals[0].message, len(labelled))
+        return tuner.Tuned(about, None, refusals[0].message, len(labelled))
     trials = [_trial(past, row, cluster, fold, source) for fold in folds_of(days, labelled)]
     if not wins(trials):
-        return Tuned(about, None, no_win(trials), len(labelled))
+        return tuner.Tuned(about, None, tuner.no_win(trials), len(labelled))
     statuses, would_be = backtest.judge().statuses[row], _judged_alone(backtest, after, row)
     was, becomes = (
         counts(judged, past.known[row], assertion.cost, days) for judged in (statuses, would_be)
     )
     if becomes.cost >= was.cost:
-        return Tuned(about, None, "over all days it costs more than it saves", len(labelled))
-    held_out = held_out_days(trials)
+        return tuner.Tuned(about, None, "over all days it costs more than it saves", len(labelled))
+    held_out = tuner.held_out_days(trials)
     evidence = {
-        **evidence_of(backtest, trials, len(labelled), days),
+        **tuner.evidence_of(backtest, trials, len(labelled), days),
         "cluster": {
             "days": cluster.calendar.text,
             "alarms": cluster.alarms,
@@ -208,19 +195,27 @@ def _tuned(
             "factor": factor,
         },
         "changes": [
-            change_of(past, row, n, (statuses[n], would_be[n]), held_out)
+            tuner.change_of(past, row, n, (statuses[n], would_be[n]), held_out)
             for n in days
             if statuses[n] is not would_be[n]
         ],
     }
-    reason = f"{_why(cluster, assertion.name)}; {reason_of(evidence)}"
+    reason = f"{_why(cluster, assertion.name)}; {tuner.reason_of(evidence)}"
     proposal = Proposal(
-        backtest.suite.name.value, AGENT, (), text, reason=reason, gate=gate, evidence=evidence
+        backtest.suite.name.value,
+        tuner.AGENT,
+        (),
+        text,
+        reason=reason,
+        gate=gate,
+        evidence=evidence,
     )
-    return Tuned(about, proposal, reason, len(labelled))
+    return tuner.Tuned(about, proposal, reason, len(labelled))
 
 
-def _trial(past: KnownPast, row: int, cluster: _Cluster, fold: Fold, source: SuiteText) -> Trial:
+def _trial(
+    past: tuner.KnownPast, row: int, cluster: _Cluster, fold: Fold, source: SuiteText
+) -> Trial:
     """The held-out days of a fold, with the factor that its earlier days suggest."""
     assertion, known = past.backtest.assertions[row], past.known[row]
     before = after = past.backtest.judge().statuses[row]
@@ -263,7 +258,7 @@ def _why(cluster: _Cluster, name: str) -> str:
 
 
 def _factor(
-    past: KnownPast, row: int, inside: frozenset[int], days: Sequence[int]
+    past: tuner.KnownPast, row: int, inside: frozenset[int], days: Sequence[int]
 ) -> tuple[float | None, float]:
     """The factor by which values on some days have to be scaled to be like the others, and the
     resulting spread around the usual one.
@@ -305,11 +300,11 @@ def _judged_alone(backtest: Backtest, suite: nodes.Suite, row: int) -> tuple[Sta
 def tune(
     text: SuiteText,
     days: Sequence[PastDay],
-    rules: Rules | None = None,
+    rules: tuner.Rules | None = None,
     *,
     holidays: Mapping[date, str] | None = None,
     gate: str | None = None,
-) -> tuple[Tuned, ...]:
+) -> tuple[tuner.Tuned, ...]:
     """The results for the tunables, for false alarms that cluster on the calendar, and for the
     forms of assertions.
 
@@ -319,13 +314,13 @@ def tune(
 
     :param holidays: names of public holidays by date; by default they are not considered.
     """
-    rules = rules or Rules()
-    past = KnownPast.of(Backtest(text.suite, days))
+    rules = rules or tuner.Rules()
+    past = tuner.KnownPast.of(Backtest(text.suite, days))
     assertions = past.backtest.assertions
     profiles, left_out = tuned_profiles(past, rules, calendars(holidays), text, gate)
     texts = {row: tuned.proposal.profile or "" for row, tuned in profiles.items() if tuned.proposal}
     forms = tuned_forms(past, rules, text, texts, gate)
-    values = tuned_values(
+    values = tuner.tuned_values(
         past.without({row: reason for row, reason in left_out.items() if row not in forms}),
         rules,
         gate,

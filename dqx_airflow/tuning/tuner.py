@@ -13,22 +13,9 @@ from enum import Enum
 from typing import Any
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.tuning import costs
 from dqx_airflow.tuning.backtest import Backtest, bits_of
 from dqx_airflow.tuning.calendars import is_weekly
-from dqx_airflow.tuning.costs import (
-    FEWEST_LABELLED_DAYS,
-    Counts,
-    KnownTruth,
-    Trial,
-    WantedLabel,
-    folds_of,
-    labelled_days,
-    mean_gain,
-    noise_of,
-    truths,
-    wanted_labels,
-    wins,
-)
 from dqx_airflow.tuning.past_days import alone
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import judge_values
@@ -79,7 +66,7 @@ class Tuned:
     reason: str
     labels: int = 0
     lacking: int = 0
-    wanted: tuple[WantedLabel, ...] = ()
+    wanted: tuple[costs.WantedLabel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +75,12 @@ class KnownPast:
     profiles, by the row of the assertion."""
 
     backtest: Backtest
-    known: tuple[tuple[KnownTruth | None, ...], ...]
+    known: tuple[tuple[costs.KnownTruth | None, ...], ...]
     left_out: Mapping[int, Collection[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, backtest: Backtest) -> KnownPast:
-        return cls(backtest, truths(backtest))
+        return cls(backtest, costs.truths(backtest))
 
     def alone(self, row: int, suite: nodes.Suite | None = None) -> KnownPast:
         """The past of one assertion alone, as in another version of the suite if that is given."""
@@ -135,7 +122,7 @@ class KnownPast:
     def labelled(self, rows: Iterable[int], days: Collection[int]) -> tuple[int, ...]:
         """The days with labels of some assertions, once for each label. Labels of a mapped gate
         count for the first day of their date, since folds are cut between dates."""
-        days = labelled_days([self.known[row] for row in rows], days)
+        days = costs.labelled_days([self.known[row] for row in rows], days)
         return tuple(map(self.backtest.first_of_date, days))
 
 
@@ -169,7 +156,7 @@ def thin_evidence(
     """
     labelled = past.labelled(rows, days)
     labels, on = len(labelled), len(set(labelled))
-    lacking = max(rules.fewest_labels - labels, FEWEST_LABELLED_DAYS - on)
+    lacking = max(rules.fewest_labels - labels, costs.FEWEST_LABELLED_DAYS - on)
     if lacking <= 0:
         return None
     if labels < rules.fewest_labels:
@@ -180,7 +167,7 @@ def thin_evidence(
             f"its labels are on {on} day{'' if on == 1 else 's'}: labels on at least {lacking} "
             f"more day{'' if lacking == 1 else 's'} are needed"
         )
-    wanted = wanted_labels(past.backtest, past.known, rows, days, lacking)
+    wanted = costs.wanted_labels(past.backtest, past.known, rows, days, lacking)
     if len(wanted) < lacking:
         free = f"{len(wanted)} verdict{'' if len(wanted) == 1 else 's'}"
         reason += f", but only {free} can be labelled: run the gate on more days"
@@ -223,14 +210,14 @@ def _tuned(
     if refusals:
         return Tuned(names, None, refusals[0].message, len(labelled))
     trials = tuple(
-        Trial(
+        costs.Trial(
             fold,
             search.counts(search.now, fold.held_out),
             search.counts(search.best(fold.learned), fold.held_out),
         )
-        for fold in folds_of(days, labelled)
+        for fold in costs.folds_of(days, labelled)
     )
-    if not wins(trials):
+    if not costs.wins(trials):
         return Tuned(names, None, no_win(trials), len(labelled))
     evidence = {
         **evidence_of(backtest, trials, len(labelled), days),
@@ -252,21 +239,21 @@ def _tuned(
     return Tuned(names, proposal, reason, len(labelled))
 
 
-def no_win(trials: Sequence[Trial]) -> str:
+def no_win(trials: Sequence[costs.Trial]) -> str:
     return (
-        f"on held-out days it gains {mean_gain(trials):.3g} a fold, which is within the noise "
-        f"of the folds ({noise_of(trials):.3g})"
+        f"on held-out days it gains {costs.mean_gain(trials):.3g} a fold, which is within the "
+        f"noise of the folds ({costs.noise_of(trials):.3g})"
     )
 
 
 def evidence_of(
-    backtest: Backtest, trials: Sequence[Trial], labels: int, days: Collection[int]
+    backtest: Backtest, trials: Sequence[costs.Trial], labels: int, days: Collection[int]
 ) -> dict[str, Any]:
     """The evidence from the folds, as JSON."""
     dates = backtest.dates
     instances = {backtest.days[index].map_index for index in days} - {-1}
-    before = sum((trial.before for trial in trials), Counts())
-    after = sum((trial.after for trial in trials), Counts())
+    before = sum((trial.before for trial in trials), costs.Counts())
+    after = sum((trial.after for trial in trials), costs.Counts())
     return {
         "from": dates[0].isoformat(),
         "to": dates[-1].isoformat(),
@@ -277,8 +264,8 @@ def evidence_of(
             "days": sum(backtest.count_dates(trial.fold.held_out) for trial in trials),
             "before": _plain(before),
             "after": _plain(after),
-            "gain": round(mean_gain(trials), 6),
-            "noise": round(noise_of(trials), 6),
+            "gain": round(costs.mean_gain(trials), 6),
+            "noise": round(costs.noise_of(trials), 6),
         },
         "folds": [
             {
@@ -311,7 +298,7 @@ def _day_fields(backtest: Backtest, index: int) -> dict[str, Any]:
     return {"date": day.date.isoformat(), **instance}
 
 
-def held_out_days(trials: Iterable[Trial]) -> frozenset[int]:
+def held_out_days(trials: Iterable[costs.Trial]) -> frozenset[int]:
     """The days on which something was tested."""
     return frozenset(index for trial in trials for index in trial.fold.held_out)
 
@@ -340,7 +327,7 @@ def change_of(
     }
 
 
-def _plain(counts: Counts) -> dict[str, float]:
+def _plain(counts: costs.Counts) -> dict[str, float]:
     return {
         "false_alarms": counts.false_alarms,
         "missed": counts.missed,
@@ -353,7 +340,7 @@ def _changes(
     search: Search,
     values: tuple[float, ...],
     days: Iterable[int],
-    trials: Sequence[Trial],
+    trials: Sequence[costs.Trial],
 ) -> list[dict[str, Any]]:
     """The days that change sides with the proposed values."""
     before, after = search.statuses(search.now), search.statuses(values)

@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dqx_airflow.cli.output import SheetFormat, TableFormatOption, TableOrJson
-from dqx_airflow.cli.tuning.call import (
-    CheckOption,
-    ReasonOption,
-    ResultsOption,
-    SuiteArgument,
-    known_results_root,
-    suite_file,
-    units_in,
-)
+from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 
@@ -39,7 +31,7 @@ _FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
 
 
 def history(
-    suite: SuiteArgument,
+    suite: call.SuiteArgument,
     *,
     param: Annotated[
         str | None, typer.Option("--param", help="Only changes of this tunable.")
@@ -57,7 +49,7 @@ def history(
         case SheetFormat.CSV:
             typer.echo(_history_csv(entries), nl=False)
         case SheetFormat.TABLE if entries:
-            _print_history(entries, units_in(suite))
+            _print_history(entries, call.units_in(suite))
         case SheetFormat.TABLE:
             typer.echo("no changes" if param is None else f"no changes of {param}")
 
@@ -126,7 +118,7 @@ def _cell(value: Any) -> str:
 
 
 def rollback(
-    suite: SuiteArgument,
+    suite: call.SuiteArgument,
     *,
     to: Annotated[
         str,
@@ -150,9 +142,9 @@ def rollback(
     from dqx_airflow.tuning.tunables import number_text
 
     changes, before, removed = _rolled_back(suite, to, reason)
-    units = units_in(suite)
+    units = call.units_in(suite)
     if changes and not dry_run:
-        suite_file(suite).save(changes)
+        call.suite_file(suite).save(changes)
     for name in removed:
         typer.echo(f"warning: {name} is no longer a tunable of the suite", err=True)
     for change in changes:
@@ -172,7 +164,7 @@ def _rolled_back(
     from dqx_airflow.tuning.tunables import tunables_of
 
     log = History.of(suite)
-    checked = suite_file(suite).read()
+    checked = call.suite_file(suite).read()
     current_values = {tunable.name: tunable.value for tunable in tunables_of(checked.valid_suite)}
     earlier_values = values_at(log.changes(), cut_of(to, log))
     facts = (("to", to), ("id", new_id()))
@@ -185,10 +177,10 @@ def _rolled_back(
 
 
 def promote(
-    suite: SuiteArgument,
+    suite: call.SuiteArgument,
     *,
     assertion: Annotated[str, typer.Option("--assertion", help="The name of the assertion.")],
-    check: CheckOption = None,
+    check: call.CheckOption = None,
     shadow: Annotated[
         Path | None,
         typer.Option(
@@ -210,12 +202,12 @@ def promote(
     from dqx_airflow.tuning.review import promote as drop_experimental
     from dqx_airflow.tuning.review import promote_values
 
-    file, who = suite_file(suite), author or getpass.getuser()
+    file, who = call.suite_file(suite), author or getpass.getuser()
     if shadow is None:
         owner, name = drop_experimental(file, assertion, who, check=check)
         lines = [f"promoted: '{name}' of check '{owner}' can block from now on"]
     else:
-        taken = promote_values(file, suite_file(shadow), assertion, who, check=check)
+        taken = promote_values(file, call.suite_file(shadow), assertion, who, check=check)
         lines = [f"promoted: {value}" for value in taken.values]
         if taken.also:
             lines.append(f"this also changes: {', '.join(taken.also)}")
@@ -224,7 +216,7 @@ def promote(
 
 
 def review(
-    suite: SuiteArgument,
+    suite: call.SuiteArgument,
     *,
     pending: Annotated[
         bool, typer.Option("--pending", help="List the pending proposals (the default).")
@@ -243,12 +235,12 @@ def review(
             help="Apply proposals that were approved elsewhere, such as in the Airflow UI.",
         ),
     ] = False,
-    reason: ReasonOption = None,
+    reason: call.ReasonOption = None,
     author: Annotated[
         str | None,
         typer.Option("--author", help="The person who decides; default: the current user."),
     ] = None,
-    results: ResultsOption = None,
+    results: call.ResultsOption = None,
     output: TableFormatOption = TableOrJson.TABLE,
 ) -> None:
     """List, approve and reject the changes that algorithms propose.
@@ -259,7 +251,7 @@ def review(
 
     from dqx_airflow.cli.tuning.review_queue import ReviewQueue
 
-    queue = ReviewQueue(suite, results or known_results_root(suite))
+    queue = ReviewQueue(suite, results or call.known_results_root(suite))
     actions = [bool(approve), bool(reject), apply]
     if sum(actions) > 1 or (pending and any(actions)):
         raise RequestError(

@@ -14,16 +14,7 @@ import typer
 
 from dqx_airflow.cli.output import SheetFormat
 from dqx_airflow.cli.project import storage_options
-from dqx_airflow.cli.tuning.call import (
-    CheckOption,
-    GateOption,
-    MapIndexOption,
-    ReasonOption,
-    ResultsOption,
-    SuiteArgument,
-    results_root,
-    suite_name,
-)
+from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 
@@ -32,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def alerts(
-    suite: SuiteArgument,
+    suite: call.SuiteArgument,
     *,
     unlabeled: Annotated[
         bool, typer.Option("--unlabeled", help="Only failures without a label.")
@@ -44,9 +35,9 @@ def alerts(
         datetime | None,
         typer.Option("--until", formats=["%Y-%m-%d"], help="The last day; default: today."),
     ] = None,
-    gate: GateOption = None,
-    map_index: MapIndexOption = None,
-    results: ResultsOption = None,
+    gate: call.GateOption = None,
+    map_index: call.MapIndexOption = None,
+    results: call.ResultsOption = None,
     output: Annotated[
         SheetFormat,
         typer.Option(
@@ -57,12 +48,12 @@ def alerts(
     """List the failed assertions of the last days, oldest first, with their labels."""
     from dqx_airflow.results.alerts import alerts as find_alerts
 
-    root = results_root(suite, results)
+    root = call.results_root(suite, results)
     last = until.date() if until else date.today()
     first = last - timedelta(days=days - 1)
     listed = find_alerts(
         root,
-        suite_name(suite),
+        call.suite_name(suite),
         first,
         last,
         gate=gate,
@@ -97,7 +88,7 @@ def _newest_before(
     """
     from dqx_airflow.results.past_days import newest_date, past_runs
 
-    name, options = suite_name(suite), storage_options()
+    name, options = call.suite_name(suite), storage_options()
     newest = newest_date(root, name, gate=gate, map_index=map_index, storage_options=options)
     if first <= newest <= last:
         return None
@@ -259,7 +250,7 @@ def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
 
 
 def label(
-    suite: SuiteArgument,
+    suite: call.SuiteArgument,
     *,
     on: Annotated[
         datetime | None, typer.Option("--date", formats=["%Y-%m-%d"], help="The date of the data.")
@@ -279,8 +270,8 @@ def label(
     true_negative: Annotated[
         bool, typer.Option("--true-negative", help="The assertion passed, and the data was fine.")
     ] = False,
-    reason: ReasonOption = None,
-    check: CheckOption = None,
+    reason: call.ReasonOption = None,
+    check: call.CheckOption = None,
     from_csv: Annotated[
         Path | None,
         typer.Option(
@@ -294,15 +285,15 @@ def label(
         str | None,
         typer.Option("--author", help="The author of the label; default: the current user."),
     ] = None,
-    gate: GateOption = None,
-    map_index: MapIndexOption = None,
-    results: ResultsOption = None,
+    gate: call.GateOption = None,
+    map_index: call.MapIndexOption = None,
+    results: call.ResultsOption = None,
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts."""
     from dqx_airflow.results.alerts import LabelKind, NewLabel, labels_for
     from dqx_airflow.results.labels import write_labels
 
-    root = results_root(suite, results)
+    root = call.results_root(suite, results)
     kind_options = {
         LabelKind.FALSE_POSITIVE: false_positive,
         LabelKind.TRUE_POSITIVE: true_positive,
@@ -326,7 +317,7 @@ def label(
         new_labels = [NewLabel(on.date(), assertion, kinds[0], reason, check, map_index)]
     labels, problems = labels_for(
         root,
-        suite_name(suite),
+        call.suite_name(suite),
         new_labels,
         author or getpass.getuser(),
         gate=gate,

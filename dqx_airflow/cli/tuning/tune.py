@@ -14,17 +14,7 @@ import typer
 from dqx_airflow.cli.check import counted
 from dqx_airflow.cli.output import TableFormatOption, TableOrJson
 from dqx_airflow.cli.project import storage_options
-from dqx_airflow.cli.tuning.call import (
-    GateOption,
-    ResultsOption,
-    SinceOption,
-    SuiteArgument,
-    UntilOption,
-    first_and_last,
-    require_days,
-    results_root,
-    suite_file,
-)
+from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import day_of_instance
@@ -47,10 +37,10 @@ class Days(str, Enum):
 
 
 def tune(
-    suite: SuiteArgument,
+    suite: call.SuiteArgument,
     *,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    since: call.SinceOption = None,
+    until: call.UntilOption = None,
     profile_days: Annotated[
         Days,
         typer.Option(
@@ -90,8 +80,8 @@ def tune(
         Path | None,
         typer.Option("--output-dir", help="Write each proposal and its charts to this folder."),
     ] = None,
-    gate: GateOption = None,
-    results: ResultsOption = None,
+    gate: call.GateOption = None,
+    results: call.ResultsOption = None,
     output: TableFormatOption = TableOrJson.TABLE,
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
@@ -101,8 +91,8 @@ def tune(
     """
     from dqx_airflow.tuning.tuner import ProfileDays, Rules
 
-    first, last = first_and_last(since, until, default=180)
-    root, file = results_root(suite, results), suite_file(suite)
+    first, last = call.first_and_last(since, until, default=180)
+    root, file = call.results_root(suite, results), call.suite_file(suite)
     rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
     days, tuned = _tuned(file, root, first, last, rules, holidays, gate)
     proposals = [result.proposal for result in tuned if result.proposal is not None]
@@ -140,7 +130,7 @@ def _tuned(
     checked, options = file.read(), storage_options()
     name = checked.valid_suite.name.value
     days = past_days(root, name, first, last, gate=gate, storage_options=options)
-    require_days(days, root, name, (first, last), gate)
+    call.require_days(days, root, name, (first, last), gate)
     runs = past_runs(root, name, first, last, (), gate=gate, storage_options=options)
 
     holidays = holidays_of(country, first, last) if country else None
