@@ -44,46 +44,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_HOME = {
-    "DatasetRef": "dqx_airflow.values",
-    "GateReport": "dqx_airflow.values",
-    "GateRequest": "dqx_airflow.values",
-    "Outcome": "dqx_airflow.values",
-    "Severity": "dqx_airflow.values",
-    "Status": "dqx_airflow.values",
-    "Verdict": "dqx_airflow.values",
-    "ContractGateOperator": "dqx_airflow.operators",
-    "DqlGateOperator": "dqx_airflow.operators",
-    "Context": "dqx_airflow.api",
-    "Contract": "dqx_airflow.api",
-    "ContractRegistry": "dqx_airflow.api",
-    "ContractValidator": "dqx_airflow.api",
-    "ContractViolation": "dqx_airflow.api",
-    "DatedResults": "dqx_airflow.api",
-    "DatesFailed": "dqx_airflow.api",
-    "Interpreter": "dqx_airflow.api",
-    "MemoryDatabase": "dqx_airflow.api",
-    "MetricProvider": "dqx_airflow.api",
-    "Results": "dqx_airflow.api",
-    "SparkDatabase": "dqx_airflow.api",
-    "StoredDatabase": "dqx_airflow.api",
-    "Suite": "dqx_airflow.api",
-    "SuiteFailed": "dqx_airflow.api",
-    "Table": "dqx_airflow.api",
-    "TunableChoice": "dqx_airflow.api",
-    "TunableFloat": "dqx_airflow.api",
-    "TunableInt": "dqx_airflow.api",
-    "TunablePercent": "dqx_airflow.api",
-    "VerificationSuite": "dqx_airflow.api",
-    "assert_contract": "dqx_airflow.api",
-    "check": "dqx_airflow.api",
-    "read_validated": "dqx_airflow.api",
+_NAMES = {
+    "values": "DatasetRef GateReport GateRequest Outcome Severity Status Verdict",
+    "operators": "ContractGateOperator DqlGateOperator",
+    "api": "Context Contract ContractRegistry ContractValidator ContractViolation DatedResults "
+    "DatesFailed Interpreter MemoryDatabase MetricProvider Results SparkDatabase StoredDatabase "
+    "Suite SuiteFailed Table TunableChoice TunableFloat TunableInt TunablePercent "
+    "VerificationSuite assert_contract check read_validated",
 }
+_HOME = {name: f"dqx_airflow.{house}" for house, text in _NAMES.items() for name in text.split()}
 
-__all__ = [  # noqa: PLE0604 (the names are those of the table)
-    "__version__",
-    *_HOME,
-]
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604 (the names are those of the table)
 
 
 def __getattr__(name: str) -> Any:

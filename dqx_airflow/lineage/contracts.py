@@ -52,7 +52,7 @@ def contract_event(
     if contract.owners:
         dataset_facets["ownership"] = ownership_dataset.OwnershipDatasetFacet(
             owners=[
-                ownership_dataset.Owner(name=sanitize.text(owner, sanitize.NAME), type="MAINTAINER")
+                ownership_dataset.Owner(name=sanitize.name(owner), type="MAINTAINER")
                 for owner in contract.owners
             ],
             producer=PRODUCER,
@@ -62,7 +62,7 @@ def contract_event(
             fields=[_column(item) for item in contract.fields], producer=PRODUCER
         )
     column_fields = {
-        sanitize.text(item.name, sanitize.NAME): column_lineage_dataset.Fields(
+        sanitize.name(item.name): column_lineage_dataset.Fields(
             inputFields=[_input(source) for source in item.sources]
         )
         for item in contract.fields
@@ -83,9 +83,7 @@ def _tags(contract: ContractDescription) -> tags_dataset.TagsDatasetFacet:
     pairs = {"contract": contract.id, "contract_version": contract.version}
     return tags_dataset.TagsDatasetFacet(
         tags=[
-            tags_dataset.TagsDatasetFacetFields(
-                key=key, value=sanitize.text(value, sanitize.NAME), source=SOURCE
-            )
+            tags_dataset.TagsDatasetFacetFields(key=key, value=sanitize.name(value), source=SOURCE)
             for key, value in pairs.items()
             if value is not None
         ],
@@ -95,8 +93,8 @@ def _tags(contract: ContractDescription) -> tags_dataset.TagsDatasetFacet:
 
 def _column(item: FieldDescription) -> schema_dataset.SchemaDatasetFacetFields:
     return schema_dataset.SchemaDatasetFacetFields(
-        name=sanitize.text(item.name, sanitize.NAME),
-        type=sanitize.text(item.type, sanitize.CONTENT),
+        name=sanitize.name(item.name),
+        type=sanitize.content(item.type),
         description=sanitize.optional_text(item.description, sanitize.DESCRIPTION),
         fields=None,
     )
@@ -104,14 +102,14 @@ def _column(item: FieldDescription) -> schema_dataset.SchemaDatasetFacetFields:
 
 def _input(source: FieldSource) -> column_lineage_dataset.InputField:
     details: dict[str, Any] = {
-        "subtype": sanitize.optional_text(source.subtype, sanitize.NAME),
+        "subtype": sanitize.optional_name(source.subtype),
         "description": sanitize.optional_text(source.description, sanitize.DESCRIPTION),
         "masking": source.masking,
     }
     return column_lineage_dataset.InputField(
-        namespace=sanitize.text(source.namespace, sanitize.NAME),
-        name=sanitize.text(source.name, sanitize.NAME),
-        field=sanitize.text(source.field, sanitize.NAME),
+        namespace=sanitize.name(source.namespace),
+        name=sanitize.name(source.name),
+        field=sanitize.name(source.field),
         transformations=[
             column_lineage_dataset.Transformation(type=source.type or "DIRECT", **details)
         ],
@@ -140,6 +138,6 @@ def block_events(
 def _event(
     state: RunState, block: str, contract: str, run: Run, when: datetime, namespace: str
 ) -> RunEvent:
-    job = sanitize.text(f"{block}.block", sanitize.NAME)
-    inputs = [InputDataset(CONTRACTS, sanitize.text(contract, sanitize.NAME))]
+    job = sanitize.name(f"{block}.block")
+    inputs = [InputDataset(CONTRACTS, sanitize.name(contract))]
     return job_event(state, run, when, namespace, job, "BLOCK", inputs)

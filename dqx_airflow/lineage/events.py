@@ -50,7 +50,7 @@ def job_name(gate: str) -> str:
     read, all events of a run must name the same job, and a gate keeps its history when its suite is
     renamed. The suite is named in the parameters of the assertions.
     """
-    return sanitize.text(f"{gate}.gate", sanitize.NAME)
+    return sanitize.name(f"{gate}.gate")
 
 
 def start_event(
@@ -322,7 +322,7 @@ def job_event(
     facet = job_type_job.JobTypeJobFacet(
         processingType="BATCH", integration="DQX", jobType=job_type, producer=PRODUCER
     )
-    in_namespace = sanitize.text(namespace, sanitize.NAME) or DEFAULT_NAMESPACE
+    in_namespace = sanitize.name(namespace) or DEFAULT_NAMESPACE
     return RunEvent(
         eventType=state,
         eventTime=timestamp(when),
@@ -358,15 +358,12 @@ def _parent(parent: ParentRun) -> parent_run.ParentRunFacet | None:
         root = parent_run.Root(
             run=parent_run.RootRun(runId=parent.root_run_id),
             job=parent_run.RootJob(
-                sanitize.text(parent.root_namespace, sanitize.NAME),
-                sanitize.text(parent.root_job, sanitize.NAME),
+                sanitize.name(parent.root_namespace), sanitize.name(parent.root_job)
             ),
         )
     return parent_run.ParentRunFacet(
         run=parent_run.Run(runId=parent.run_id),
-        job=parent_run.Job(
-            sanitize.text(parent.namespace, sanitize.NAME), sanitize.text(parent.job, sanitize.NAME)
-        ),
+        job=parent_run.Job(sanitize.name(parent.namespace), sanitize.name(parent.job)),
         root=root,
         producer=PRODUCER,
     )

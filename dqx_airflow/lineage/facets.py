@@ -80,7 +80,7 @@ def data_assertions(
         data_quality_assertions_dataset.Assertion(
             assertion=_kind(verdict),
             success=verdict.status is Status.PASSED,
-            column=sanitize.optional_text(verdict.column, sanitize.NAME),
+            column=sanitize.optional_name(verdict.column),
             **_details(verdict, report),
         )
         for verdict in verdicts
@@ -131,9 +131,7 @@ def tags(report: GateReport) -> tags_run.TagsRunFacet | None:
         return None
     return tags_run.TagsRunFacet(
         tags=[
-            tags_run.TagsRunFacetFields(
-                sanitize.text(key, sanitize.NAME), sanitize.text(text, sanitize.NAME), "dqx-airflow"
-            )
+            tags_run.TagsRunFacetFields(sanitize.name(key), sanitize.name(text), "dqx-airflow")
             for key, text in values.items()
         ],
         producer=PRODUCER,
@@ -153,15 +151,15 @@ def origin(request: GateRequest) -> dict[str, JobFacet]:
         )
     }
     if name := responsible.owner or gate_origin.owner:
-        owner = ownership_job.Owner(sanitize.text(name, sanitize.NAME), "OWNER")
+        owner = ownership_job.Owner(sanitize.name(name), "OWNER")
         facets["ownership"] = ownership_job.OwnershipJobFacet(owners=[owner], producer=PRODUCER)
     if place := gate_origin.source:
         facets["sourceCodeLocation"] = source_code_location_job.SourceCodeLocationJobFacet(
             type="git" if place.repository else "file",
-            url=sanitize.text(place.url, sanitize.CONTENT),
+            url=sanitize.content(place.url),
             repoUrl=sanitize.optional_text(place.repository, sanitize.CONTENT),
             path=sanitize.optional_text(place.path, sanitize.CONTENT),
-            version=sanitize.optional_text(place.version, sanitize.NAME),
+            version=sanitize.optional_name(place.version),
             producer=PRODUCER,
         )
     return facets
@@ -192,9 +190,7 @@ def data_facets(
         facets["schema"] = schema_dataset.SchemaDatasetFacet(
             fields=[
                 schema_dataset.SchemaDatasetFacetFields(
-                    name=sanitize.text(field.name, sanitize.NAME),
-                    type=sanitize.text(field.type, sanitize.CONTENT),
-                    fields=None,
+                    name=sanitize.name(field.name), type=sanitize.content(field.type), fields=None
                 )
                 for field in snapshot.fields
             ],
@@ -236,18 +232,18 @@ def symlinks(table: DatasetName) -> symlinks_dataset.SymlinksDatasetFacet:
 
 
 def _kind(verdict: Verdict) -> str:
-    return sanitize.text(verdict.metric or "expression", sanitize.NAME)
+    return sanitize.name(verdict.metric or "expression")
 
 
 def _details(verdict: Verdict, report: GateReport) -> dict[str, Any]:
     """The fields that an assertion and a test have in common."""
     return {
-        "name": sanitize.text(verdict.name, sanitize.NAME),
+        "name": sanitize.name(verdict.name),
         "severity": "error" if verdict.can_block(report.fail_on) else "warn",
         "description": _description(verdict.reason),
         "expected": sanitize.text(verdict.expected, sanitize.VALUE),
         "actual": sanitize.value_text(verdict.scaled_value),
-        "content": sanitize.text(verdict.expression, sanitize.CONTENT),
+        "content": sanitize.content(verdict.expression),
         "contentType": "expression",
         "params": _params(verdict, report),
     }
@@ -260,8 +256,8 @@ def _description(reason: str | None) -> str | None:
 
 def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
     params: dict[str, Any] = {
-        "suite": sanitize.text(report.suite, sanitize.NAME),
-        "check": sanitize.text(verdict.check, sanitize.NAME),
+        "suite": sanitize.name(report.suite),
+        "check": sanitize.name(verdict.check),
         "date": report.run_key.date.isoformat(),
         "severity": verdict.severity.value,
         "status": verdict.status.value,
@@ -277,19 +273,19 @@ def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
     if verdict.groups is not None:
         params["groups"] = verdict.groups
         params["failed_groups"] = verdict.failed_groups
-        params["worst_group"] = sanitize.optional_text(verdict.worst_group, sanitize.NAME)
+        params["worst_group"] = sanitize.optional_name(verdict.worst_group)
     if verdict.let_by is not None:
-        params["let_by"] = sanitize.text(verdict.let_by, sanitize.NAME)
+        params["let_by"] = sanitize.name(verdict.let_by)
     if report.contract is not None:
-        params["contract"] = sanitize.text(report.contract.id, sanitize.NAME)
-        params["contract_version"] = sanitize.optional_text(report.contract.version, sanitize.NAME)
-        params["clause"] = sanitize.optional_text(verdict.clause, sanitize.NAME)
-        params["let_by"] = sanitize.optional_text(verdict.let_by, sanitize.NAME)
+        params["contract"] = sanitize.name(report.contract.id)
+        params["contract_version"] = sanitize.optional_name(report.contract.version)
+        params["clause"] = sanitize.optional_name(verdict.clause)
+        params["let_by"] = sanitize.optional_name(verdict.let_by)
     return {key: value for key, value in params.items() if value is not None and value != []}
 
 
 def _texts(values: Sequence[str]) -> list[str]:
-    return [sanitize.text(value, sanitize.NAME) for value in values]
+    return [sanitize.name(value) for value in values]
 
 
 def _metrics(
@@ -317,7 +313,5 @@ def _column_metrics(
             continue
         field, convert = _COLUMN_FIELDS[metric.metric]
         if (value := convert(metric.value)) is not None:
-            columns.setdefault(sanitize.text(metric.column, sanitize.NAME), {}).setdefault(
-                field, value
-            )
+            columns.setdefault(sanitize.name(metric.column), {}).setdefault(field, value)
     return {column: kind(quantiles=None, **fields) for column, fields in columns.items()}

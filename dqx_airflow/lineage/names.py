@@ -172,11 +172,7 @@ def _local(path: str, host: str = "") -> DatasetName:
 
 
 def _named(namespace: str, name: str, uri: str | None) -> DatasetName:
-    return DatasetName(
-        sanitize.text(namespace, sanitize.NAME),
-        sanitize.text(name, sanitize.CONTENT),
-        sanitize.optional_uri(uri),
-    )
+    return DatasetName(sanitize.name(namespace), sanitize.content(name), sanitize.optional_uri(uri))
 
 
 def _without_credentials(scheme: str, authority: str) -> str:

@@ -34,6 +34,18 @@ def optional_text(value: str | None, limit: int) -> str | None:
     return None if value is None else text(value, limit)
 
 
+def name(value: str) -> str:
+    return text(value, NAME)
+
+
+def optional_name(value: str | None) -> str | None:
+    return optional_text(value, NAME)
+
+
+def content(value: str) -> str:
+    return text(value, CONTENT)
+
+
 def optional_uri(uri: str | None) -> str | None:
     """`uri`, which is plain ASCII; None if it is too long, since a truncated URI is wrong."""
     return uri if uri is None or len(uri) <= CONTENT else None
