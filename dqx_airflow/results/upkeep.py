@@ -17,7 +17,20 @@ from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalak
 from pyarrow.fs import FileSelector
 
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.results import compaction
+from dqx_airflow.results.compaction import (
+    OF_UPKEEP,
+    LiveFile,
+    filesystem_of,
+    is_partitioned,
+    layout_commit,
+    live_files,
+    merge,
+    next_portion,
+    read_files,
+    replace_files,
+    require_plain,
+    with_month,
+)
 from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.schema import MONTH, RUNS, SOURCES, TABLES, TableDefinition
 from dqx_airflow.results.tables import (
@@ -145,7 +158,7 @@ def _of_all(
 
 
 def _optimize(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> Upkeep:
-    compaction.require_plain(table)
+    require_plain(table)
     before = len(table.file_uris())
     if before > _MANY_FILES:
         # Each commit of a table with a long log would traverse all of it.
@@ -153,7 +166,7 @@ def _optimize(location: ResultsRoot, definition: TableDefinition, table: DeltaTa
         table = open_table(location, definition.name) or table
     _again(lambda: _set_properties(definition, table), table)
     _merge_all(location, definition, table)
-    if not compaction.is_partitioned(table):
+    if not is_partitioned(table):
         _again(lambda: _migrate(location, definition, table), table)
         _merge_all(location, definition, table)
     table.create_checkpoint()
@@ -165,12 +178,10 @@ def _optimize(location: ResultsRoot, definition: TableDefinition, table: DeltaTa
 def _merge_all(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
     def merge_some() -> bool:
         # Read again each time: gates append and merge concurrently.
-        by_month = compaction.is_partitioned(table)
-        files = compaction.next_portion(
-            compaction.live_files(definition, table), compaction.OF_UPKEEP, by_month=by_month
-        )
+        by_month = is_partitioned(table)
+        files = next_portion(live_files(definition, table), OF_UPKEEP, by_month=by_month)
         if files:
-            compaction.merge(location, definition, table, files)
+            merge(location, definition, table, files)
         return bool(files)
 
     while _again(merge_some, table):
@@ -205,16 +216,14 @@ def _migrate(location: ResultsRoot, definition: TableDefinition, table: DeltaTab
     if MONTH not in schema.names:
         schema = schema.append(pa.field(MONTH, pa.string()))
 
-    def read(file: compaction.LiveFile) -> list[pa.RecordBatch]:
-        rows = compaction.read_files(location, table, [file])
+    def read(file: LiveFile) -> list[pa.RecordBatch]:
+        rows = read_files(location, table, [file])
         if MONTH not in rows.column_names:
             rows = rows.append_column(MONTH, pa.nulls(len(rows), pa.string()))
-        batches: list[pa.RecordBatch] = (
-            compaction.with_month(definition, rows).cast(schema).to_batches(8192)
-        )
+        batches: list[pa.RecordBatch] = with_month(definition, rows).cast(schema).to_batches(8192)
         return batches
 
-    files = compaction.live_files(definition, table)
+    files = live_files(definition, table)
     # deltalake requests batches from a thread of its runtime, in which nothing else may use it.
     with ThreadPoolExecutor(1) as pool:
         batches = (batch for file in files for batch in pool.submit(read, file).result())
@@ -231,7 +240,7 @@ def _overwrite(table: DeltaTable, rows: pa.RecordBatchReader) -> None:
         schema_mode="overwrite",
         partition_by=[MONTH],
         writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=8192),
-        commit_properties=compaction.layout_commit(table),
+        commit_properties=layout_commit(table),
         post_commithook_properties=NO_LOG_CLEANUP,
     )
 
@@ -241,7 +250,7 @@ def _trim_log(location: ResultsRoot, table: DeltaTable) -> None:
 
     Opening a table lists its log, even the part that is not read.
     """
-    filesystem = compaction.filesystem_of(location, table)
+    filesystem = filesystem_of(location, table)
     entries = filesystem.get_file_info(FileSelector("_delta_log", allow_not_found=True))
     by_version = [(entry.base_name.split(".")[0], entry) for entry in entries]
     by_version = [(version, entry) for version, entry in by_version if version.isdigit()]
@@ -266,7 +275,7 @@ def _prune(
     now: datetime,
     older_than: timedelta,
 ) -> Upkeep:
-    compaction.require_plain(table)
+    require_plain(table)
     before = len(table.file_uris())
     cutoff = now - older_than
     used: list[str] | None = None
@@ -278,20 +287,20 @@ def _prune(
 
     def prune_some() -> bool:
         nonlocal deleted
-        old = [file for file in compaction.live_files(definition, table) if _may_hold(file, cutoff)]
+        old = [file for file in live_files(definition, table) if _may_hold(file, cutoff)]
         gone = [file for file in old if used is None and file.newest and file.newest < cutoff]
         if gone:
             nothing = pa.schema(table.schema().to_arrow()).empty_table()
-            compaction.replace_files(location, definition, table, gone, nothing, deletes=True)
+            replace_files(location, definition, table, gone, nothing, deletes=True)
             deleted += sum(file.rows for file in gone)
             return True
         for file in old:
             if file.path in examined:
                 continue
-            rows = compaction.read_files(location, table, [file])
+            rows = read_files(location, table, [file])
             kept = rows.filter(pc.invert(_is_old(rows, definition, cutoff, used)))
             if len(kept) < len(rows):
-                compaction.replace_files(location, definition, table, [file], kept, deletes=True)
+                replace_files(location, definition, table, [file], kept, deletes=True)
                 deleted += len(rows) - len(kept)
                 return True
             examined.add(file.path)
@@ -302,7 +311,7 @@ def _prune(
     return Upkeep(definition.name, before, len(table.file_uris()), deleted_rows=deleted)
 
 
-def _may_hold(file: compaction.LiveFile, cutoff: datetime) -> bool:
+def _may_hold(file: LiveFile, cutoff: datetime) -> bool:
     return file.oldest is None or file.oldest < cutoff
 
 

@@ -134,13 +134,13 @@ def test_every_response_forbids_foreign_scripts_frames_and_caches(
 def test_a_failing_page_shows_no_details(
     tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from dqx_airflow.plugin import gate_page
+    from dqx_airflow.plugin import airflow
 
     def fails(*_: object) -> None:
         raise RuntimeError("secret")
 
     scene.dag()
-    monkeypatch.setattr(gate_page, "task_runs", fails)
+    monkeypatch.setattr(airflow, "task_runs", fails)
     with caplog.at_level(logging.ERROR):
         answer = tab()
     assert answer.status_code == 500
