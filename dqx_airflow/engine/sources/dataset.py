@@ -17,7 +17,7 @@ from dqx_airflow.engine.sources.declared_text import TextColumns
 from dqx_airflow.engine.sources.delta.log import DeltaLog
 from dqx_airflow.engine.sources.listing import DataFile, changed_files, files_at
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.metrics.types import parts_of
+from dqx_airflow.metrics.types import parts_of, spelled_like
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import DatasetField, DatasetRef
 
@@ -41,8 +41,9 @@ class OpenDataset:
     table, and `files` are the files at a path when it was opened. `texts` are the strings from
     which the values are cast, if any. `read_files` is set if some of the files can be read without
     the others. `last_commit` returns the time of the last commit that changed the data of a table,
-    or None if no commit has it. `notes` say what verdicts about a column do not show, or, under the
-    empty name, verdicts about the columns of the dataset.
+    or None if no commit has it. `char_types` are the types of the columns whose values Spark pads
+    with spaces, such as `char(5)`; they are read without them. `notes` say what verdicts about a
+    column do not show, or, under the empty name, verdicts about the columns of the dataset.
     """
 
     ref: DatasetRef
@@ -57,6 +58,7 @@ class OpenDataset:
     read_files: FilesReader | None = None
     last_commit: Callable[[], datetime | None] | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    char_types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def fields(self) -> tuple[DatasetField, ...]:
@@ -67,6 +69,10 @@ class OpenDataset:
     @property
     def schema(self) -> Schema:
         return Schema.of(self.ref.name, self.fields)
+
+    def char_type(self, column: str) -> str | None:
+        """The type of a column that a table holds as `char(5)`; None for all others."""
+        return self.char_types.get(spelled_like(column, self.struct.names) or "")
 
     @property
     def change(self) -> str | None:
@@ -95,10 +101,12 @@ class OpenDataset:
 def without_padding(opened: OpenDataset) -> OpenDataset:
     """The dataset with the values of its `char(n)` columns, also of nested ones, without the spaces
     up to the length n. Spark itself ignores these in some comparisons, and not in others."""
-    trimmed, fields = {}, []
+    trimmed, fields, char_types = {}, [], {}
     for held in opened.struct.fields:
         kind = held.metadata.get(_CHAR_TYPE, "")
         if _CHAR.search(kind):
+            if kind.startswith("char("):
+                char_types[held.name] = kind
             trimmed[held.name] = F.expr(_trimmed(quote_name(held.name), held.dataType, kind))
         is_same = held.name not in trimmed
         fields.append(held if is_same else StructField(held.name, held.dataType, held.nullable))
@@ -108,6 +116,7 @@ def without_padding(opened: OpenDataset) -> OpenDataset:
     return replace(
         opened,
         struct=StructType(fields),
+        char_types=char_types,
         read=lambda dates: opened.read(dates).withColumns(trimmed),
         read_files=alone and (lambda files: alone(files).withColumns(trimmed)),
     )
