@@ -5,11 +5,10 @@ from dqx_airflow.api.contract import Contract, ContractViolation, assert_contrac
 from dqx_airflow.api.contract_registry import ContractRegistry
 from dqx_airflow.api.contract_validator import ContractValidator
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
-from dqx_airflow.api.dated_results import DatedResults, DatesFailed
 from dqx_airflow.api.expressions import MetricExpression
 from dqx_airflow.api.interpreter import Interpreter
 from dqx_airflow.api.metric_provider import MetricProvider
-from dqx_airflow.api.results import Result, Results, SuiteFailed
+from dqx_airflow.api.results import DatedResults, DatesFailed, Result, Results, SuiteFailed
 from dqx_airflow.api.stored_database import StoredDatabase
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.api.validated import read_validated

@@ -8,9 +8,17 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeVar
 
-from dqx_airflow.api.call_site import CallSite, caller_site
-from dqx_airflow.api.expressions import Bound, MetricExpression, expression_of, name_of, number
-from dqx_airflow.api.fragments import filter_of, parse_predicate
+from dqx_airflow.api.expressions import (
+    Bound,
+    CallSite,
+    MetricExpression,
+    caller_site,
+    expression_of,
+    filter_of,
+    name_of,
+    number,
+    parse_predicate,
+)
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import joined

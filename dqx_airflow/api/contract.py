@@ -11,12 +11,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from dqx_airflow.api.database import Database, MemoryDatabase
-from dqx_airflow.api.dated_results import DatedResults
-from dqx_airflow.api.results import Results
-from dqx_airflow.api.run import DatedSuite, dates_of, run, run_each
-from dqx_airflow.api.run_keywords import (
+from dqx_airflow.api.results import DatedResults, Results
+from dqx_airflow.api.run import (
+    DatedSuite,
     SelectedRunKeywords,
+    dates_of,
     options_of,
+    run,
+    run_each,
     selection_in,
     with_keywords_of,
 )

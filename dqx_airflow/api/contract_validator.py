@@ -11,8 +11,7 @@ from datetime import datetime, timezone
 from typing import Any, TypedDict
 
 from dqx_airflow.api.contract import Contract
-from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
-from dqx_airflow.api.frames import is_spark_frame
+from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, is_spark_frame
 from dqx_airflow.api.results import Results
 from dqx_airflow.contracts.demands import (
     AllComplete,

@@ -1,4 +1,4 @@
-"""The data of a run in Python, and its measurement."""
+"""Tables in memory and in Spark that suites are run against: frames, Arrow tables and rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dqx_airflow.api.frames import FRAMES, is_frame, is_pandas, is_spark_frame, table_of
 from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan, Scanned
@@ -17,6 +16,100 @@ from dqx_airflow.values import DatasetRef, DatasetSnapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def spark_type(arrow: Any, *, has_zone: bool = False, of_nulls: str = "void") -> str:
+    """The Spark type of an Arrow type.
+
+    :param has_zone: a timestamp without a time zone here has one in Spark.
+    :param of_nulls: the type of a column with only NULL.
+    :raises ValueError: there is none.
+    """
+    from pyarrow import types as is_
+
+    def inner(part: Any) -> str:
+        return spark_type(part, has_zone=has_zone, of_nulls=of_nulls)
+
+    if is_.is_dictionary(arrow):
+        return inner(arrow.value_type)
+    if is_.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    if is_.is_timestamp(arrow):
+        return "timestamp" if arrow.tz is not None or has_zone else "timestamp_ntz"
+    if is_.is_struct(arrow):
+        fields = (arrow.field(number) for number in range(arrow.num_fields))
+        return f"struct<{','.join(f'{item.name}:{inner(item.type)}' for item in fields)}>"
+    if is_.is_map(arrow):
+        return f"map<{inner(arrow.key_type)},{inner(arrow.item_type)}>"
+    if is_.is_list(arrow) or is_.is_large_list(arrow) or is_.is_fixed_size_list(arrow):
+        return f"array<{inner(arrow.value_type)}>"
+    for test, name in (
+        (is_.is_boolean, "boolean"),
+        (is_.is_int8, "tinyint"),
+        (is_.is_int16, "smallint"),
+        (is_.is_uint8, "smallint"),
+        (is_.is_int32, "int"),
+        (is_.is_uint16, "int"),
+        (is_.is_int64, "bigint"),
+        (is_.is_uint32, "bigint"),
+        (is_.is_uint64, "decimal(20,0)"),
+        (is_.is_float64, "double"),
+        (is_.is_floating, "float"),
+        (is_.is_date, "date"),
+        (is_.is_null, of_nulls),
+    ):
+        if test(arrow):
+            return name
+    # Views have a test of their own in the newer versions of pyarrow alone.
+    if is_.is_string(arrow) or is_.is_large_string(arrow) or str(arrow) == "string_view":
+        return "string"
+    is_bytes = is_.is_binary(arrow) or is_.is_large_binary(arrow)
+    if is_bytes or is_.is_fixed_size_binary(arrow) or str(arrow) == "binary_view":
+        return "binary"
+    raise ValueError(f"Spark has no type for {arrow}")
+
+
+FRAMES = "give a DataFrame of pandas, Arrow or Spark, or rows as mappings"
+"""The supported inputs of a validation."""
+
+
+def is_spark_frame(given: object) -> bool:
+    """True for a DataFrame of Spark, classic or Connect."""
+    return type(given).__module__.startswith("pyspark.sql") and hasattr(given, "sparkSession")
+
+
+def is_frame(given: object) -> bool:
+    """True for an object with Arrow's C interface for streams, or a DataFrame of pandas."""
+    return hasattr(given, "__arrow_c_stream__") or is_pandas(given)
+
+
+def table_of(frame: Any) -> Table:
+    """The rows of a DataFrame. In those of pandas, NaN, NaT and NA are NULL.
+
+    :raises RequestError: it contains values without a type in Spark.
+    """
+    import pyarrow as pa
+
+    try:
+        if is_pandas(frame):
+            arrow = pa.Table.from_pandas(frame, preserve_index=False)
+        else:
+            arrow = pa.table(frame)
+        named = {name: spark_type(arrow.schema.field(name).type) for name in arrow.column_names}
+        columns = {name: arrow.column(name).to_pylist() for name in arrow.column_names}
+    except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+        problem = " ".join(str(error).split())
+        raise RequestError(f"the DataFrame cannot be read: {problem}", FRAMES) from None
+    rows = list(zip(*columns.values(), strict=True)) if columns else []
+    try:
+        return Table.typed(named, rows)
+    except TableError as error:
+        raise RequestError(f"the DataFrame cannot be read: {error}", FRAMES) from None
+
+
+def is_pandas(given: object) -> bool:
+    kind = type(given)
+    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
 
 
 class Database(Protocol):

@@ -1,22 +1,229 @@
-"""Expressions over metrics as Python values: arithmetic on them builds the tree of the language."""
+"""Expressions of suites written in Python: fragments of DQL, each with the call that made it."""
 
 from __future__ import annotations
 
+import linecache
 import re
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from numbers import Integral, Real
+from types import FrameType
 from typing import Any, TypeAlias
 
-from dqx_airflow.api.call_site import CallSite, caller_site
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.syntax.parser import parse
+from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.exact import exact, exact_as_written, magnitude
 from dqx_airflow.tuning.tunables import Tunable
-from dqx_airflow.values import Span
+from dqx_airflow.values import SourceFile, Span
+
+_OURS = __name__.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call: its span, and the text there; empty if it is unknown, as at a prompt."""
+
+    span: Span
+    text: str
+
+    def of(self, part: str) -> Span:
+        """The span of a word or literal within the call; the whole call if that is ambiguous."""
+        starts = [m.start() for m in re.finditer(rf"(?<!\w){re.escape(part)}(?!\w)", self.text)]
+        return self._stretch(starts[0], part) if part and len(starts) == 1 else self.span
+
+    def start_of(self, text: str) -> tuple[int, int] | None:
+        """Line and column of a string literal within the call; None if that is ambiguous."""
+        if not text or self.text.count(text) != 1:
+            return None
+        span = self._stretch(self.text.index(text), text)
+        return span.line, span.column
+
+    def _stretch(self, start: int, text: str) -> Span:
+        line, column = self._position(start)
+        end_line, end_column = self._position(start + len(text))
+        return Span(self.span.file, line, column, end_line, end_column)
+
+    def _position(self, index: int) -> tuple[int, int]:
+        before = self.text[:index]
+        breaks = before.count("\n")
+        column = len(before) - (before.rfind("\n") + 1) + 1
+        return self.span.line + breaks, column if breaks else self.span.column + index
+
+
+def caller_site() -> CallSite:
+    """The location of the user's call into this package.
+
+    From Python 3.11 on it is the exact call, before that the line on which it begins.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    if frame is None:
+        return CallSite(Span("<python>", 1, 1, 1, 2), "")
+    file = frame.f_code.co_filename
+    lines = linecache.getlines(file, frame.f_globals)
+    span = _call_span(frame, file, lines) or _line_span(frame.f_lineno, file, lines)
+    return CallSite(span, _text_at(span, lines))
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith(_OURS)
+
+
+def source_of(file: str) -> str:
+    """The text of a Python file; empty if it is unknown."""
+    return "".join(linecache.getlines(file))
+
+
+def _call_span(frame: FrameType, file: str, lines: list[str]) -> Span | None:
+    """The span of the current instruction of a frame; None if Python does not keep it."""
+    if sys.version_info < (3, 11):
+        return None
+    at = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
+    line, end_line, start, end = at
+    if line is None or end_line is None or start is None or end is None or end_line > len(lines):
+        return None
+    return Span(
+        file, line, _column(lines[line - 1], start), end_line, _column(lines[end_line - 1], end)
+    )
+
+
+def _column(line: str, offset: int) -> int:
+    """Python counts in bytes of UTF-8 from 0, spans in characters from 1."""
+    return len(line.encode()[:offset].decode(errors="replace")) + 1
+
+
+def _line_span(line: int, file: str, lines: list[str]) -> Span:
+    text = lines[line - 1].rstrip() if 0 < line <= len(lines) else ""
+    start = len(text) - len(text.lstrip()) + 1
+    return Span(file, line, start, line, max(len(text) + 1, start + 1))
+
+
+def _text_at(span: Span, lines: list[str]) -> str:
+    """The text of a span."""
+    if span.end_line > len(lines):
+        return ""
+    spanned = lines[span.line - 1 : span.end_line]
+    spanned[-1] = spanned[-1][: span.end_column - 1]
+    spanned[0] = spanned[0][span.column - 1 :]
+    return "".join(spanned)
+
+
+Report = Callable[[Diagnostic], None]
+
+
+def parse_predicate(text: str, site: CallSite, report: Report) -> nodes.Expression | None:
+    """The row predicate in a text, with its position in the user's code."""
+    file = _file_around('check "c" on d { assert each row:', text, "}", site, report)
+    if file is None:
+        return None
+    claim = next((part for part in parts_of(file) if isinstance(part, nodes.Rows)), None)
+    if claim is None or file != _file_of_rows(claim):
+        report(Diagnostic("expected a single predicate", site.span, code="E106"))
+        return None
+    return claim.predicate
+
+
+def filter_of(text: str, site: CallSite) -> nodes.Expression:
+    """The predicate of a filter.
+
+    :raises RequestError: it is invalid.
+    """
+    wrong: list[Diagnostic] = []
+    predicate = parse_predicate(text, site, wrong.append)
+    if predicate is None:
+        hint = wrong[0].help or 'write a predicate over rows, such as status == "paid"'
+        raise RequestError(f"{text!r} is not a filter: {wrong[0].message}", hint)
+    return predicate
+
+
+def parse_profiles(text: str, site: CallSite, report: Report) -> tuple[nodes.Profile, ...]:
+    """The profiles in a text, with their positions in the user's code."""
+    file = _file_around("", text, "", site, report)
+    if file is None or file.suite is None:
+        return ()
+    profiles = file.suite.profiles
+    if file != _file_of(replace(_EMPTY, profiles=profiles)):
+        report(Diagnostic("expected profiles only", site.span, code="E007"))
+    return profiles
+
+
+_NOWHERE = Span("", 1, 1, 1, 1)
+_EMPTY = nodes.Suite(nodes.Text("s", _NOWHERE), None, (), (), (), (), (), (), _NOWHERE)
+
+
+def _file_of(suite: nodes.Suite) -> nodes.File:
+    return nodes.File((), (), (), (suite,))
+
+
+def _file_of_rows(claim: nodes.Rows) -> nodes.File:
+    assertion = nodes.Assertion(claim, None, None, None, (), (), (), _NOWHERE)
+    datasets = (nodes.Name("d", _NOWHERE),)
+    check = nodes.Check(nodes.Text("c", _NOWHERE), datasets, (assertion,), _NOWHERE)
+    return _file_of(replace(_EMPTY, checks=(check,)))
+
+
+def _file_around(
+    before: str, text: str, after: str, site: CallSite, report: Report
+) -> nodes.File | None:
+    """The file around a fragment; None if that has errors, which are reported."""
+    parsed = parse(SourceFile(site.span.file, f'suite "s" {{ {before}\n{text}\n{after} }}'))
+    move, last = _mover(text, site), 2 + text.count("\n")
+    for item in parsed.diagnostics:
+        moved: Diagnostic = _moved(item, move)
+        if item.span.line > last:
+            moved = replace(moved, message="unexpected end")
+        report(moved)
+    if parsed.diagnostics or parsed.file is None:
+        return None
+    file: nodes.File = _moved(parsed.file, move)
+    return file
+
+
+def _mover(text: str, site: CallSite) -> Callable[[Span], Span]:
+    """Maps spans of the text, which begins in line 2, to those of the user's code.
+
+    A text that is not a plain literal there, such as one with escapes, is located at the whole
+    call.
+    """
+    start = site.start_of(text)
+    if start is None:
+        return lambda _: site.span
+    lines = text.split("\n")
+
+    def position(line: int, column: int) -> tuple[int, int]:
+        # An expected token may be missing after the end.
+        line, column = min((line - 2, column), (len(lines) - 1, len(lines[-1]) + 1))
+        line, column = max((line, column), (0, 1))
+        return start[0] + line, column + (start[1] - 1 if line == 0 else 0)
+
+    def move(span: Span) -> Span:
+        first, last = position(span.line, span.column), position(span.end_line, span.end_column)
+        return Span(site.span.file, *first, *last)
+
+    return move
+
+
+def _moved(value: Any, move: Callable[[Span], Span]) -> Any:
+    """The value with all its spans mapped."""
+    if isinstance(value, Span):
+        return move(value)
+    if isinstance(value, tuple):
+        return tuple(_moved(item, move) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        moved = {item.name: _moved(getattr(value, item.name), move) for item in fields(value)}
+        return replace(value, **moved)
+    return value
+
 
 Operand: TypeAlias = "MetricExpression | Tunable[Any] | float | Decimal"
 """The operands of arithmetic with a metric."""

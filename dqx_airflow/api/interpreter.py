@@ -8,9 +8,8 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from dqx_airflow.api.database import Database
-from dqx_airflow.api.dated_results import DatedResults
-from dqx_airflow.api.results import Results
-from dqx_airflow.api.run_keywords import RunKeywords, with_keywords_of
+from dqx_airflow.api.results import DatedResults, Results
+from dqx_airflow.api.run import RunKeywords, with_keywords_of
 from dqx_airflow.api.suite import Suite
 
 if TYPE_CHECKING:

@@ -8,9 +8,14 @@ from functools import partial
 from inspect import Parameter, Signature
 from typing import Any
 
-from dqx_airflow.api.call_site import CallSite, caller_site
-from dqx_airflow.api.expressions import MetricExpression, expression_of, name_of
-from dqx_airflow.api.fragments import filter_of
+from dqx_airflow.api.expressions import (
+    CallSite,
+    MetricExpression,
+    caller_site,
+    expression_of,
+    filter_of,
+    name_of,
+)
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import (

@@ -1,15 +1,16 @@
-"""Runs a checked suite over a database, in this process: like a gate, but leaving no traces."""
+"""Runs suites from Python, and the keywords of a run."""
 
 from __future__ import annotations
 
+import inspect
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
 from datetime import date, datetime, timezone
+from typing import Any, TypedDict, TypeVar
 
 from dqx_airflow.api.database import Database, SparkDatabase
-from dqx_airflow.api.dated_results import DatedResults
-from dqx_airflow.api.results import Results
+from dqx_airflow.api.results import DatedResults, Results
 from dqx_airflow.api.stored_database import StoredDatabase
 from dqx_airflow.date_range import dates_of_range, is_range
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -21,6 +22,7 @@ from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.plan.selection import choose
+from dqx_airflow.selection import Words, selection_of
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
@@ -29,8 +31,97 @@ from dqx_airflow.values import (
     RunKey,
     RunOptions,
     Selection,
+    Severity,
     SourceFile,
 )
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class RunKeywords(TypedDict, total=False):
+    """The fields of `RunOptions` in their accepted forms: `fail_on` also as `"P1"`, dates in any
+    order."""
+
+    fail_on: Severity | str
+    allow_empty: bool
+    require_history: bool
+    skip_dates: Collection[date]
+    ansi: bool
+    max_clock_skew_hours: float
+
+
+class SelectionKeywords(TypedDict, total=False):
+    """The fields of `Selection`, in the forms accepted by `selection_of`."""
+
+    only: Words
+    tags: Words
+    exclude_tags: Words
+    severity: Severity | str | None
+    dimensions: Words
+
+
+class SelectedRunKeywords(RunKeywords, SelectionKeywords, total=False):
+    """The keywords of a run with an optional selection."""
+
+
+def options_of(given: RunKeywords) -> RunOptions:
+    """The given options, with defaults for the others; a selection is ignored.
+
+    :raises RequestError: a value is invalid.
+    :raises TypeError: the option does not exist.
+    """
+    selecting = SelectionKeywords.__annotations__
+    keywords: dict[str, Any] = {
+        name: value for name, value in given.items() if name not in selecting
+    }
+    if "fail_on" in keywords:
+        keywords["fail_on"] = _severity(keywords["fail_on"])
+    if "skip_dates" in keywords:
+        keywords["skip_dates"] = tuple(keywords["skip_dates"])
+    return RunOptions(**keywords)
+
+
+def selection_in(given: SelectionKeywords) -> Selection | None:
+    """The given selection; None if everything is selected.
+
+    :raises RequestError: a value is invalid.
+    """
+    selecting = SelectionKeywords.__annotations__
+    keywords: dict[str, Any] = {name: value for name, value in given.items() if name in selecting}
+    return selection_of(**keywords)
+
+
+def with_keywords_of(keywords: type) -> Callable[[Function], Function]:
+    """The function, with its `**options` displayed as separate keywords: in `help` and in
+    notebooks."""
+    defaults = {field.name: field.default for field in fields(RunOptions)}
+
+    def shown(function: Function) -> Function:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        options = (
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults.get(name),
+                annotation=annotation.__forward_arg__,
+            )
+            for name, annotation in keywords.__annotations__.items()
+        )
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=(*own, *options)
+        )
+        return function
+
+    return shown
+
+
+def _severity(given: Severity | str) -> Severity:
+    try:
+        return Severity(given)
+    except ValueError:
+        raise RequestError(f"fail_on={given!r}: write P0, P1, P2 or P3") from None
+
 
 DEFAULTS = RunOptions()
 _DATES_HINT = "write a list of dates, or '2026-01-01..2026-03-31'"

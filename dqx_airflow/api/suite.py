@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.api.database import Database
-from dqx_airflow.api.dated_results import DatedResults
-from dqx_airflow.api.results import Results
-from dqx_airflow.api.run import plan_of, raise_errors, run, run_dates
-from dqx_airflow.api.run_keywords import (
+from dqx_airflow.api.results import DatedResults, Results
+from dqx_airflow.api.run import (
     SelectedRunKeywords,
     SelectionKeywords,
     options_of,
+    plan_of,
+    raise_errors,
+    run,
+    run_dates,
     selection_in,
     with_keywords_of,
 )

@@ -8,15 +8,27 @@ from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dqx_airflow.api.assertions import Context
-from dqx_airflow.api.call_site import CallSite, caller_site, source_of
 from dqx_airflow.api.database import Database
-from dqx_airflow.api.dated_results import DatedResults
-from dqx_airflow.api.expressions import name_of, number
-from dqx_airflow.api.fragments import filter_of, parse_profiles
+from dqx_airflow.api.expressions import (
+    CallSite,
+    caller_site,
+    filter_of,
+    name_of,
+    number,
+    parse_profiles,
+    source_of,
+)
 from dqx_airflow.api.metric_provider import MetricProvider
-from dqx_airflow.api.results import Results
-from dqx_airflow.api.run import plan_of, raise_errors, run, run_dates
-from dqx_airflow.api.run_keywords import RunKeywords, options_of, with_keywords_of
+from dqx_airflow.api.results import DatedResults, Results
+from dqx_airflow.api.run import (
+    RunKeywords,
+    options_of,
+    plan_of,
+    raise_errors,
+    run,
+    run_dates,
+    with_keywords_of,
+)
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked

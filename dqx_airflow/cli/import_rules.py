@@ -12,7 +12,7 @@ import typer
 from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.output import TableOrJson, print_or_write
 from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.migration.double_quotes import DoubleQuotes
+from dqx_airflow.migration.documents import DoubleQuotes
 
 if TYPE_CHECKING:
     from dqx_airflow.migration.foreign_rule import ForeignRule

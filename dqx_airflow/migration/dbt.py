@@ -20,13 +20,23 @@ from dqx_airflow.contracts.demands import (
     Unique,
 )
 from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.migration.dbt_arguments import PERIOD_S, Arguments
-from dqx_airflow.migration.dbt_tests import ANY_ROW, difference_of, groups_of, meaning_of
-from dqx_airflow.migration.documents import one_line
-from dqx_airflow.migration.double_quotes import spark_sql
-from dqx_airflow.migration.dql_text import column_text
-from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, Meaning, UntranslatableError
-from dqx_airflow.migration.request import ImportRequest
+from dqx_airflow.migration.dbt_tests import (
+    ANY_ROW,
+    PERIOD_S,
+    Arguments,
+    difference_of,
+    groups_of,
+    meaning_of,
+)
+from dqx_airflow.migration.documents import one_line, spark_sql
+from dqx_airflow.migration.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    Meaning,
+    UntranslatableError,
+    column_text,
+)
 from dqx_airflow.values import Severity
 
 _KINDS_OF_NODES = ("models", "seeds", "snapshots")

@@ -1,4 +1,5 @@
-"""The translations of the tests of dbt, dbt-utils and dbt-expectations."""
+"""What the generic tests of dbt become, with those of dbt-utils, dbt-expectations and
+Elementary."""
 
 from __future__ import annotations
 
@@ -21,24 +22,304 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
-from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
 from dqx_airflow.contracts.dialects.foreign.values import predicate as value_predicate
+from dqx_airflow.metrics.derived import MOST_COMMON
 from dqx_airflow.metrics.sql import quote_literal
-from dqx_airflow.migration.dbt_arguments import PERIOD_S, Arguments
-from dqx_airflow.migration.dbt_elementary import ANOMALIES, elementary_claims, is_anomaly_test
-from dqx_airflow.migration.dbt_expectations import MOST_COMMON_VALUE, ORDERS, expectation_of
-from dqx_airflow.migration.double_quotes import spark_sql
-from dqx_airflow.migration.dql_text import (
+from dqx_airflow.migration.documents import spark_sql
+from dqx_airflow.migration.foreign_rule import (
+    Claims,
+    Meaning,
+    UntranslatableError,
     column_text,
     columns_exist,
     columns_in_order,
     columns_text,
+    groups_text,
+    list_text,
     number,
     only_columns,
     value_text,
 )
-from dqx_airflow.migration.foreign_rule import Claims, Meaning, UntranslatableError
+
+PERIOD_S = {"minute": MINUTE_S, "hour": HOUR_S, "day": DAY_S, "week": 7 * DAY_S}
+"""The seconds of the periods that dbt names, if their length is constant."""
+
+_REF = re.compile(r"""\{?\{?\s*(?:ref|source)\((?P<names>[^)]*)\)\s*\}?\}?""")
+
+
+class Arguments(dict[str, Any]):
+    """The arguments of a test; `column` is the column that it is attached to, if any."""
+
+    def __init__(self, given: Mapping[str, Any], column: str | None, dataset: str) -> None:
+        super().__init__(given)
+        self.column = column
+        self.dataset = column_text(dataset)
+
+    @property
+    def path(self) -> str:
+        """:raises UntranslatableError: the test is attached to no column, and names none."""
+        return column_text(self.get("column_name") or self.column)
+
+    @property
+    def sql(self) -> str:
+        return sql_name(self.path)
+
+    def only(self, *known: str) -> None:
+        """:raises UntranslatableError: there are others than these."""
+        for key in self:
+            if key not in known and key != "column_name":
+                raise UntranslatableError(f"'{key}' has no counterpart")
+
+    def relation(self, key: str) -> str:
+        """The dataset that `ref('orders')` or `source('shop', 'orders')` names."""
+        written = str(self.get(key) or "")
+        match = _REF.search(written)
+        names = match["names"] if match else written
+        parts = [part.strip().strip("'\"") for part in re.split(r"[.,]", names)]
+        if not parts[-1]:
+            raise UntranslatableError(f"it has no {key}")
+        # A source with the same name is another dataset.
+        is_other = len(parts) > 1 and column_text(parts[-1]) == self.dataset
+        return "_".join(parts) if is_other else parts[-1]
+
+    def list_of(self, key: str) -> list[Any]:
+        value = self.get(key)
+        if not isinstance(value, list) or not value:
+            raise UntranslatableError(f"it has no {key}")
+        return value
+
+
+ANOMALIES = "a run judges one day against the days before, and is skipped without enough of them"
+"""When the verdicts of the two tools differ."""
+
+_METRICS = {
+    "null_count": "null_count({})",
+    "null_percent": "null_count({}) / num_rows()",
+    "not_null_percent": "count({}) / num_rows()",
+    "missing_count": 'num_rows(where {0} is null or trim({0}) == "")',
+    "missing_percent": 'num_rows(where {0} is null or trim({0}) == "") / num_rows()',
+    "min": "minimum({})",
+    "max": "maximum({})",
+    "min_length": "min_length({})",
+    "max_length": "max_length({})",
+    "average": "average({})",
+    "sum": "sum({})",
+    "standard_deviation": "sqrt(variance({}))",
+    "variance": "variance({})",
+    "zero_count": "count_values({}, 0)",
+    "zero_percent": "count_values({}, 0) / num_rows()",
+    "count_true": "count_values({}, true)",
+    "count_false": "count_values({}, false)",
+}
+_DAYS = {"day": 1, "week": 7}
+_OF_ANOMALIES = (
+    *("timestamp_column", "time_bucket", "training_period", "anomaly_sensitivity", "sensitivity"),
+    *("anomaly_direction", "fail_on_zero"),
+    # They choose the days that are judged, which is the date of a run here.
+    *("detection_period", "backfill_days", "days_back", "min_training_set_size"),
+)
+
+
+def _usual(metric: str, arguments: Arguments) -> str:
+    """The claim that a metric is near its mean of the days before.
+
+    :raises UntranslatableError: its buckets are no days, or the test depends on the season.
+    """
+    if arguments.get("seasonality"):
+        example = "num_rows() >= 0.7 * usual(num_rows(), n 4, step 7)"
+        raise UntranslatableError(f"its seasonality has no counterpart: write `{example}`")
+    bucket = arguments.get("time_bucket")
+    if bucket and bucket != {"period": "day", "count": 1}:
+        raise UntranslatableError("its time_bucket must be one day: a run judges a day")
+    limit = arguments.get("anomaly_sensitivity", arguments.get("sensitivity", 3))
+    far, days = value_text(number(limit)), _training_days(arguments)
+    direction = arguments.get("anomaly_direction", "both")
+    if direction == "both":
+        return f"{metric} within {far} stddev of {days} days"
+    if direction not in ("spike", "drop"):
+        raise UntranslatableError(f"the anomaly_direction '{direction}' is unknown")
+    op, sign = ("<=", "+") if direction == "spike" else (">=", "-")
+    before = _of_the_day_before(metric)
+    mean, deviation = (f"{kind}({before}, n {days})" for kind in ("mean", "stddev"))
+    return f"{metric} {op} {mean} {sign} {far} * {deviation}"
+
+
+def _of_the_day_before(metric: str) -> str:
+    """A metric one day earlier: `mean` and `stddev` end with the date itself.
+
+    :raises UntranslatableError: it is an expression over metrics.
+    """
+    if " / " in metric or metric.startswith("sqrt("):
+        raise UntranslatableError("the anomaly_direction of a share has no counterpart")
+    inside = metric[metric.index("(") + 1 : -1]
+    return f"{metric[:-1]}{', ' if inside else ''}lag 1)"
+
+
+def _training_days(arguments: Arguments) -> int:
+    match arguments.get("training_period"):
+        case None:
+            return int(number(arguments.get("days_back", 14)))
+        case {"period": str(period), "count": int(count)} if period in _DAYS:
+            return count * _DAYS[period]
+    raise UntranslatableError("its training_period must be a number of days or weeks")
+
+
+def _rows(arguments: Arguments) -> tuple[str, ...]:
+    more = ("num_rows() > 0",) if arguments.get("fail_on_zero") else ()
+    return (*more, _usual("num_rows()", arguments))
+
+
+def _volume(arguments: Arguments) -> Claims:
+    arguments.only(*_OF_ANOMALIES, "seasonality")
+    return Claims("volume_anomalies", _rows(arguments))
+
+
+def _dimensions(arguments: Arguments) -> Claims:
+    arguments.only(*_OF_ANOMALIES, "seasonality", "dimensions")
+    columns = [Arguments({}, column, "data").path for column in arguments.list_of("dimensions")]
+    texts = (f"{text}{groups_text(columns)}" for text in _rows(arguments))
+    return Claims("dimension_anomalies", tuple(texts))
+
+
+def _column(arguments: Arguments) -> Claims:
+    arguments.only(*_OF_ANOMALIES, "seasonality", "column_anomalies", "dimensions")
+    column = arguments.path
+    if "column_anomalies" not in arguments:
+        raise UntranslatableError("name its monitors in column_anomalies: they depend on the type")
+    by = arguments.get("dimensions") or []
+    groups = groups_text([Arguments({}, column, "data").path for column in by])
+    texts = []
+    for name in arguments.list_of("column_anomalies"):
+        if name not in _METRICS:
+            raise UntranslatableError(f"the monitor '{name}' has no counterpart")
+        texts.append(_usual(_METRICS[name].format(column), arguments) + groups)
+    return Claims("column_anomalies", tuple(texts), column)
+
+
+def _refused(reason: str) -> Callable[[Arguments], Claims]:
+    def refuse(arguments: Arguments) -> Claims:
+        raise UntranslatableError(reason)
+
+    return refuse
+
+
+_LIMIT = "it learns how late data is: write a limit, `freshness(updated_at) < 1 day`"
+_SCHEMA = (
+    "it compares with the columns of an earlier run: write `column id type bigint` for each one, "
+    "and `extra_column_count([id, price]) == 0`"
+)
+_TESTS: Mapping[str, Callable[[Arguments], Claims]] = {
+    "volume_anomalies": _volume,
+    "dimension_anomalies": _dimensions,
+    "column_anomalies": _column,
+    "all_columns_anomalies": _refused("its columns are not in the file: write column_anomalies"),
+    "freshness_anomalies": _refused(_LIMIT),
+    "event_freshness_anomalies": _refused(_LIMIT),
+    "schema_changes": _refused(_SCHEMA),
+    "schema_changes_from_baseline": _refused(_SCHEMA),
+}
+
+
+def elementary_claims(kind: str, arguments: Arguments) -> Claims | None:
+    """The claims of a test of Elementary; None for any other test.
+
+    :raises UntranslatableError: it has no counterpart.
+    """
+    package, _, bare = kind.rpartition(".")
+    return _TESTS[bare](arguments) if package == "elementary" and bare in _TESTS else None
+
+
+def is_anomaly_test(kind: str) -> bool:
+    """True for a test that compares with earlier days."""
+    return kind.startswith("elementary.") and kind.endswith("_anomalies")
+
+
+MOST_COMMON_VALUE = "expect_column_most_common_value_to_be_in_set"
+ORDERS = {
+    "expect_column_values_to_be_increasing": "decrease_count",
+    "expect_column_values_to_be_decreasing": "increase_count",
+}
+"""Expectations about the order of rows, and the metric that counts violations."""
+
+_RENAMED = {"column_name": "column", "column_type": "type_", "column_type_list": "type_list"}
+
+
+def expectation_of(kind: str, arguments: Arguments) -> Meaning:
+    """The translation of an expectation.
+
+    :raises UntranslatableError: an argument has no counterpart.
+    """
+    if kind in ORDERS:
+        return _in_order(kind, arguments)
+    if kind == MOST_COMMON_VALUE:
+        return _most_common(arguments)
+    given = dict(arguments)
+    strictly = given.pop("strictly", None)
+    flags = given.pop("flags", None)
+    if flags not in (None, "", "i"):
+        raise UntranslatableError(f"the flags '{flags}' have no counterpart")
+    if flags:
+        given |= _without_case(given)
+    for written, meant in _RENAMED.items():
+        if written in given:
+            given[meant] = given.pop(written)
+    if any("{{" in str(given.get(key)) for key in ("type_", "type_list")):
+        raise UntranslatableError("its type is a warehouse type: write the Spark type")
+    if strictly:
+        given |= {"strict_min": "min_value" in given, "strict_max": "max_value" in given}
+    if arguments.column is not None:
+        given.setdefault("column", arguments.column)
+    given.pop("is_raw", None)  # patterns are used as they are
+    if (is_quoted := given.pop("quote_values", None)) is not None:
+        given |= _quoted(given, is_quoted=bool(is_quoted))
+    return great_expectations.translate({"type": kind, "kwargs": given}, None)
+
+
+def _quoted(given: Mapping[str, Any], *, is_quoted: bool) -> dict[str, Any]:
+    """The values of an expectation: quoted, they are compared as strings; otherwise they are SQL.
+
+    :raises UntranslatableError: one of them is SQL.
+    """
+    values = given.get("value_set")
+    if not isinstance(values, list):
+        return {}
+    if is_quoted:
+        return {"value_set": [str(value) for value in values]}
+    if any(isinstance(value, str) for value in values):
+        raise UntranslatableError("its values are SQL expressions, since quote_values is false")
+    return {}
+
+
+def _without_case(given: dict[str, Any]) -> dict[str, Any]:
+    """The regular expressions of an expectation, made case-insensitive."""
+    ignored: dict[str, Any] = {}
+    if isinstance(given.get("regex"), str):
+        ignored["regex"] = f"(?i){given['regex']}"
+    if isinstance(given.get("regex_list"), list):
+        ignored["regex_list"] = [f"(?i){pattern}" for pattern in given["regex_list"]]
+    return ignored
+
+
+def _in_order(kind: str, arguments: Arguments) -> Claims:
+    """No value is smaller, or larger, than the previous one; strictly so by default."""
+    arguments.only("sort_column", "strictly")
+    column = arguments.path
+    order = column_text(arguments.get("sort_column") or column)
+    count = f"{ORDERS[kind]}({column}, order_by {order})"
+    if arguments.get("strictly", True):
+        count += f" + unchanged_count({column}, order_by {order})"
+    return Claims(kind.removeprefix("expect_column_values_to_be_"), (f"{count} == 0",), column)
+
+
+def _most_common(arguments: Arguments) -> Claims:
+    arguments.only("value_set", "top_n", "quote_values", "data_type", "strictly")
+    column, listed = arguments.path, list_text(arguments.list_of("value_set"))
+    most = value_text(number(arguments.get("top_n", 1)))
+    return Claims("most_common", (f"{MOST_COMMON}({column}, {most}) in {listed}",), column)
+
 
 _NONE = Condition("==", 0)
 _FAILS_IF = re.compile(r"\s*(?P<op><=|>=|!=|==|=|<|>)\s*(?P<bound>\d+)\s*")

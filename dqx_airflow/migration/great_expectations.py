@@ -17,15 +17,17 @@ from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
 from dqx_airflow.contracts.dialects.foreign.expectations.row_condition import row_condition
 from dqx_airflow.contracts.dialects.foreign.severities import severity_of
 from dqx_airflow.migration.documents import one_line
-from dqx_airflow.migration.dql_text import (
+from dqx_airflow.migration.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    UntranslatableError,
     column_text,
     columns_exist,
     columns_in_order,
     number,
     only_columns,
 )
-from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import ImportRequest
 
 _OF_CONDITIONS = ("row_condition", "condition_parser")
 

@@ -17,9 +17,15 @@ from dqx_airflow.contracts.demands import (
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_name
 from dqx_airflow.migration.documents import one_line
-from dqx_airflow.migration.dql_text import column_text, columns_text
-from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, Meaning, UntranslatableError
-from dqx_airflow.migration.request import ImportRequest
+from dqx_airflow.migration.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    Meaning,
+    UntranslatableError,
+    column_text,
+    columns_text,
+)
 
 _TYPES = {
     **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "integer"), "bigint"),

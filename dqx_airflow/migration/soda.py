@@ -10,13 +10,15 @@ from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import Translation, soda
 from dqx_airflow.migration import sodacl
-from dqx_airflow.migration.documents import one_line
-from dqx_airflow.migration.double_quotes import spark_sql
-from dqx_airflow.migration.dql_text import column_text
-from dqx_airflow.migration.foreign_rule import Claims, ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import ImportRequest
-from dqx_airflow.migration.sodacl import IS_SHARE, OF_NO_ROWS, count_of
-from dqx_airflow.migration.sodacl_schema import type_text
+from dqx_airflow.migration.documents import one_line, spark_sql
+from dqx_airflow.migration.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    UntranslatableError,
+    column_text,
+)
+from dqx_airflow.migration.sodacl import IS_SHARE, OF_NO_ROWS, count_of, type_text
 from dqx_airflow.values import Severity
 
 _UNITS = {"minute": "freshness_in_minutes", "hour": "freshness_in_hours"}

@@ -19,9 +19,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show, show_name, show_text
-from dqx_airflow.migration.dql_text import groups_text
-from dqx_airflow.migration.foreign_rule import Claims, ForeignRule
-from dqx_airflow.migration.variables import VARIABLE
+from dqx_airflow.migration.foreign_rule import VARIABLE, Claims, ForeignRule, groups_text
 from dqx_airflow.values import SourceFile
 
 _FILE = "suite.dql"

@@ -16,10 +16,8 @@ from dqx_airflow.migration import (
     pandera,
     soda,
 )
-from dqx_airflow.migration.documents import document_of
-from dqx_airflow.migration.double_quotes import DoubleQuotes, rewritten
-from dqx_airflow.migration.foreign_rule import ForeignRule, UntranslatableError
-from dqx_airflow.migration.request import ImportRequest
+from dqx_airflow.migration.documents import DoubleQuotes, document_of, rewritten
+from dqx_airflow.migration.foreign_rule import ForeignRule, ImportRequest, UntranslatableError
 from dqx_airflow.values import SourceFile
 
 Recognises = Callable[[Any], bool]

@@ -21,7 +21,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.json
 
-from dqx_airflow.api.arrow_types import spark_type
+from dqx_airflow.api.database import spark_type
 from dqx_airflow.cli.contract.reader_options import ReaderOptions
 from dqx_airflow.contracts.dialects.naming import slug
 from dqx_airflow.contracts.drafting.observed import (
