@@ -18,21 +18,13 @@ PROVIDER_INFO: dict[str, Any] = {
         }
     ],
     "task-decorators": [
-        {
-            "name": "dql_gate",
-            "class-name": "dqx_airflow.operators.decorators.dql_gate_task",
-        },
+        {"name": "dql_gate", "class-name": "dqx_airflow.operators.decorators.dql_gate_task"},
         {
             "name": "contract_gate",
             "class-name": "dqx_airflow.operators.decorators.contract_gate_task",
         },
     ],
-    "triggers": [
-        {
-            "integration-name": "DQX",
-            "python-modules": ["dqx_airflow.operators.trigger"],
-        }
-    ],
+    "triggers": [{"integration-name": "DQX", "python-modules": ["dqx_airflow.operators.trigger"]}],
     "extra-links": ["dqx_airflow.operators.links.GateReportLink"],
     "connection-types": [
         {
@@ -102,6 +94,6 @@ PROVIDER_INFO: dict[str, Any] = {
                     "default": None,
                 },
             },
-        },
+        }
     },
 }

@@ -290,14 +290,7 @@ class Suite:
             selection.
         """
         checked = replace(self._checked, suite=self._tuned())
-        return run(
-            checked,
-            db,
-            date,
-            options_of(options),
-            now=now,
-            selection=selection_in(options),
-        )
+        return run(checked, db, date, options_of(options), now=now, selection=selection_in(options))
 
     @with_keywords_of(SelectedRunKeywords)
     def run_dates(
@@ -320,12 +313,7 @@ class Suite:
         """
         checked = replace(self._checked, suite=self._tuned())
         return run_dates(
-            checked,
-            db,
-            dates,
-            options_of(options),
-            now=now,
-            selection=selection_in(options),
+            checked, db, dates, options_of(options), now=now, selection=selection_in(options)
         )
 
     @with_keywords_of(SelectionKeywords)

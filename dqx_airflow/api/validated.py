@@ -68,8 +68,5 @@ def _summary(given: Mapping[str, Any] | str) -> Mapping[str, Any]:
         except ValueError as error:
             raise RequestError(f"invalid summary of a gate: {error}") from error
     if not isinstance(given, Mapping) or "validated" not in given:
-        raise RequestError(
-            "invalid summary of a gate",
-            "pass the XCom dqx_report of the gate",
-        )
+        raise RequestError("invalid summary of a gate", "pass the XCom dqx_report of the gate")
     return given

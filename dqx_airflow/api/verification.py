@@ -185,11 +185,7 @@ class VerificationSuite:
 
     @with_keywords_of(RunKeywords)
     def run(
-        self,
-        date: date,
-        *,
-        now: datetime | None = None,
-        **options: Unpack[RunKeywords],
+        self, date: date, *, now: datetime | None = None, **options: Unpack[RunKeywords]
     ) -> Results:
         """The results for a date. The check functions are called each time.
 
@@ -208,13 +204,7 @@ class VerificationSuite:
         :raises SourceError: an assertion of the check functions has errors.
         :raises RequestError: an argument is invalid.
         """
-        return run(
-            self._checked(),
-            self.db,
-            date,
-            options_of(options),
-            now=now,
-        )
+        return run(self._checked(), self.db, date, options_of(options), now=now)
 
     @with_keywords_of(RunKeywords)
     def run_dates(

@@ -18,8 +18,7 @@ def adopt(
     *,
     gate: Annotated[str, typer.Option("--gate", help="The gate that may replace the rows.")],
     owner: Annotated[
-        str | None,
-        typer.Option("--from", help="The gate that promoted them; default: the same."),
+        str | None, typer.Option("--from", help="The gate that promoted them; default: the same.")
     ] = None,
 ) -> None:
     """Let a gate replace what it, or another gate, has promoted into a table until now.

@@ -44,8 +44,7 @@ class SuiteStage(str, Enum):
 
 def explain(
     path: Annotated[
-        Path,
-        typer.Argument(metavar="SUITE|CODE", help="A suite file, or a code such as E001."),
+        Path, typer.Argument(metavar="SUITE|CODE", help="A suite file, or a code such as E001.")
     ],
     stage: Annotated[
         SuiteStage,

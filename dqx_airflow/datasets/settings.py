@@ -293,8 +293,7 @@ def check_promotion(request: Locations, dates: Collection[date] = ()) -> None:
     """
     if request.promote_slice and not request.promote_to:
         raise RequestError(
-            "promote_slice requires promote_to",
-            "set promote_to as well, or remove promote_slice",
+            "promote_slice requires promote_to", "set promote_to as well, or remove promote_slice"
         )
     refs = {ref.name: ref for ref in request.datasets}
     taken = {"the results": request.results_root}

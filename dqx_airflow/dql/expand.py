@@ -138,11 +138,7 @@ class Expander:
         return self._body(macro.body, defined.home, bound, (*stack, macro), chain)
 
     def _defined(
-        self,
-        use: nodes.Use,
-        scope: Scope,
-        stack: tuple[nodes.Macro, ...],
-        chain: tuple[Span, ...],
+        self, use: nodes.Use, scope: Scope, stack: tuple[nodes.Macro, ...], chain: tuple[Span, ...]
     ) -> Defined | None:
         name = use.name.text
         defined = scope.macros.get(name)

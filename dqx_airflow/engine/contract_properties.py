@@ -105,10 +105,7 @@ def statements(contract: ContractDescription, table: str) -> Iterator[str]:
 
 
 def _write(
-    table: DeltaTable,
-    properties: dict[str, str],
-    comments: dict[str, str],
-    description: str | None,
+    table: DeltaTable, properties: dict[str, str], comments: dict[str, str], description: str | None
 ) -> None:
     if properties:
         # Properties unknown to Delta may be set freely.

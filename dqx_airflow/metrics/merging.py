@@ -10,13 +10,7 @@ from enum import Enum
 from typing import Any
 
 from dqx_airflow.metrics.plain_values import plain
-from dqx_airflow.metrics.types import (
-    LONGEST_DECIMAL,
-    WHOLE_SIZES,
-    Family,
-    decimal_size,
-    family_of,
-)
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, WHOLE_SIZES, Family, decimal_size, family_of
 from dqx_airflow.values import MetricValue
 
 _UNREADABLE = "\ufffd"

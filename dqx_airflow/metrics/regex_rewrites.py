@@ -22,10 +22,7 @@ _PART = re.compile(
 _RANGE = r"[0-9]-[0-9]|[A-Z]-[A-Z]|[a-z]-[a-z]"
 _PUNCTUATION = r"\\[^0-9A-Za-z]"
 _ITEM = re.compile(rf"(?P<first>\w)-(?P<last>\w)|{_PUNCTUATION}|.", re.DOTALL)
-_BRACKETS = re.compile(
-    rf"\[\^?-?(?:{_RANGE}|{_PUNCTUATION}|[^\\&-])*-?\]",
-    re.DOTALL,
-)
+_BRACKETS = re.compile(rf"\[\^?-?(?:{_RANGE}|{_PUNCTUATION}|[^\\&-])*-?\]", re.DOTALL)
 _UNSURE = re.compile(r"\\Q|\\c|\(\?(?![ims]*(?:-[ims]+)?[:)])[a-zA-Z-]")
 r"""Quoted text and the flags for comments and Unicode change what brackets mean; `\c` takes any
 following character."""

@@ -17,10 +17,7 @@ from dqx_airflow.metrics.types import (
 TYPE_WORDS = ("number", "whole_number", "text", "any")
 """Words for several types in a type check."""
 
-_EXACT_IN = {
-    "float": ("tinyint", "smallint"),
-    "double": ("tinyint", "smallint", "int", "float"),
-}
+_EXACT_IN = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
 """The numeric types that floating point represents exactly."""
 
 

@@ -214,9 +214,7 @@ def rules_of_groups(
             )
 
 
-def _groups_of(
-    settings: Mapping[str, Any],
-) -> tuple[dict[str, str], tuple[str, ...], str | None]:
+def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, ...], str | None]:
     """The aggregates of the query by their names, the columns of the groups, and the filter.
 
     :raises UntranslatableError: the query is more than aggregates of groups of one table.
@@ -351,9 +349,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
     of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
 
     def rule(
-        meaning: Meaning,
-        severity: Severity | None = None,
-        difference: str | None = None,
+        meaning: Meaning, severity: Severity | None = None, difference: str | None = None
     ) -> ForeignRule:
         return ForeignRule(
             at.dataset,

@@ -42,9 +42,7 @@ TOOLS = {
     "databricks-dqx": Tool("Databricks DQX", (databricks_dqx.recognises, databricks_dqx.rules_of)),
     "dqdl": Tool("AWS Glue DQDL", of_text=(dqdl.recognises, dqdl.rules_of)),
     "deequ": Tool(
-        "Deequ",
-        (deequ.recognises, deequ.rules_of),
-        (deequ.recognises_code, deequ.rules_of_code),
+        "Deequ", (deequ.recognises, deequ.rules_of), (deequ.recognises_code, deequ.rules_of_code)
     ),
     "pandera": Tool("pandera", (pandera.recognises, pandera.rules_of)),
 }

@@ -60,12 +60,7 @@ class ContractGateOperator(GateOperator):
     """
 
     template_fields: Sequence[str] = given_fields(
-        *GateOperator.template_fields,
-        "contract",
-        "data",
-        "server",
-        "expect_version",
-        "variables",
+        *GateOperator.template_fields, "contract", "data", "server", "expect_version", "variables"
     )
     checked_arguments = (
         *GateOperator.checked_arguments,

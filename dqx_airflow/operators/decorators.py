@@ -117,9 +117,7 @@ def contract_gate_task(
 
 
 def _decorator(
-    kind: type[_DecoratedGate],
-    python_callable: Callable[..., Any] | None,
-    given: Mapping[str, Any],
+    kind: type[_DecoratedGate], python_callable: Callable[..., Any] | None, given: Mapping[str, Any]
 ) -> TaskDecorator:
     """Airflow's decorator, which also checks its arguments: they are everything that the DAG says
     about a gate that is mapped over the arguments of its function."""

@@ -8,11 +8,7 @@ from typing import Any
 
 from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorPartial
 
-from dqx_airflow.operators.parse_check import (
-    LATER,
-    require_known,
-    require_sound_instances,
-)
+from dqx_airflow.operators.parse_check import LATER, require_known, require_sound_instances
 
 _MOST_COMBINED = 100
 

@@ -52,9 +52,7 @@ def report_entries(report: GateReport, root: str, *, fails: bool) -> list[LogEnt
             [(v, v.name) for v in report.with_status(Status.SKIPPED) if v not in lacking],
         ),
         _listed(
-            "info",
-            "passed",
-            [(v, v.name) for v in report.with_status(Status.PASSED) if v.note],
+            "info", "passed", [(v, v.name) for v in report.with_status(Status.PASSED) if v.note]
         ),
     ]
     before = [entry for entries in lists for entry in entries]

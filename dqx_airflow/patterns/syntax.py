@@ -473,8 +473,7 @@ class _PatternReader:
             match = self._match(_FLAGS)
             if match is None or set(match["on"] + (match["off"] or "")) - set("imsxuU"):
                 raise PatternError(
-                    "unknown group or flag",
-                    "the flags are i, m, s, x, u and U, as in (?i)",
+                    "unknown group or flag", "the flags are i, m, s, x, u and U, as in (?i)"
                 )
             self.flags = (before | set(match["on"])) - set(match["off"] or "")
             if match["end"] == ")":

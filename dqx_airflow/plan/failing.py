@@ -40,13 +40,7 @@ from dqx_airflow.plan.model import (
     Scanned,
     Term,
 )
-from dqx_airflow.plan.predicates import (
-    arguments_of,
-    causes_of,
-    lookups_of,
-    predicate_sql,
-    voids_of,
-)
+from dqx_airflow.plan.predicates import arguments_of, causes_of, lookups_of, predicate_sql, voids_of
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.row_values import Cause
 from dqx_airflow.plan.schema_check import INFINITE, Schema, columns_of

@@ -13,14 +13,7 @@ from typing import TypeAlias
 
 from dqx_airflow.dql.checks.sql_text import may_read
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
-from dqx_airflow.plan.model import (
-    MetricRequest,
-    Plan,
-    PlannedAssertion,
-    Scanned,
-    Term,
-    requests_of,
-)
+from dqx_airflow.plan.model import MetricRequest, Plan, PlannedAssertion, Scanned, Term, requests_of
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 
 Masked: TypeAlias = Mapping[str, tuple[str, ...]]

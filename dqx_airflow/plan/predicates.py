@@ -98,9 +98,7 @@ def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
 
 
 def arguments_of(
-    request: MetricRequest,
-    show: Callable[[nodes.Expression], object],
-    types: RowTypes = UNTYPED,
+    request: MetricRequest, show: Callable[[nodes.Expression], object], types: RowTypes = UNTYPED
 ) -> Arguments:
     """The arguments of a request, predicates as `show` returns them, and literals as values of the
     type of its column."""
@@ -184,8 +182,7 @@ class _PredicateWriter:
             self.note(
                 [
                     Cause(
-                        cause.words,
-                        f"coalesce(exists({items.sql}, {_ITEM} -> {cause.sql}), false)",
+                        cause.words, f"coalesce(exists({items.sql}, {_ITEM} -> {cause.sql}), false)"
                     )
                     for cause in causes
                 ]

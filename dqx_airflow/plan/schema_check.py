@@ -16,12 +16,7 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import WHOLE_SIZES, family_of
 from dqx_airflow.plan.model import Grouping, Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.row_types import (
-    RowTypes,
-    TypeObjection,
-    has_variant,
-    objection_to_comparison,
-)
+from dqx_airflow.plan.row_types import RowTypes, TypeObjection, has_variant, objection_to_comparison
 from dqx_airflow.values import DatasetField
 
 INFINITE = "its result is infinite"

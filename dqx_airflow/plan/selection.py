@@ -274,8 +274,7 @@ def require_known(known: Collection[Selectable], selection: Selection) -> None:
     if unknown:
         problems = "; ".join(miss.problem for miss in unknown)
         raise RequestError(
-            problems,
-            "; ".join(dict.fromkeys(miss.hint for miss in unknown if miss.hint)),
+            problems, "; ".join(dict.fromkeys(miss.hint for miss in unknown if miss.hint))
         )
 
 

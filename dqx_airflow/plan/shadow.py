@@ -15,13 +15,7 @@ from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Plan, Scanned, joined
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.plan.selection import chosen_of
-from dqx_airflow.values import (
-    DatasetRef,
-    GateRequest,
-    ShadowReport,
-    ShadowSuite,
-    SourceFile,
-)
+from dqx_airflow.values import DatasetRef, GateRequest, ShadowReport, ShadowSuite, SourceFile
 
 
 def shadow_suite(

@@ -8,16 +8,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.config.settings import (
-    Output,
-    Settings,
-    Unsupported,
-)
+from dqx_airflow.config.settings import Output, Settings, Unsupported
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
-from dqx_airflow.values import (
-    GateRequest,
-    Selection,
-)
+from dqx_airflow.values import GateRequest, Selection
 
 
 @dataclass(frozen=True, slots=True)

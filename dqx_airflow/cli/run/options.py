@@ -59,8 +59,7 @@ TagOption: TypeAlias = Annotated[
     ),
 ]
 ExcludeTagOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--exclude-tag", help="No assertions with this tag. Repeatable."),
+    list[str] | None, typer.Option("--exclude-tag", help="No assertions with this tag. Repeatable.")
 ]
 SeverityOption: TypeAlias = Annotated[
     Severity | None,

@@ -417,9 +417,7 @@ class _CallReader:
             self.problems.wrong("PATH", str(path), error.problem, hint)
             return None
         enforced = enforcement.over(
-            tuple(datasets.values()),
-            on=template.run_key.date,
-            unsupported=self.unsupported.value,
+            tuple(datasets.values()), on=template.run_key.date, unsupported=self.unsupported.value
         )
         self.used.update(_datasets_needed(enforced.suite))
         selection = self._selection_of_contract(path, enforced, template, options.selection)
@@ -441,11 +439,7 @@ class _CallReader:
         )
 
     def _selection_of_contract(
-        self,
-        path: Path,
-        enforced: Enforced,
-        template: GateRequest,
-        selection: Selection | None,
+        self, path: Path, enforced: Enforced, template: GateRequest, selection: Selection | None
     ) -> Selection | None:
         """`_selection_in` for the clauses of a contract."""
         suite = check_source(enforced.suite).suite

@@ -101,8 +101,7 @@ def shared_options(
     severity: SeverityOption = None,
     dimension: DimensionOption = None,
     watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Run again when a source file or dqx.toml changes."),
+        bool, typer.Option("--watch", help="Run again when a source file or dqx.toml changes.")
     ] = False,
 ) -> Options:
     """The typed options; a command adds its paths and its own ones."""

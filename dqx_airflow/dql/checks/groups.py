@@ -93,11 +93,7 @@ class GroupChecker:
             )
 
     def _error(
-        self,
-        code: str,
-        message: str,
-        at: nodes.Expression | Span,
-        help_line: str | None = None,
+        self, code: str, message: str, at: nodes.Expression | Span, help_line: str | None = None
     ) -> None:
         span = at if isinstance(at, Span) else at.span
         self.arguments.error(code, message, span, help_line)

@@ -20,11 +20,7 @@ from dqx_airflow.plan.model import MetricRequest, Plan
 from dqx_airflow.values import FailingRow
 
 _MISSING, _EXTRA, _CHANGED = "missing", "extra", "changed"
-_KINDS = {
-    "missing_count": (_MISSING,),
-    "extra_count": (_EXTRA,),
-    "changed_count": (_CHANGED,),
-}
+_KINDS = {"missing_count": (_MISSING,), "extra_count": (_EXTRA,), "changed_count": (_CHANGED,)}
 _ALL_KINDS = (_MISSING, _EXTRA, _CHANGED)
 _WITH_KIND = {
     _MISSING: "size(rights) > size(lefts)",

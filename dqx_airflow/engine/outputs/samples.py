@@ -195,8 +195,7 @@ class _Sampler:
             frame.where(" OR ".join(conditions))
             .withColumn(_FAULT, F.explode(F.expr(f"array_compact(array({', '.join(broken)}))")))
             .withColumn(
-                _RANK,
-                F.expr(f"row_number() OVER (PARTITION BY {fault} ORDER BY {self._order()})"),
+                _RANK, F.expr(f"row_number() OVER (PARTITION BY {fault} ORDER BY {self._order()})")
             )
             .where(f"{rank} <= {self.most}")
         )

@@ -16,11 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from dqx_airflow.engine.scan.distinct_pass import count_distinct
-from dqx_airflow.engine.scan.frames import (
-    ReferenceTables,
-    rows_of_dates,
-    with_named_columns,
-)
+from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of_dates, with_named_columns
 from dqx_airflow.engine.scan.fused_pass import PassResult, aggregate, merged
 from dqx_airflow.engine.scan.grouped_scan import scan_groups
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes

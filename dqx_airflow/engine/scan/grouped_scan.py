@@ -20,12 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.engine.scan.collect import collect, date_of
-from dqx_airflow.engine.scan.frames import (
-    DATE,
-    ReferenceTables,
-    rows_of_dates,
-    with_named_columns,
-)
+from dqx_airflow.engine.scan.frames import DATE, ReferenceTables, rows_of_dates, with_named_columns
 from dqx_airflow.engine.scan.fused_pass import bisected
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
 from dqx_airflow.engine.scan.reshaped_pass import reshaped

@@ -60,10 +60,7 @@ def has_footers(format: str) -> bool:
 
 
 def columns_in(
-    location: str,
-    format: str,
-    files: Sequence[DataFile],
-    key_of: Callable[[str], str] = str.lower,
+    location: str, format: str, files: Sequence[DataFile], key_of: Callable[[str], str] = str.lower
 ) -> dict[str, dict[str, DatasetField]]:
     """The columns of each file by its path, and by the keys of their names; without files that
     cannot be read."""

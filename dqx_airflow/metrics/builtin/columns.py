@@ -7,20 +7,10 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.metrics.builtin.aggregates import (
-    ANY,
-    columns_of,
-)
+from dqx_airflow.metrics.builtin.aggregates import ANY, columns_of
 from dqx_airflow.metrics.builtin.counts import listed_values
 from dqx_airflow.metrics.columns import find_column_path
-from dqx_airflow.metrics.metric import (
-    Argument,
-    ArgumentKind,
-    Arguments,
-    Metric,
-    MetricUnit,
-    Scan,
-)
+from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Metric, MetricUnit, Scan
 from dqx_airflow.values import MetricValue
 
 

@@ -125,8 +125,7 @@ CONDITIONS = (
         empty=0,
         in_python=lambda malformed: malformed.values.count(True),
         raised_by=lambda arguments: RowsBehind(
-            f"{arguments[0]} is malformed",
-            condition=malformed_sql("malformed_count", arguments[0]),
+            f"{arguments[0]} is malformed", condition=malformed_sql("malformed_count", arguments[0])
         ),
         is_of_texts=True,
     ),
@@ -141,8 +140,7 @@ CONDITIONS = (
         is_internal=True,
         in_python=lambda malformed: malformed.values.count(True),
         raised_by=lambda arguments: RowsBehind(
-            "a value is malformed",
-            condition=malformed_sql("malformed_rows", arguments[0]),
+            "a value is malformed", condition=malformed_sql("malformed_rows", arguments[0])
         ),
         is_of_texts=True,
     ),

@@ -11,12 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from dqx_airflow.metrics.builtin.aggregates import (
-    ANY,
-    ORDERED,
-    columns_of,
-    value_aggregate,
-)
+from dqx_airflow.metrics.builtin.aggregates import ANY, ORDERED, columns_of, value_aggregate
 from dqx_airflow.metrics.builtin.counts import equal_to_any, is_equal_to_any
 from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.derived import apply
@@ -233,11 +228,7 @@ FREQUENCIES = (
     ),
     Metric(
         "unlisted_common_values",
-        (
-            ORDERED,
-            Argument("n", ArgumentKind.COUNT),
-            Argument("values", ArgumentKind.LITERALS),
-        ),
+        (ORDERED, Argument("n", ArgumentKind.COUNT), Argument("values", ArgumentKind.LITERALS)),
         MetricUnit.VALUES,
         "How many of the `n` most common values are not in the list. Values as common as the "
         "last of them count too.",

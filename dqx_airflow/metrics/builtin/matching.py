@@ -11,14 +11,7 @@ from functools import partial
 
 from dqx_airflow.exact import exact
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.metric import (
-    Argument,
-    ArgumentKind,
-    Arguments,
-    Metric,
-    MetricUnit,
-    Scan,
-)
+from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Metric, MetricUnit, Scan
 from dqx_airflow.values import MetricValue
 
 _KEYS = Argument("keys", ArgumentKind.COLUMNS)

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.metrics.metric import (
-    Aggregate,
-    Argument,
-    ArgumentKind,
-    Metric,
-    MetricUnit,
-    Scan,
-)
+from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Metric, MetricUnit, Scan
 
 SPARK_SQL = (
     Metric(

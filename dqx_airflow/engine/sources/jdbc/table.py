@@ -30,12 +30,9 @@ from dqx_airflow.values import JDBC, DatasetRef
 
 _DEFAULTS = {
     # Without it the PostgreSQL driver keeps all rows in memory.
-    "fetchsize": "10000",
+    "fetchsize": "10000"
 }
-_OURS = {
-    "preferTimestampNTZ": "true",
-    "pushDownPredicate": "false",
-}
+_OURS = {"preferTimestampNTZ": "true", "pushDownPredicate": "false"}
 _MARGIN = timedelta(days=2)
 """The days of timestamps depend on the time zone, and two zones are at most 26 hours apart."""
 
