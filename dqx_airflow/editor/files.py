@@ -1,5 +1,9 @@
 """The files in an editor: unsaved text takes precedence over the file on disk; the diagnostics of
-open files, each in the file it belongs to; and the datasets in a `dqx.toml`, with their columns."""
+open files, each in the file it belongs to; and the datasets in a `dqx.toml`, with their columns.
+
+Of tables, only local metadata is read, no data, and nothing before the columns of a dataset are
+requested. The setting `columns` names them instead of reading them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 """A file in an editor: parsed as far as it is valid, linked with its imports; positions in its
-text; and its definitions as an outline."""
+text; and its definitions as an outline.
+
+An offset counts characters. A span counts lines and columns from 1, and only a line feed ends a
+line. A position counts from 0, a carriage return ends lines too, and characters are UTF-16 code
+units, unless the editor has agreed on something else: an emoji counts as two.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """The language server: the life cycle of a file in an editor, and its responses, each of which
-converts a function of this package to the protocol."""
+converts a function of this package to the protocol.
+
+Texts are synchronised as a whole; positions are in the encoding of the editor.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 Parts that vary between deliveries (dates, partitions, globs) are left out.
 
 The rules are those of the OpenLineage specification, "Naming" (`Naming.md`). Standard library only.
+
+Many suites call a dataset `orders`, and mean different tables. Its location is unique, whatever its
+name is. The rules for leaving out parts are those of the trimmers that OpenLineage's Spark listener
+applies by default (`io.openlineage.client.dataset.partition.trimmer`), so that the names of both
+agree. The rule for globs is ours: the listener sees the files, and a gate the pattern.
 """
 
 from __future__ import annotations

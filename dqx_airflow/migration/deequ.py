@@ -3,6 +3,9 @@ each constraint becomes.
 
 `.isComplete("id").hasMin("price", lambda x: x >= 0)` is parsed, never run; Scala (`_ >= 0.9`,
 `Array("a")`) is read as its Python equivalent.
+
+NULL is treated as in Deequ: it passes `isContainedIn` and `isNonNegative`, and fails a pattern or
+`satisfies`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,10 @@
 """DQDL, the language of AWS Glue Data Quality: its syntax, the rules of a file and their
-composition, and what each rule becomes."""
+composition, and what each rule becomes.
+
+The meaning of rules is taken from Deequ, which implements them: `between` leaves both ends out, a
+comparison of `ColumnValues` fails for NULL, `not in` and `!=` let NULL pass, a pattern is matched
+as a whole.
+"""
 
 from __future__ import annotations
 

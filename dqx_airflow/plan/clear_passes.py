@@ -12,6 +12,7 @@ from datetime import date
 from dqx_airflow.exact import NUMBERS, Number, nearest_float
 from dqx_airflow.metrics.comparison import COMPARATORS
 from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.plan.condition import CLEARLY
 from dqx_airflow.plan.group_verdicts import EvaluatedCondition
 from dqx_airflow.plan.model import (
     ConstantTerm,
@@ -22,7 +23,6 @@ from dqx_airflow.plan.model import (
     Scanned,
     Term,
 )
-from dqx_airflow.plan.number_comparison import CLEARLY
 from dqx_airflow.values import MetricValue, Status
 
 

@@ -14,10 +14,9 @@ from datetime import date
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.metric import Aggregate, ArgumentKind, Frequencies, Scan, Statistic
-from dqx_airflow.plan.filters import undecided_rows
 from dqx_airflow.plan.matching import is_about_rows, shared_matches
 from dqx_airflow.plan.model import MetricRequest, Plan, row_count
-from dqx_airflow.plan.predicates import UNTYPED, aggregates_of
+from dqx_airflow.plan.predicates import UNTYPED, aggregates_of, undecided_rows
 
 ROWS = "each row is read once, for all metrics that need single rows"
 KEYS = (

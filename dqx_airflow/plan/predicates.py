@@ -1,9 +1,16 @@
-"""Row predicates as Spark SQL: quoted names, quoted literals, nothing that raises."""
+"""Row predicates as Spark SQL: quoted names, quoted literals, nothing that raises; those that limit
+one column to ranges; and the rows selected by the filter of a request.
+
+A row is selected if its filter is true, and excluded if it is false, or NULL because of a NULL in
+the row. If it is neither, because a value was lost (overflow, division by zero) or is NaN, it is
+unknown where the row belongs: with a single such row, a request has no value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -11,22 +18,85 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import members_in
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import ITEM, rewritten
+from dqx_airflow.metrics.builtin.aggregates import rows_where
 from dqx_airflow.metrics.builtin.counts import listed_values, nan_count
-from dqx_airflow.metrics.comparison import FLOATING, literal_of_type
+from dqx_airflow.metrics.comparison import FLOATING, MIRRORED, literal_of_type
 from dqx_airflow.metrics.filtered import filtered
 from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.regex_rewrites import quick_pattern, quicker
+from dqx_airflow.metrics.shortcuts import Limit, ValueBound, WithinRanges
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.sums import typed
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.patterns.bounds import bounded, bounded_like, ended
-from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate
-from dqx_airflow.plan.ranges import range_of
+from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.row_types import RowTypes
-from dqx_airflow.plan.row_values import UNKNOWN, Cause, RowValue, nan_in, value_of
-from dqx_airflow.plan.spark_comparisons import among, compared, within
+from dqx_airflow.plan.row_values import (
+    UNKNOWN,
+    Cause,
+    RowValue,
+    among,
+    compared,
+    nan_in,
+    value_of,
+    within,
+)
+
+_MOST_RANGES = 16
+"""The maximum number of ranges: beyond it, the extremes of a column seldom lie within one."""
+
+
+def range_of(node: nodes.Expression) -> WithinRanges | None:
+    """The range to which a predicate limits a column; None for any other predicate."""
+    match node:
+        case nodes.Junction(op="and", left=left, right=right):
+            return _both(range_of(left), range_of(right))
+        case nodes.Compare(op="!=", left=nodes.Name(text=column), right=right):
+            limit = _limit(right)
+            ranges = (
+                ((ValueBound("<", limit),), (ValueBound(">", limit),)) if limit is not None else ()
+            )
+            return WithinRanges(column, ranges) if ranges else None
+        case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
+            return _within(column, (op, right))
+        case nodes.Compare(op=op, left=left, right=nodes.Name(text=column)) if op != "!=":
+            return _within(column, (MIRRORED[op], left))
+        case nodes.Within(operand=nodes.Name(text=column), low=low, high=high):
+            return _within(column, (">=", low), ("<=", high))
+        case _:
+            return None
+
+
+def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> WithinRanges | None:
+    limits = [(op, _limit(node)) for op, node in bounds]
+    known = tuple(ValueBound(op, limit) for op, limit in limits if limit is not None)
+    return WithinRanges(column, (known,)) if len(known) == len(bounds) else None
+
+
+def _both(first: WithinRanges | None, second: WithinRanges | None) -> WithinRanges | None:
+    if first is None or second is None or first.column != second.column:
+        return None
+    if len(first.ranges) * len(second.ranges) > _MOST_RANGES:
+        return None  # `x != 1 and x != 2 and ...` doubles the number with each term
+    return WithinRanges(
+        first.column, tuple(left + right for left in first.ranges for right in second.ranges)
+    )
+
+
+def _limit(node: nodes.Expression) -> Limit | None:
+    match node:
+        case nodes.Number(value=value, unit=unit) if unit is not nodes.Unit.DURATION:
+            return spark_number(value)
+        case nodes.Negative(operand=operand):
+            limit = _limit(operand)
+            return -limit if isinstance(limit, int | float | Decimal) else None
+        case nodes.Day(value=value) | nodes.Text(value=value):
+            return value
+        case _:
+            return None
+
 
 UNTYPED = RowTypes(lambda _: UNKNOWN)
 """For a plan whose datasets have not been opened yet."""
@@ -291,3 +361,24 @@ def lookup_of(dataset: str, member: nodes.Member) -> Lookup:
     assert isinstance(column, nodes.Name)
     assert isinstance(reference, nodes.Name)
     return Lookup(dataset, member.operand.text, reference.text, column.text)
+
+
+def undecided_rows(where: RowPredicate, types: RowTypes) -> Aggregate | None:
+    """The number of rows that a filter cannot decide; None if it can decide all."""
+    if not causes_of(where.node, types):
+        return None
+    chosen, left_out = (
+        predicate_sql(where.node, types, is_opposite=is_opposite) for is_opposite in (False, True)
+    )
+    return rows_where(f"NOT {left_out} AND NOT coalesce({chosen}, false)")
+
+
+def fail_undecided(request: MetricRequest, count: int, types: RowTypes, scanned: Scanned) -> None:
+    """Leaves a request without a value, because its filter cannot decide this many rows."""
+    assert request.where is not None
+    causes = dict.fromkeys(cause.words for cause in causes_of(request.where.node, types))
+    rows = "1 row" if count == 1 else f"{count} rows"
+    scanned.failures[request] = (
+        f"the filter `{show(request.where.node)}` cannot be decided for {rows}: "
+        f"{' or '.join(causes)}"
+    )

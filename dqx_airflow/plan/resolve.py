@@ -16,7 +16,13 @@ from dqx_airflow.dql.printer import show_for_each, show_where
 from dqx_airflow.dql.walk import joined
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
-from dqx_airflow.plan.claim_compiler import ClaimCompiler, claim_text, datasets_measured
+from dqx_airflow.plan.claim_compiler import (
+    ClaimCompiler,
+    TermCompiler,
+    claim_text,
+    datasets_measured,
+    date_in,
+)
 from dqx_airflow.plan.groupings import columns_of, groupings_of, judged_groups
 from dqx_airflow.plan.measured import reading_of
 from dqx_airflow.plan.model import (
@@ -33,7 +39,6 @@ from dqx_airflow.plan.model import (
 )
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.profiles import Adjustment, active_profiles, adjust
-from dqx_airflow.plan.term_compiler import TermCompiler, date_in
 from dqx_airflow.values import DEFAULT_CLOCK_SKEW_HOURS, DatasetRef, Severity, SourceFile, Span
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9

@@ -2,6 +2,8 @@
 
 Airflow guarantees none of these names. If one is missing, this module cannot be imported, and the
 pages are closed: see `closed` in `plugin/__init__.py`.
+
+The key of a summary is the id of its attempt, and the time at which it was pushed.
 """
 
 from __future__ import annotations

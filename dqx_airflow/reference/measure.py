@@ -17,7 +17,7 @@ from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.metrics.plain_values import is_finite, plain
 from dqx_airflow.metrics.sums import OVERFLOW
 from dqx_airflow.plan import matching, schema_check
-from dqx_airflow.plan.filters import fail_undecided
+from dqx_airflow.plan.condition import is_within
 from dqx_airflow.plan.groupings import only_listed, too_many_groups
 from dqx_airflow.plan.model import (
     Group,
@@ -29,8 +29,7 @@ from dqx_airflow.plan.model import (
     RowPredicate,
     Scanned,
 )
-from dqx_airflow.plan.number_comparison import is_within
-from dqx_airflow.plan.predicates import voids_of
+from dqx_airflow.plan.predicates import fail_undecided, voids_of
 from dqx_airflow.plan.row_types import RowTypes, TypeObjection
 from dqx_airflow.reference.predicates import EvaluatedRow, Known, UntranslatablePatternError
 from dqx_airflow.reference.table import Table

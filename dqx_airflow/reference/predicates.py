@@ -1,5 +1,10 @@
 """Predicates over one row: true, false, or None for NULL in SQL; Java's regular expressions for
-Python's `re`."""
+Python's `re`.
+
+The tree of a regular expression is rewritten: every character as a set of characters, so that line
+ends, flags and classes are those of Java; `$` is the end of the string. What Python does not
+support is rejected.
+"""
 
 from __future__ import annotations
 

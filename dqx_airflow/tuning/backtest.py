@@ -1,4 +1,10 @@
-"""Judges past days again, with other values of the tunables: nothing is measured."""
+"""Judges past days again, with other values of the tunables: nothing is measured.
+
+Days are the bits of an integer, so that thousands of values are tried quickly. The compared value
+and what is usual do not depend on a tunable. So each day has a turning point, the value at which
+its verdict changes; in sorted turning points, bisection finds the failing days of a value. Days
+whose turning point is close to the value are compared as in a gate.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +20,8 @@ from dqx_airflow.dql.checks.profile_selectors import is_required
 from dqx_airflow.exact import NUMBERS, Number, nearest_float
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.plan.condition import Side, compare
 from dqx_airflow.plan.model import Applied, ConstantTerm, Measured, Plan, PlannedAssertion, Term
-from dqx_airflow.plan.number_comparison import Side, compare
 from dqx_airflow.plan.profiles import active_profiles
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.tuning import past_days

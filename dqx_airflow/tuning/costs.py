@@ -1,5 +1,9 @@
 """The costs of verdicts according to labels of past days: false alarms and missed issues; the folds
-on which they are compared; and the verdicts whose labels a tuner lacks most."""
+on which they are compared; and the verdicts whose labels a tuner lacks most.
+
+Folds are a rolling-origin evaluation (Tashman, "Out-of-sample tests of forecasting accuracy",
+International Journal of Forecasting 16(4), 2000).
+"""
 
 from __future__ import annotations
 

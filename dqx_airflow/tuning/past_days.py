@@ -3,6 +3,10 @@ stored.
 
 Values of earlier days complete a day as its lagged values. Assertions that differ only in the
 numbers that they compare with need no new measurement.
+
+If an assertion is new, no past gate stored the value of a week ago that it compares with. It is
+taken from the day on which it was measured, if the dataset was read in the same way on both days:
+an instance of a mapped gate takes its own. What no gate measured stays unknown.
 """
 
 from __future__ import annotations

@@ -1,5 +1,11 @@
 """All proposals of a tuner for a suite: first other forms, then profiles where false alarms cluster
-on the calendar, then values."""
+on the calendar, then values.
+
+A profile scales the value to what it is on other days; it never disables anything. A cluster counts
+if a binomial test finds it unlikely to be chance, at `CHANCE` divided by the number of calendars
+that are tried (Bonferroni correction). Like a threshold, the profile is tested on later days than
+it was learned from.
+"""
 
 from __future__ import annotations
 

@@ -38,10 +38,9 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import Aggregate, Scan
 from dqx_airflow.metrics.plain_values import is_finite
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
-from dqx_airflow.plan.filters import fail_undecided, undecided_rows
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
-from dqx_airflow.plan.predicates import aggregates_of, voids_of
+from dqx_airflow.plan.predicates import aggregates_of, fail_undecided, undecided_rows, voids_of
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import (
     Schema,

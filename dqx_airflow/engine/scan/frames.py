@@ -15,8 +15,8 @@ from dqx_airflow.metrics.columns import ColumnPath
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_casts import malformed_alias
 from dqx_airflow.plan.model import Lookup, MetricRequest
+from dqx_airflow.plan.row_values import as_key
 from dqx_airflow.plan.schema_check import Schema, places_of, texts_of
-from dqx_airflow.plan.spark_comparisons import as_key
 
 DATE = "dqx: date of the row"
 """The column with the date of a row, in frames of several dates."""

@@ -36,11 +36,16 @@ from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.plain_values import is_finite
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
-from dqx_airflow.plan.filters import fail_undecided, undecided_rows
 from dqx_airflow.plan.groupings import only_listed, show_columns, show_group, too_many_groups
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned
-from dqx_airflow.plan.predicates import aggregates_of, predicate_sql, voids_of
+from dqx_airflow.plan.predicates import (
+    aggregates_of,
+    fail_undecided,
+    predicate_sql,
+    undecided_rows,
+    voids_of,
+)
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import INFINITE, nan_detail
 from dqx_airflow.values import MASK, MetricValue, Origin

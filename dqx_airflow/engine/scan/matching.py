@@ -28,6 +28,7 @@ from dqx_airflow.exact import Number
 from dqx_airflow.metrics.comparison import FLOATING
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, widest
+from dqx_airflow.plan.condition import FLOAT_TOLERANCE
 from dqx_airflow.plan.matching import (
     MOST_NEAR,
     ColumnPair,
@@ -41,10 +42,9 @@ from dqx_airflow.plan.matching import (
     shared_matches,
 )
 from dqx_airflow.plan.model import MetricRequest, Scanned
-from dqx_airflow.plan.number_comparison import FLOAT_TOLERANCE
 from dqx_airflow.plan.row_types import TypeObjection
+from dqx_airflow.plan.row_values import as_key
 from dqx_airflow.plan.schema_check import Schema
-from dqx_airflow.plan.spark_comparisons import as_key
 from dqx_airflow.values import MetricValue
 
 MOST_GROUPED = 200_000
