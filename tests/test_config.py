@@ -15,13 +15,7 @@ from dqx_airflow.config.connection import ConnectionKind, connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments, mistakes_in
 from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.config.positions import Positions
-from dqx_airflow.config.settings import (
-    Defaults,
-    Output,
-    Settings,
-    Unsupported,
-    date_of,
-)
+from dqx_airflow.config.settings import Defaults, Output, Settings, Unsupported, date_of
 from dqx_airflow.config.settings_file import find_settings, read_settings
 from dqx_airflow.datasets.settings import check_ref
 from dqx_airflow.diagnostics.diagnostic import Level

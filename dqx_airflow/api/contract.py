@@ -29,8 +29,8 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforcement,
     Unsupported,
     enforce,
+    objection_to_version,
 )
-from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
 from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.contracts.source.references import FolderReader, no_files
 from dqx_airflow.diagnostics.listing import listed

@@ -6,11 +6,11 @@ import os
 from datetime import date, datetime, timezone
 from pathlib import Path
 
-from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
+from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
 from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.publishing import PublishedVersion
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.references import FolderReader
-from dqx_airflow.contracts.versioning.publication_policy import PublishedVersion
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source

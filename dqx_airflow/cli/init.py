@@ -54,7 +54,7 @@ def init(
     file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.
     """
     from dqx_airflow.cli.contract.observation import observe
-    from dqx_airflow.contracts.drafting.drafted_suite import draft_suite
+    from dqx_airflow.contracts.drafting import draft_suite
 
     today = datetime.now(timezone.utc).date()
     name = _SAMPLE

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 
-from dqx_airflow.contracts.demands import Demand, Literal, Required, Unique
-from dqx_airflow.contracts.demands.wording import percent_text
+from dqx_airflow.contracts.demands import Demand, Literal, Required, Unique, percent_text
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span
 
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from dqx_airflow.contracts.dialects import DialectReader, reader_of, recognised
-from dqx_airflow.contracts.dialects.acceptances import read_acceptances
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.declared_renames import read_renames
-from dqx_airflow.contracts.dialects.incidents import with_extension
+from dqx_airflow.contracts.dialects.extensions import read_acceptances, read_renames, with_extension
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
 from dqx_airflow.contracts.source.references import FileReader, References, no_files
 from dqx_airflow.contracts.source.schema_errors import schema_errors

@@ -1,15 +1,25 @@
-"""Versions of contracts: `2.3.0`, `v2`, the integers of DataLex; and the bumps between them.
-
-The rules are those of semver. Before 1.0.0 a breaking change may come with the second number, and
-any other with the third, as in semver.
-"""
+"""Versions of contracts and their order; the periods of notice before a change."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from enum import IntEnum
 from functools import total_ordering
+
+
+def end_of_period(begin: date, days: int) -> date:
+    """The date `days` later; the first or last date there is, if the calendar ends before.
+
+    >>> end_of_period(date(2026, 1, 1), 90).isoformat()
+    '2026-04-01'
+    """
+    try:
+        return begin + timedelta(days=days)
+    except OverflowError:
+        return date.max if days > 0 else date.min
+
 
 _VERSION = re.compile(
     r"(?P<prefix>v?)(?P<numbers>\d{1,9}(\.\d{1,9}){0,2})(-(?P<before>[0-9A-Za-z.-]+))?(\+[0-9A-Za-z.-]+)?",

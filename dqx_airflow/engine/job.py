@@ -34,11 +34,7 @@ from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.cancellation import JobEnding
 from dqx_airflow.engine.session.meanwhile import do_meanwhile
 from dqx_airflow.engine.session.settings import engine_of
-from dqx_airflow.engine.session.spark_session import (
-    create_session,
-    quiet_pyspark,
-    without_log,
-)
+from dqx_airflow.engine.session.spark_session import create_session, quiet_pyspark, without_log
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.table_contracts import published_contracts
 from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError

@@ -22,10 +22,10 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
-from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
 from dqx_airflow.contracts.dialects.foreign.values import predicate as value_predicate
+from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.metrics.derived import MOST_COMMON
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.migration.documents import spark_sql

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import great_expectations
-from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
+from dqx_airflow.contracts.dialects.foreign.conditions import row_condition
+from dqx_airflow.contracts.dialects.foreign.expectations import (
     ExpectationArguments,
     NoCounterpartError,
 )
-from dqx_airflow.contracts.dialects.foreign.expectations.row_condition import row_condition
 from dqx_airflow.contracts.dialects.foreign.severities import severity_of
 from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.foreign_rule import (

@@ -18,12 +18,8 @@ from posixpath import normpath
 from typing import Protocol
 
 from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.publishing import Objection, PublishedVersion, objections
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.versioning.publication_policy import (
-    Objection,
-    PublishedVersion,
-    objections,
-)
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.errors import RegistryError
 from dqx_airflow.values import SourceFile

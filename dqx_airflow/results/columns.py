@@ -27,14 +27,7 @@ from dqx_airflow.results.column import (
     field_column,
     value_columns,
 )
-from dqx_airflow.values import (
-    GateReport,
-    Origin,
-    Severity,
-    Span,
-    Status,
-    to_json,
-)
+from dqx_airflow.values import GateReport, Origin, Severity, Span, Status, to_json
 
 
 def _count(status: Status) -> Callable[[Source], int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
+from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage, counts, coverage
 from dqx_airflow.contracts.model import Contract, Treatment
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.source.references import FolderReader

@@ -31,9 +31,8 @@ from dqx_airflow.contracts.demands import (
     Unique,
     Volume,
 )
-from dqx_airflow.contracts.diff.demands import compare_demands
-from dqx_airflow.contracts.diff.strictness import Order
-from dqx_airflow.contracts.diff.types import compare_types, is_delta_widening
+from dqx_airflow.contracts.diff.columns import compare_types, is_delta_widening
+from dqx_airflow.contracts.diff.demands import Order, compare_demands
 
 BACK = {Order.LOOSER: Order.TIGHTER, Order.TIGHTER: Order.LOOSER}
 

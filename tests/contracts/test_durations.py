@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.contracts.dialects.durations import (
+from dqx_airflow.contracts.dialects.periods import (
     DAY_S,
     HOUR_S,
     MINUTE_S,
     MONTH_S,
     WEEK_S,
     YEAR_S,
+    cron_interval_s,
     duration_s,
+    interval_s,
     seconds_of,
 )
-from dqx_airflow.contracts.dialects.frequencies import cron_interval_s, interval_s
 from dqx_airflow.contracts.source.yaml_document import Mapping, read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.values import SourceFile

@@ -18,8 +18,7 @@ from typer.testing import CliRunner, Result
 from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.cli.main import app
-from dqx_airflow.contracts.drafting import draft_text
-from dqx_airflow.contracts.drafting.observed import common_pattern
+from dqx_airflow.contracts.drafting import common_pattern, draft_text
 from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings, spark_type
 from dqx_airflow.contracts.model import Contract as Read
 from dqx_airflow.contracts.model import Dialect

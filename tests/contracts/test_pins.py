@@ -6,7 +6,10 @@ from datetime import date
 
 import pytest
 
-from dqx_airflow.contracts.enforcement.version_pins import lifecycle_status, objection_to_version
+from dqx_airflow.contracts.enforcement.enforced_contract import (
+    lifecycle_status,
+    objection_to_version,
+)
 from dqx_airflow.contracts.model import Contract, Dialect, Lifecycle
 from dqx_airflow.values import Span
 

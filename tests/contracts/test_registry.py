@@ -14,7 +14,7 @@ import pytest
 from contract_edits import contract_of
 from deltalake import DeltaTable, write_deltalake
 
-from dqx_airflow.contracts.versioning.publication_policy import period_of
+from dqx_airflow.contracts.publishing import period_of
 from dqx_airflow.errors import RegistryError
 from dqx_airflow.registry.open import registry_at
 from dqx_airflow.registry.versions import Publication, Registry

@@ -12,9 +12,14 @@ from markdown_cases import Case, cases
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.contracts.uses.code import uses_in
-from dqx_airflow.contracts.uses.consumers import ConsumerUse, Reliance, reliances
-from dqx_airflow.contracts.uses.python_code import ContractCall, contract_calls
+from dqx_airflow.contracts.uses import (
+    ConsumerUse,
+    ContractCall,
+    Reliance,
+    contract_calls,
+    reliances,
+    uses_in,
+)
 from dqx_airflow.registry.open import registry_at
 from dqx_airflow.resources import shipped
 from dqx_airflow.values import SourceFile

@@ -10,16 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from maven_jars import (
-    AVRO,
-    AVRO_BEFORE,
-    DELTA,
-    FOLDER,
-    ICEBERG,
-    SPARK_OF_ICEBERG,
-    any_jar,
-    jars,
-)
+from maven_jars import AVRO, AVRO_BEFORE, DELTA, FOLDER, ICEBERG, SPARK_OF_ICEBERG, any_jar, jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 

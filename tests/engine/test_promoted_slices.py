@@ -35,15 +35,7 @@ from dqx_airflow.engine.outputs.promoted_slices import (
     with_claims,
 )
 from dqx_airflow.errors import PromotionError, RequestError
-from dqx_airflow.values import (
-    Attempt,
-    DatasetRef,
-    GateReport,
-    GateRequest,
-    Outcome,
-    RunKey,
-    Status,
-)
+from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Outcome, RunKey, Status
 
 DAY, WHOLE = Slice(TODAY), Slice(None)
 ZURICH, BASEL = (Slice(TODAY, (("store", name),)) for name in ("zurich", "basel"))

@@ -17,14 +17,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from lake import TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine.job import run_gates
-from dqx_airflow.values import (
-    Attempt,
-    DatasetRef,
-    GateOrigin,
-    GateReport,
-    RunKey,
-    Selection,
-)
+from dqx_airflow.values import Attempt, DatasetRef, GateOrigin, GateReport, RunKey, Selection
 
 pytestmark = pytest.mark.spark
 

@@ -10,15 +10,7 @@ from typing import Any
 import pytest
 from gate_stubs import SUITE, Run, SparkSubmit
 
-from dqx_airflow.values import (
-    Attempt,
-    GateReport,
-    Outcome,
-    PartialRun,
-    RunKey,
-    Selection,
-    Severity,
-)
+from dqx_airflow.values import Attempt, GateReport, Outcome, PartialRun, RunKey, Selection, Severity
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 

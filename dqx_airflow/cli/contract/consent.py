@@ -21,7 +21,7 @@ def codeowners(
     contract.
     """
     from dqx_airflow.cli.contract.versions import read_versions
-    from dqx_airflow.contracts.versioning.consent import codeowners_line
+    from dqx_airflow.contracts.publishing import codeowners_line
 
     for path, contract in zip(files, read_versions(files), strict=True):
         typer.echo(codeowners_line(path, contract, org))
@@ -32,7 +32,7 @@ def rfc(
 ) -> None:
     """Print the draft of an RFC about a contract, for its consumers to comment on."""
     from dqx_airflow.cli.contract.versions import read_versions
-    from dqx_airflow.contracts.versioning.consent import rfc_draft
+    from dqx_airflow.contracts.publishing import rfc_draft
 
     (contract,) = read_versions((file,))
     typer.echo(rfc_draft(contract), nl=False)

@@ -22,12 +22,12 @@ from dqx_airflow.cli.contract.published import (
 )
 from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
 from dqx_airflow.cli.reports import print_table
-from dqx_airflow.contracts.notice_periods import end_of_period
+from dqx_airflow.contracts.versions import end_of_period
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.uses.consumers import ConsumerUse, Reliance
+    from dqx_airflow.contracts.uses import ConsumerUse, Reliance
 
 _PASSED_BY = frozenset({"__pycache__", "node_modules", "site-packages"})
 
@@ -92,7 +92,7 @@ def consumers(
             "the location of published contracts is unknown", f"give --registry: {PLACE_HELP}"
         )
     else:
-        from dqx_airflow.contracts.uses.consumers import reliances
+        from dqx_airflow.contracts.uses import reliances
 
         relying = reliances(versions_of(registry_at(place), contract_id), day, uses)
     shown = [reliance for reliance in relying if reliance.concern or not outdated]
@@ -110,7 +110,7 @@ def consumers(
 
 def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[ConsumerUse, ...]:
     """The uses in files; a warning is printed for what could not be analysed."""
-    from dqx_airflow.contracts.uses.code import uses_in
+    from dqx_airflow.contracts.uses import uses_in
 
     uses = uses_in(dict.fromkeys(file for path in paths for file in _files(path)), contract_id)
     for unknown in uses.unknown:
@@ -120,7 +120,7 @@ def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[ConsumerUse, ...]
 
 def _files(path: Path) -> Iterator[Path]:
     """The code files at a path, without hidden and installed ones."""
-    from dqx_airflow.contracts.uses.code import CODE_ENDINGS
+    from dqx_airflow.contracts.uses import CODE_ENDINGS
 
     if path.is_file():
         yield path
@@ -135,7 +135,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
     """The gates that have enforced a contract, with its version."""
-    from dqx_airflow.contracts.uses.consumers import ConsumerUse
+    from dqx_airflow.contracts.uses import ConsumerUse
     from dqx_airflow.results.open_store import contract_uses
 
     for use in contract_uses(results, contract_id, since, storage_options=storage_options()):
@@ -160,7 +160,7 @@ def _by_manifest(
     """
     from dqx_airflow.contracts.datalex.check import find_manifest
     from dqx_airflow.contracts.datalex.manifest import read_manifest
-    from dqx_airflow.contracts.uses.datalex_versions import promise_reliances
+    from dqx_airflow.contracts.uses import promise_reliances
     from dqx_airflow.diagnostics.nearest import did_you_mean
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source

@@ -12,7 +12,7 @@ from dqx_airflow.cli.command_group import EXIT_FAILED
 from dqx_airflow.diagnostics.machine_formats import json_text
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
+    from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
 
 
 class CoverageFormat(str, Enum):
@@ -49,8 +49,8 @@ def coverage(
     """
     from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.contracts.compile import compile_contract
-    from dqx_airflow.contracts.enforcement.coverage import counts
-    from dqx_airflow.contracts.enforcement.coverage import coverage as coverage_of
+    from dqx_airflow.contracts.enforcement.enforced_contract import counts
+    from dqx_airflow.contracts.enforcement.enforced_contract import coverage as coverage_of
     from dqx_airflow.contracts.model import Treatment
 
     covered = [
@@ -83,7 +83,7 @@ class Covered(NamedTuple):
 
 
 def _summary(clauses: Sequence[ClauseCoverage]) -> str:
-    from dqx_airflow.contracts.enforcement.coverage import counts
+    from dqx_airflow.contracts.enforcement.enforced_contract import counts
     from dqx_airflow.contracts.model import Treatment
 
     counted = counts(clauses).items()
@@ -100,7 +100,7 @@ def _because(clause: ClauseCoverage) -> str:
 
 
 def _as_json(covered: Sequence[Covered]) -> str:
-    from dqx_airflow.contracts.enforcement.coverage import counts
+    from dqx_airflow.contracts.enforcement.enforced_contract import counts
 
     contracts = [
         {

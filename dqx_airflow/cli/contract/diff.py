@@ -64,7 +64,7 @@ def diff(
     from dqx_airflow.cli.contract.git_contracts import contract_pairs
     from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.contracts.diff import diff as compare
-    from dqx_airflow.contracts.versioning.release import release_of
+    from dqx_airflow.contracts.publishing import release_of
     from dqx_airflow.contracts.versions import Bump
 
     weight = Bump[semantic.name]

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.contracts.diff import Change, Diff
-from dqx_airflow.contracts.versioning.release import Deletion, ReleasedContracts, StrandedPin
+from dqx_airflow.contracts.publishing import Deletion, ReleasedContracts, StrandedPin
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.machine_formats import github_annotations, json_text

@@ -23,8 +23,8 @@ import pyarrow.json
 
 from dqx_airflow.api.database import spark_type
 from dqx_airflow.cli.contract.reader_options import ReaderOptions
-from dqx_airflow.contracts.dialects.naming import slug
-from dqx_airflow.contracts.drafting.observed import (
+from dqx_airflow.contracts.dialects.extensions import slug
+from dqx_airflow.contracts.drafting import (
     ObservedColumn,
     ObservedTable,
     common_pattern,

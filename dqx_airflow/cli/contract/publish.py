@@ -39,7 +39,7 @@ def publish(
     the table cannot be written.
     """
     from dqx_airflow.cli.contract.versions import model_of, read_versions
-    from dqx_airflow.contracts.export.table_comments import description_of
+    from dqx_airflow.contracts.export.spark import description_of
 
     if (table is None) == (sql is None):
         raise RequestError("give --table PATH, or --sql NAME")

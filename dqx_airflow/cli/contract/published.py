@@ -10,7 +10,7 @@ import typer
 from dqx_airflow.errors import RegistryError, RequestError
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.versioning.publication_policy import PublishedVersion
+    from dqx_airflow.contracts.publishing import PublishedVersion
     from dqx_airflow.registry.versions import Registry
 
 PLACE_VARIABLE = "DQX_CONTRACT_REGISTRY"

@@ -26,7 +26,7 @@ from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.model import Contract
-    from dqx_airflow.contracts.versioning.publication_policy import PublishedVersion
+    from dqx_airflow.contracts.publishing import PublishedVersion
 
 app = typer.Typer(help="Publish versions of contracts and list them.", no_args_is_help=True)
 app.command("consumers")(consumers)
@@ -118,7 +118,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the versions of a contract, or the source of one of them."""
-    from dqx_airflow.contracts.enforcement.version_pins import objection_to_version
+    from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
 
     registry, day = registry_at(place), day_of(on)
     versions = versions_of(registry, contract_id)
@@ -164,7 +164,7 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
 
 
 def _state(published: PublishedVersion, day: date) -> str:
-    from dqx_airflow.contracts.enforcement.version_pins import lifecycle_status
+    from dqx_airflow.contracts.enforcement.enforced_contract import lifecycle_status
 
     state = lifecycle_status(published.contract, day)
     return state.message if state is not None else published.contract.lifecycle.status or "active"

@@ -1,21 +1,16 @@
-"""Demands on columns, and on each of their values: one function for each demand."""
+"""Columns of a contract as DQL, nested ones too."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from dqx_airflow.contracts.column_paths import column_path, parts_of
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.nested import (
-    NestedField,
-    innermost,
-    is_sayable,
-    nested,
-    of_every,
-    steps,
-)
-from dqx_airflow.contracts.compile.rule_context import (
+from dqx_airflow.contracts.compile.measured import like_pattern, spark_text
+from dqx_airflow.contracts.compile.sql_predicates import (
     CompiledClaim,
     EnforcedByType,
     RuleContext,
@@ -23,7 +18,6 @@ from dqx_airflow.contracts.compile.rule_context import (
     no_rows,
     sql,
 )
-from dqx_airflow.contracts.compile.spark_text import like_pattern
 from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
 from dqx_airflow.contracts.compile.values import PREDICATES
 from dqx_airflow.contracts.demands import (
@@ -185,3 +179,112 @@ def _field_name(name: str) -> str:
     if "`" in name or "\n" in name or not name:
         raise UnenforceableError(f"a type cannot contain the name {name!r}")
     return column_path(name)
+
+
+_ITEM = "item"
+"""The name of a value within a lambda function."""
+
+
+@dataclass(frozen=True, slots=True)
+class NestedField:
+    """A field on the path to a nested one, and the DQL name of its value there.
+
+    `array` is the array of which it is an item; None for a column and for a field of a struct.
+    """
+
+    field: Field
+    operand: nodes.Name | nodes.Item
+    array: nodes.Expression | None = None
+
+
+def steps(way: tuple[Field, ...]) -> tuple[NestedField, ...]:
+    """The steps of a path: `lines`, then `item` of `lines`, then `item.sku`.
+
+    :raises UnenforceableError: DQL has no name for one of the fields.
+    """
+    column, *rest = way
+    to_value = [NestedField(column, terms.column_named(column.name))]
+    for inner in rest:
+        outer, operand = to_value[-1].field, to_value[-1].operand
+        if any(inner is part for part in outer.fields):
+            to_value.append(NestedField(inner, terms.field_of(operand, inner.name)))
+        elif inner is outer.items:
+            to_value.append(NestedField(inner, terms.item(), operand))
+        else:
+            part = "key" if inner is outer.keys else "value"
+            to_value.append(NestedField(inner, terms.item(part), terms.call("entries", operand)))
+    return tuple(to_value)
+
+
+def of_every(way: Sequence[NestedField], predicate: nodes.Expression) -> nodes.Expression:
+    """The predicate over the operand of the last step, for all values at the end of the path."""
+    for step in reversed(way):
+        if step.array is not None:
+            predicate = terms.every(step.array, predicate)
+    return predicate
+
+
+def innermost(way: Sequence[NestedField]) -> Sequence[NestedField]:
+    """The steps within the innermost scope: after the last array, or all."""
+    last = max((number for number, step in enumerate(way) if step.array is not None), default=0)
+    return way[last:]
+
+
+def is_sayable(way: tuple[Field, ...]) -> bool:
+    """False if a field of an item has a dot in its name, which would end the name in DQL."""
+    is_within = False
+    for outer, inner in pairwise(way):
+        is_field = any(inner is part for part in outer.fields)
+        if is_within and is_field and "." in inner.name:
+            return False
+        is_within = is_within or not is_field
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """The values of a field in a row, as Spark SQL of an array with all of them."""
+
+    sql: str
+
+    def count_of_rows_without(self, predicate: nodes.Expression) -> str:
+        """The number of rows with a value for which the predicate over `operand` is false."""
+        return f"count_if(exists({self.sql}, {quote_name(_ITEM)} -> NOT {spark_text(predicate)}))"
+
+    def count_of_rows_with_null(self) -> str:
+        """The number of rows with NULL instead of a value."""
+        return f"count_if(exists({self.sql}, {quote_name(_ITEM)} -> {quote_name(_ITEM)} IS NULL))"
+
+    @property
+    def operand(self) -> nodes.Name:
+        """The name of a value in predicates."""
+        return terms.name(_ITEM)
+
+
+def ways(column: Field) -> Iterator[tuple[Field, ...]]:
+    """The paths from a column to everything nested in it, its own first, in the order of
+    `Field.walk`."""
+    yield (column,)
+    for inner in (*column.fields, column.items, column.keys, column.values):
+        if inner is not None:
+            yield from ((column, *way) for way in ways(inner))
+
+
+def nested(way: tuple[Field, ...]) -> Nested:
+    """The values at the end of a path, those of all items on it in one array."""
+    sql, is_array = quote_name(way[0].name), False
+    for outer, inner in pairwise(way):
+        if any(inner is part for part in outer.fields):
+            # Spark takes a field of each struct in an array in the same way.
+            sql = f"{sql}.{quote_name(inner.name)}"
+            continue
+        step = "map_keys" if inner is outer.keys else ""
+        step = "map_values" if inner is outer.values else step
+        if not is_array:
+            sql = f"{step}({sql})" if step else sql
+        else:
+            part = f"transform({sql}, part -> {step}(part))" if step else sql
+            # NULL among the arrays would make the whole result NULL.
+            sql = f"flatten(filter({part}, part -> part IS NOT NULL))"
+        is_array = True
+    return Nested(sql)

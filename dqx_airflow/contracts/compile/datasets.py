@@ -1,13 +1,17 @@
-"""Demands on all rows, on other datasets, on time and on volume: one function for each demand."""
+"""Demands on whole datasets as DQL: volume, freshness, delivery."""
 
 from __future__ import annotations
 
+import math
+from calendar import monthrange
+from datetime import date, datetime, time, timedelta
+
 from dqx_airflow.contracts.column_paths import parts_of
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.delivery_days import days_due
+from dqx_airflow.contracts.compile.columns import nested
 from dqx_airflow.contracts.compile.measured import compared
-from dqx_airflow.contracts.compile.nested import nested
-from dqx_airflow.contracts.compile.rule_context import (
+from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql, row_meaning
+from dqx_airflow.contracts.compile.sql_predicates import (
     CompiledClaim,
     RuleContext,
     each_row,
@@ -15,12 +19,7 @@ from dqx_airflow.contracts.compile.rule_context import (
     query,
     sql,
 )
-from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql, row_meaning
-from dqx_airflow.contracts.compile.terms import (
-    UnenforceableError,
-    ValueKind,
-    kind_of,
-)
+from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
 from dqx_airflow.contracts.demands import (
     Arrives,
     Condition,
@@ -35,6 +34,42 @@ from dqx_airflow.contracts.demands import (
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.metrics.sql import quote_name
+
+_MONTH_S = 31_556_952 // 12
+"""A twelfth of a year of 365.2425 days: the length of a month in durations."""
+
+
+def days_due(demand: Arrives, on: date | None) -> int:
+    """The number of days from the last delivery day up to a date, inclusive: one of them must have
+    rows.
+
+    Without a schedule, data is due at any time within the interval: a month ends with the same day
+    of the next one, or with its last day.
+
+    :param on: the date of the data. Without it, the longest interval counts.
+    """
+    if on is not None and demand.schedule is not None:
+        return (on - _last_run(demand.schedule, on)).days + 1
+    months, rest = divmod(demand.interval_s, _MONTH_S)
+    if on is not None and rest == 0:
+        return (on - _months_before(on, int(months))).days
+    return max(1, math.ceil(demand.interval_s / _DAY_S))
+
+
+def _last_run(cron: str, on: date) -> date:
+    """The last day up to a date on which a cron expression runs."""
+    from croniter import croniter
+
+    midnight = datetime.combine(on + timedelta(days=1), time.min)
+    last: datetime = croniter(cron, midnight, ret_type=datetime).get_prev()
+    return last.date()
+
+
+def _months_before(on: date, months: int) -> date:
+    years, month = divmod(on.year * 12 + on.month - 1 - months, 12)
+    years = max(years, date.min.year)
+    return date(years, month + 1, min(on.day, monthrange(years, month + 1)[1]))
+
 
 _DAY_S = 86400
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from dqx_airflow.contracts.compile import columns, datasets, measured
-from dqx_airflow.contracts.compile.rule_context import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql, row_meaning
+from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import PREDICATES
 from dqx_airflow.contracts.demands import (

@@ -1,20 +1,20 @@
-"""Demands on numbers: a metric, and the condition on it."""
+"""Demands on measured values as DQL."""
 
 from __future__ import annotations
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.rule_context import (
+from dqx_airflow.contracts.compile.sql_meanings import CountOfRows, SqlAggregate, query_meaning
+from dqx_airflow.contracts.compile.sql_predicates import (
     CompiledClaim,
     RuleContext,
     each_row,
     query,
     sql,
 )
-from dqx_airflow.contracts.compile.spark_text import spark_text
-from dqx_airflow.contracts.compile.sql_meanings import CountOfRows, SqlAggregate, query_meaning
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import among, matches
 from dqx_airflow.contracts.demands import (
+    NONE,
     AllComplete,
     Complete,
     Condition,
@@ -24,13 +24,51 @@ from dqx_airflow.contracts.demands import (
     QueryGives,
     Unique,
 )
-from dqx_airflow.contracts.demands.measured import NONE
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import MOST_COMMON
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.patterns.bounds import bounded, ended
+from dqx_airflow.plan.predicates import predicate_sql
+
+
+def spark_text(node: nodes.Expression) -> str:
+    """A predicate as Spark SQL.
+
+    :raises UnenforceableError: a pattern in it cannot decide strings of every length.
+    """
+    match node:
+        case nodes.Junction(op=op, left=left, right=right):
+            return f"({spark_text(left)} {op.upper()} {spark_text(right)})"
+        case nodes.Not(operand=operand):
+            return f"(NOT {spark_text(operand)})"
+        case nodes.Matches(operand=nodes.Name(text=name), pattern=pattern):
+            decided = bounded(pattern.value)
+            if decided.longest is not None:
+                raise UnenforceableError(
+                    f"Spark SQL has no bound for the pattern, which can decide strings of "
+                    f"{decided.longest:,} characters"
+                )
+            return f"({quote_name(name)} RLIKE {quote_literal(decided.text)})"
+        case nodes.HasFormat(operand=nodes.Name(text=name), format=kind):
+            form, text = TEXT_FORMATS[kind.text], quote_name(name)
+            return form.sql(text, f"({text} RLIKE {quote_literal(ended(whole(form.pattern)))})")
+        case _:
+            return predicate_sql(node)
+
+
+def like_pattern(value: str, pattern: str) -> str:
+    """A value, given as Spark SQL, matches a regular expression.
+
+    A string that is too long to be decided does not match: count the rows that do not match.
+    """
+    decided = bounded(pattern)
+    short = "" if decided.longest is None else f"length({value}) <= {decided.longest} AND "
+    return f"({short}{value} RLIKE {quote_literal(decided.text)})"
 
 
 def unique(context: RuleContext, demand: Unique) -> CompiledClaim:

@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from dqx_airflow.contracts.compile.sql_kinds import (
-    KINDS,
-    LONGEST,
-    Kind,
-    as_decimal,
-    sum_of,
-    widest,
-)
+from dqx_airflow.contracts.compile.sql_kinds import KINDS, LONGEST, Kind, as_decimal, sum_of, widest
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 
 if TYPE_CHECKING:

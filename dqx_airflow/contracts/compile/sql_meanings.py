@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dqx_airflow.contracts.column_paths import plain_name
-from dqx_airflow.contracts.compile.rule_context import RuleContext
+from dqx_airflow.contracts.compile.sql_predicates import RuleContext
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import QueryGives
 from dqx_airflow.dql import nodes

@@ -1,21 +1,153 @@
-"""SQL conditions as predicates of DQL, as far as DQL can express them."""
+"""Predicates in SQL as DQL, where DQL has the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
 from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show, show_number, show_text
 from dqx_airflow.dql.walk import is_about_items
 from dqx_airflow.exact import WrittenFloat
+from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
     from sqlglot import Expr
+
+
+_OF_ONE_DATABASE = ("postgres", "postgresql")
+_FIRST_SCHEMAS = ("public", "dbo", "main")
+"""The default schemas of databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledClaim:
+    """The claim of an assertion, in DQL; `others` are the datasets that it reads besides its
+    own."""
+
+    text: str
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EnforcedByType:
+    """The assertion about the type of a field also enforces this rule."""
+
+    column: Field
+
+
+@dataclass(frozen=True, slots=True)
+class RuleContext:
+    """A rule in its context. `way` leads from the column to the field; empty without a field. `ref`
+    is the dataset of the model and `on` the date of its data, if known. If it `is_filtered`, it is
+    about some of the rows, which SQL with a query of its own cannot express."""
+
+    contract: Contract
+    model: Model
+    way: tuple[Field, ...]
+    rule: Rule
+    ref: DatasetRef | None = None
+    on: date | None = None
+    is_filtered: bool = False
+
+    @property
+    def item(self) -> Field | None:
+        return self.way[-1] if self.way else None
+
+    @property
+    def reachable(self) -> tuple[Field, ...]:
+        """The part of the path that DQL can express: up to the first array or map."""
+        for number, (outer, inner) in enumerate(pairwise(self.way)):
+            if all(inner is not part for part in outer.fields):
+                return self.way[: number + 1]
+        return self.way
+
+    @property
+    def is_reachable(self) -> bool:
+        return len(self.reachable) == len(self.way)
+
+    def field_at(self, path: str) -> Field | None:
+        """The field of the model at a path; None for a column that the contract does not have."""
+        return self.model.field_at(path)
+
+    def dataset(self, written: str) -> str:
+        """The dataset of a table: a model of the contract by its name, its location, or its place
+        on a server (`public.orders`), or else the name as written.
+
+        Without a server that names a schema, the default schemas of databases are assumed.
+        """
+        wanted = written.replace("`", "").lower()
+        for model in self.contract.models:
+            if model.name == written:
+                return model.name
+        for model in self.contract.models:
+            table = (model.location or model.name).lower()
+            if wanted in (model.name.lower(), table):
+                return model.name
+            for server in self.contract.servers:
+                located = (server.location or "").lower().replace("{model}", table)
+                if f".{located}".endswith(f".{wanted}"):
+                    return model.name
+                # A Postgres query cannot name another database than its own.
+                if (
+                    located
+                    and server.type in _OF_ONE_DATABASE
+                    and f".{wanted}".endswith(f".{located}")
+                ):
+                    return model.name
+            schema, _, name = wanted.rpartition(".")
+            if name == table and schema in _FIRST_SCHEMAS and not self._has_schemas:
+                return model.name
+        return written.replace("`", "")
+
+    def fields_of(self, dataset: str) -> tuple[Field, ...]:
+        """The fields of a dataset; none if no model describes it."""
+        model = self.contract.model(dataset)
+        return model.fields if model is not None else ()
+
+    @property
+    def _has_schemas(self) -> bool:
+        """True if a server names the schema of its tables."""
+        places = (server.location or "" for server in self.contract.servers)
+        return any(place.endswith(".{model}") and "/" not in place for place in places)
+
+
+def each_row(predicate: nodes.Expression, share: float = 1.0) -> CompiledClaim:
+    """`each row: predicate`, or `N% of rows: predicate`."""
+    if share >= 1:
+        return CompiledClaim(f"each row: {show(predicate)}")
+    return CompiledClaim(f"{show_number(terms.share(share))} of rows: {show(predicate)}")
+
+
+def sql(expression: str) -> str:
+    """`sql("...")`
+
+    :raises UnenforceableError: a text file cannot contain it.
+    """
+    return f"sql({show_text(terms.text(expression).value)})"
+
+
+def query(text: str) -> str:
+    """`query("...")`
+
+    :raises UnenforceableError: a text file cannot contain it.
+    """
+    return f"query({show_text(terms.text(text).value)})"
+
+
+def no_rows(expression: str, share: float = 1.0, of: str = "num_rows()") -> CompiledClaim:
+    """A number of rows is 0, or at most what a share of the evaluated ones allows."""
+    if share >= 1:
+        return CompiledClaim(f"{expression} == 0")
+    rest = show_number(terms.share(round(1 - share, 12)))
+    return CompiledClaim(f"coalesce({expression} / {of}, 0) <= {rest}")
 
 
 DatasetNamer: TypeAlias = Callable[[str], str]

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.columns import ways
 from dqx_airflow.contracts.compile.demands import claim_of
-from dqx_airflow.contracts.compile.nested import ways
-from dqx_airflow.contracts.compile.rule_context import CompiledClaim, EnforcedByType, RuleContext
+from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import OfType
-from dqx_airflow.contracts.dialects.naming import unique_name
+from dqx_airflow.contracts.dialects.extensions import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK

@@ -8,8 +8,7 @@ from enum import Enum
 from fractions import Fraction
 
 from dqx_airflow.contracts.column_paths import parts_of, without_quoted
-from dqx_airflow.contracts.demands import Literal
-from dqx_airflow.contracts.demands.wording import literal_text
+from dqx_airflow.contracts.demands import Literal, literal_text
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude

@@ -18,9 +18,8 @@ from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.datalex.manifest import doubts_about
 from dqx_airflow.contracts.demands import Bound, Demand, OfType, Presence, Required, Unique
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.field_types import spark_type_of
-from dqx_airflow.contracts.dialects.naming import slug, unique_name, with_unique_names
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, spark_type_of
+from dqx_airflow.contracts.dialects.extensions import slug, unique_name, with_unique_names
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.unknown_keys import STATES

@@ -31,21 +31,20 @@ from dqx_airflow.contracts.demands import (
     Unique,
 )
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S
-from dqx_airflow.contracts.dialects.field_types import (
+from dqx_airflow.contracts.dialects.clause_reader import (
+    ClauseReader,
     bound_rule,
     report_unknown_type,
     spark_type_of,
     with_type,
 )
-from dqx_airflow.contracts.dialects.frequencies import interval_s
-from dqx_airflow.contracts.dialects.naming import with_unique_names
-from dqx_airflow.contracts.dialects.placed_rules import (
+from dqx_airflow.contracts.dialects.extensions import (
     PlacedRule,
     rules_of_no_field,
     with_rules,
+    with_unique_names,
 )
+from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, interval_s
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.diff.change import Change
-from dqx_airflow.contracts.diff.location import ContractLocation
+from dqx_airflow.contracts.diff.demands import ContractLocation
 from dqx_airflow.contracts.model import Contract, Dialect, Note, Treatment
 from dqx_airflow.values import Span
 

@@ -1,21 +1,37 @@
-"""A contract as enforced by a gate: read, pinned, compiled, each assertion linked to its clause."""
+"""A contract as a gate enforces it: its pinned version, its suite, the fate of each clause."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from sqlglot import exp
 
 from dqx_airflow.contracts.compile import Compiled, Unenforced, compile_contract
-from dqx_airflow.contracts.demands import Demand, OnlyColumns
-from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
-from dqx_airflow.contracts.enforcement.dimensions import dimension_of
-from dqx_airflow.contracts.enforcement.version_pins import lifecycle_status, objection_to_version
-from dqx_airflow.contracts.model import Contract, Field, Model, Note, Promise, Rule, Treatment
+from dqx_airflow.contracts.compile.sql_meanings import filled_in, placeholders
+from dqx_airflow.contracts.compile.sql_predicates import RuleContext, written_name
+from dqx_airflow.contracts.compile.sql_rules import parsed
+from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy
+from dqx_airflow.contracts.model import (
+    Clause,
+    Contract,
+    Field,
+    Model,
+    Note,
+    Promise,
+    Rule,
+    Treatment,
+    day_of,
+)
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.references import FileReader, no_files
+from dqx_airflow.contracts.versions import end_of_period
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.check import check_source
@@ -30,6 +46,228 @@ from dqx_airflow.values import (
     Span,
     UnenforcedClause,
 )
+
+if TYPE_CHECKING:
+    from sqlglot import Expr
+
+
+def dimension_of(rule: Rule | Promise) -> str | None:
+    """The dimension in lower case; None if neither the rule nor its demand has one.
+
+    >>> from dqx_airflow.contracts.demands import Required
+    >>> dimension_of(Rule("required", Required(), ()))
+    'completeness'
+    """
+    if rule.dimension:
+        return rule.dimension.lower()
+    return rule.demand.dimension if isinstance(rule, Rule) else None
+
+
+def missing_columns(context: RuleContext) -> Iterator[str]:
+    """The unknown columns of an SQL rule, as written. If it reads a table that is not a model of
+    the contract, or that defines columns itself, they are unknowable."""
+    demand = context.rule.demand
+    assert isinstance(demand, QueryGives | RowsSatisfy)
+    sql = demand.query if isinstance(demand, QueryGives) else demand.predicate
+    try:
+        tree = parsed(filled_in(sql, placeholders(context), demand.sql_dialect), demand.sql_dialect)
+    except UnenforceableError:
+        return  # coverage reports it
+    models = _models_read(context, tree)
+    if models is None:
+        return
+    named = (*tree.find_all(exp.Alias), *tree.find_all(exp.CTE), *tree.find_all(exp.Subquery))
+    tables = {context.model.name.lower()}
+    tables |= {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
+    tables |= {expression.alias.lower() for expression in named}
+    columns = {item.name.lower() for model in models for item in model.fields}
+    columns |= {expression.alias.lower() for expression in named}
+    for column in tree.find_all(exp.Column):
+        parts = [part.name for part in column.parts]
+        if parts[0].lower() in tables and len(parts) > 1:
+            parts = parts[1:]
+        is_given = column.find_ancestor(exp.Lambda) is not None or isinstance(column.this, exp.Star)
+        if not is_given and parts[0].lower() not in columns:
+            yield ".".join(parts)
+
+
+def _models_read(context: RuleContext, tree: Expr) -> list[Model] | None:
+    """The models behind the tables; None if one is unknown, or defines columns itself."""
+    if tree.find(exp.Lateral, exp.Unnest, exp.Values, exp.Pivot, exp.UDTF):
+        return None
+    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    tables = [table for table in tree.find_all(exp.Table) if table.name.lower() not in defined]
+    names = {context.dataset(written_name(table)) for table in tables}
+    models = [context.contract.model(name) for name in (names | {context.model.name})]
+    with_fields = [model for model in models if model is not None and model.fields]
+    return with_fields if len(with_fields) == len(models) else None
+
+
+_VERSION = re.compile(r"v?(\d{1,9}(?:\.\d{1,9})*)([-+.][\w.+-]+)?", re.ASCII)
+_WHOLE = 3
+"""The parts of a complete version: major, minor and patch."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleStatus:
+    """Why a contract is not active, or not for long; `is_refused`: no gate may rely on it."""
+
+    message: str
+    is_refused: bool
+
+
+def is_version(pin: str) -> bool:
+    """True for a version that can be pinned: `2`, `2.3`, `2.3.0`."""
+    return _VERSION.fullmatch(pin) is not None
+
+
+def objection_to_version(
+    contract: Contract, expected: str, models: Collection[str] = ()
+) -> str | None:
+    """Why the version of a contract is not the pinned one; None if it is.
+
+    `2` accepts every 2.x.y, `2.3` every 2.3.x. A complete version such as `2.3.0`, and one with a
+    suffix such as `2.3.0-rc1`, accepts only itself. If each model has a version of its own, those
+    of the `models` are compared: all of them by default.
+    """
+    contracts = [
+        replace(contract, id=model.title or model.name, version=model.version, models=())
+        for model in contract.models
+        if model.version is not None and (not models or model.name in models)
+    ]
+    if contract.version is None and contracts:
+        objections = (objection_to_version(item, expected) for item in contracts)
+        return next((objection for objection in objections if objection is not None), None)
+    pin = _VERSION.fullmatch(expected.strip())
+    if pin is None:
+        return f"the pin '{expected}' is not a version: write 2, 2.3 or 2.3.0"
+    written = contract.version
+    if written is None:
+        return f"{contract.id} has no version, but version {expected} is pinned"
+    if written == expected.strip():
+        return None
+    match = _VERSION.fullmatch(written.strip())
+    if match is None:
+        return f"{contract.id} has version '{written}', which cannot be pinned"
+    wanted, actual = pin[1].split("."), match[1].split(".")
+    actual += ["0"] * (len(wanted) - len(actual))
+    is_itself = len(actual) == len(wanted) and match[2] == pin[2]
+    is_series = len(wanted) < _WHOLE and pin[2] is None
+    same = [int(part) for part in actual[: len(wanted)]] == [int(part) for part in wanted]
+    if same and (is_series or is_itself):
+        return None
+    return (
+        f"{contract.id} has version {written}, but version {expected} is pinned: "
+        "review the changes with `dql contract diff`, then update the pin"
+    )
+
+
+def lifecycle_status(contract: Contract, on: date) -> LifecycleStatus | None:
+    """The status of a contract on a date according to its lifecycle; None if it is active.
+
+    A contract past its sunset is refused, and a deprecated one when its notice period has ended.
+    """
+    cycle = contract.lifecycle
+    sunset, deprecated = day_of(cycle.sunset_date), day_of(cycle.deprecation_date)
+    use = f"; its successor is {cycle.successor}" if cycle.successor else ""
+    if cycle.status == "sunset" or (sunset is not None and sunset <= on):
+        when = f" on {sunset}" if sunset is not None else ""
+        return LifecycleStatus(f"{contract.id} was sunset{when}{use}", is_refused=True)
+    if deprecated is not None and deprecated > on:
+        return LifecycleStatus(
+            f"{contract.id} will be deprecated on {deprecated}{use}", is_refused=False
+        )
+    if cycle.status == "deprecated" or deprecated is not None:
+        since = f" since {deprecated}" if deprecated is not None else ""
+        notice = cycle.notice_days
+        if sunset is None and deprecated is not None and notice is not None:
+            end = end_of_period(deprecated, notice)
+            if end <= on:
+                message = (
+                    f"{contract.id} is deprecated{since}, its notice period ended on {end}{use}"
+                )
+                return LifecycleStatus(message, is_refused=True)
+            return LifecycleStatus(
+                f"{contract.id} is deprecated{since}, until {end}{use}", is_refused=False
+            )
+        until = f", until {sunset}" if sunset is not None else ""
+        return LifecycleStatus(f"{contract.id} is deprecated{since}{until}{use}", is_refused=False)
+    starts = day_of(cycle.effective_date)
+    if starts is not None and starts > on:
+        return LifecycleStatus(f"{contract.id} is not in effect before {starts}", is_refused=False)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseCoverage:
+    """A clause: its position, its treatment with the reason, and the assertions that enforce it.
+
+    A list that a rule uses as a whole is one clause. A clause of several rules, as in a definition
+    that several fields refer to, is checked if assertions enforce all of them that state a check.
+    """
+
+    path: str
+    span: Span
+    treatment: Treatment
+    reason: str
+    assertions: tuple[str, ...] = ()
+
+
+def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ...]:
+    """All clauses in the order of the document, each once, followed by those of other files."""
+    coverages: dict[tuple[str, str], ClauseCoverage] = {}
+    accepted = {
+        _key(clause): refused.acceptance
+        for refused in compiled.unenforced
+        for clause in refused.clauses
+        if refused.acceptance is not None
+    }
+    for note in (*contract.notes, *compiled.notes):
+        clause, treatment, reason = note.clause, note.treatment, note.reason
+        acceptance = accepted.get(_key(clause)) or contract.acceptance_of("", clause.path)
+        if treatment is Treatment.UNSUPPORTED and acceptance is not None:
+            treatment = Treatment.ACCEPTED
+            reason = f"{reason}; accepted by {acceptance.owner}: {acceptance.reason}"
+        coverages[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
+    unenforced = {_key(clause) for refused in compiled.unenforced for clause in refused.clauses}
+    for key, (clause, assertions) in _enforced(compiled).items():
+        # A definition that not all of its fields enforce.
+        if key in unenforced and key in coverages:
+            coverages[key] = replace(coverages[key], assertions=assertions)
+        else:
+            coverages[key] = ClauseCoverage(
+                clause.path, clause.span, Treatment.CHECKED, "", assertions
+            )
+    files = dict.fromkeys((contract.span.file, *(file for file, _ in coverages)))
+    order = {file: number for number, file in enumerate(files)}
+    return tuple(
+        sorted(
+            coverages.values(),
+            key=lambda item: (order[item.span.file], item.span.line, item.span.column),
+        )
+    )
+
+
+def counts(clauses: Iterable[ClauseCoverage]) -> dict[Treatment, int]:
+    """The number of clauses with each treatment, including zeros."""
+    counted = Counter(clause.treatment for clause in clauses)
+    return {treatment: counted[treatment] for treatment in Treatment}
+
+
+def _enforced(compiled: Compiled) -> dict[tuple[str, str], tuple[Clause, tuple[str, ...]]]:
+    """The enforced clauses, with their assertions."""
+    enforced: dict[tuple[str, str], tuple[Clause, tuple[str, ...]]] = {}
+    pairs: tuple[tuple[str, Rule], ...] = (*compiled.enforced, *compiled.included)
+    for assertion, rule in pairs:
+        for clause in rule.clauses:
+            _, before = enforced.get(_key(clause), (clause, ()))
+            enforced[_key(clause)] = clause, tuple(dict.fromkeys((*before, assertion)))
+    return enforced
+
+
+def _key(clause: Clause) -> tuple[str, str]:
+    return clause.span.file, clause.path
+
 
 Unsupported: TypeAlias = Literal["error", "warn"]
 """The treatment of clauses that state a check and cannot be enforced."""

@@ -1,4 +1,4 @@
-"""Examples in a contract that violate the contract itself, found in memory without Spark."""
+"""Judges the examples of a contract by its own rules."""
 
 from __future__ import annotations
 
@@ -8,20 +8,58 @@ from datetime import date
 from typing import Any
 
 from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.demands import VALUE_DEMANDS, Demand, Required, RowsSatisfy, Unique
-from dqx_airflow.contracts.demands.wording import literal_text
+from dqx_airflow.contracts.demands import (
+    VALUE_DEMANDS,
+    Demand,
+    Required,
+    RowsSatisfy,
+    Unique,
+    literal_text,
+)
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
-from dqx_airflow.contracts.enforcement.example_values import NoValueError, held
 from dqx_airflow.contracts.model import Contract, ExampleRows, Field, Model, Rule
 from dqx_airflow.diagnostics.nearest import slip_of
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.metrics.types import canonical_type
+from dqx_airflow.metrics.comparison import order_key
+from dqx_airflow.metrics.types import Family, canonical_type, family_of, fields_of, parts_of
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.reference.measure import measure
-from dqx_airflow.reference.table import Table
+from dqx_airflow.reference.table import Table, value_of
 from dqx_airflow.values import DatasetField as Column
 from dqx_airflow.values import DatasetRef, SourceFile, Span, Status
+
+
+class NoValueError(ValueError):
+    """The text is not a value of a type."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def held(value: object, spark_type: str) -> Any:
+    """A value of a document, as a table with the type holds it.
+
+    :raises NoValueError: it is not a value of the type, or contains one that is not.
+    """
+    if value is None:
+        return None
+    family, types = family_of(spark_type), parts_of(spark_type)
+    match value:
+        case list() if family is Family.ARRAY:
+            return tuple(held(item, types[0]) for item in value)
+        case dict() if family is Family.MAP:
+            pairs = [(held(key, types[0]), held(item, types[1])) for key, item in value.items()]
+            return tuple(sorted(pairs, key=lambda pair: order_key(pair[0])))
+        case dict() if fields := fields_of(spark_type):
+            return {name: held(value.get(name), inner) for name, inner in fields.items()}
+    is_nested = family in (Family.ARRAY, Family.MAP) or bool(fields_of(spark_type))
+    converted = None if is_nested else value_of(literal_text(value), spark_type)
+    if converted is None:
+        raise NoValueError(literal_text(value))
+    return converted
+
 
 _ANY_DAY = date(2000, 1, 1)
 _OF_ROWS = (*VALUE_DEMANDS, Required, RowsSatisfy, Unique)

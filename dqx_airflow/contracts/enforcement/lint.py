@@ -1,15 +1,12 @@
-"""Lint rules for contracts: ONE entry each, which can be ignored individually.
-
-Errors keep a contract from meaning what it says: a broken reference, an example that violates it.
-The others are the practice of seed 003: a contract without an owner, or a column without a meaning,
-is incomplete.
-"""
+"""Finds mistakes of a contract before any data is read: contradictions, dates, clauses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
+from itertools import combinations
 
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.compile.ecma_regex import (
@@ -17,15 +14,23 @@ from dqx_airflow.contracts.compile.ecma_regex import (
     UntranslatableEcmaError,
     java_pattern,
 )
-from dqx_airflow.contracts.compile.rule_context import RuleContext
+from dqx_airflow.contracts.compile.sql_predicates import RuleContext
 from dqx_airflow.contracts.demands import (
     AllComplete,
     AmongRows,
+    Bound,
     Complete,
+    Condition,
     Demand,
+    Digits,
     Distinct,
     Fresh,
+    HourlyVolume,
+    Interval,
+    Length,
+    Literal,
     MetricRule,
+    OneOf,
     Prompt,
     QueryGives,
     Refers,
@@ -34,14 +39,205 @@ from dqx_airflow.contracts.demands import (
     Volume,
 )
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.dialects.sensitivity import looks_personal
-from dqx_airflow.contracts.enforcement.contradictions import contradictions
+from dqx_airflow.contracts.dialects.extensions import looks_personal
 from dqx_airflow.contracts.enforcement.examples import broken_examples
-from dqx_airflow.contracts.enforcement.lifecycle_dates import contradicting_dates
-from dqx_airflow.contracts.model import Clause, Contract, Model, Note, Rule, Treatment, UnknownKey
+from dqx_airflow.contracts.model import (
+    Clause,
+    Contract,
+    Model,
+    Note,
+    Rule,
+    Treatment,
+    UnknownKey,
+    day_of,
+)
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest, slip_of
 from dqx_airflow.values import Span
+
+_TO_WRITE = "write a date such as 2026-03-31"
+
+
+def contradicting_dates(contract: Contract) -> Iterator[Diagnostic]:
+    """The contradictions in the lifecycle of a contract."""
+    life = contract.lifecycle
+    named = (
+        ("effective date", life.effective_date),
+        ("deprecation", life.deprecation_date),
+        ("sunset", life.sunset_date),
+    )
+    days: dict[str, date] = {}
+    for name, text in named:
+        if (day := day_of(text)) is not None:
+            days[name] = day
+        elif text is not None:
+            message = f"the {name} '{text}' is not a date"
+            yield Diagnostic(message, _span_of(contract, text), "E427", help=_TO_WRITE)
+    for earlier, later in combinations(days, 2):
+        if days[earlier] > days[later]:
+            message = f"the {later} on {days[later]} is before the {earlier} on {days[earlier]}"
+            span = _span_of(contract, days[later].isoformat())
+            yield Diagnostic(message, span, "E427", help="correct one of the two dates")
+    deprecated, sunset = days.get("deprecation"), days.get("sunset")
+    if deprecated is None or sunset is None or sunset < deprecated:
+        return
+    between = (sunset - deprecated).days
+    periods = ((life.notice_days, "notice"), (life.dual_write_days, "dual writes"))
+    for promised, period in periods:
+        if promised is not None and promised > between:
+            message = f"there are {between} days from deprecation to sunset, and {promised} days "
+            message += f"of {period} are promised"
+            span = _span_of(contract, sunset.isoformat())
+            yield Diagnostic(message, span, "E427", help="move the sunset, or deprecate earlier")
+
+
+def _span_of(contract: Contract, text: str) -> Span:
+    """The position of a value of the lifecycle."""
+    spans = (note.clause.span for note in contract.notes if note.clause.text.startswith(text))
+    return next(spans, contract.span)
+
+
+_UPPER, _LOWER = ("<", "<="), (">", ">=")
+_ANY_CONDITION = Condition("!=", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Rules that exclude each other, or one that excludes everything; `what` describes it."""
+
+    rules: tuple[Rule, ...]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A bound of the values, or of their lengths."""
+
+    rule: Rule
+    op: str
+    value: Literal
+
+
+def contradictions(contract: Contract) -> Iterator[Contradiction]:
+    """All contradictions of a contract, in its order."""
+    for model in contract.models:
+        for item in model.walk():
+            yield from _among(item.rules)
+        yield from _among(model.rules)
+
+
+def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
+    # A share of the rows leaves room for others.
+    strict = [rule for rule in rules if rule.share >= 1]
+    bounds = [
+        _Limit(rule, rule.demand.op, rule.demand.value)
+        for rule in strict
+        if isinstance(rule.demand, Bound)
+    ]
+    lengths = [
+        _Limit(rule, rule.demand.op, rule.demand.count)
+        for rule in strict
+        if isinstance(rule.demand, Length)
+    ]
+    yield from _crossed(bounds, "minimum", "maximum")
+    yield from _crossed(lengths, "least length", "greatest length")
+    yield from _no_value_left(strict, [limit.rule for limit in (*bounds, *lengths)])
+    yield from _conditions(rules)
+    for rule in rules:
+        match rule.demand:
+            case Digits(precision=precision, scale=scale) if scale > precision:
+                message = f"the scale {scale} is larger than the precision {precision}"
+                yield Contradiction((rule,), message)
+            case Volume(low=float() | int() as low, high=float() | int() as high) if low > high:
+                yield Contradiction((rule,), f"the band starts at {low}, above its end at {high}")
+            case HourlyVolume(low=float() | int() as low, high=float() | int() as high) if (
+                low > high
+            ):
+                yield Contradiction((rule,), f"at least {low} rows per hour, but at most {high}")
+
+
+def _crossed(limits: Sequence[_Limit], least: str, most: str) -> Iterator[Contradiction]:
+    for low in limits:
+        for high in limits:
+            if low.op in _LOWER and high.op in _UPPER:
+                is_strict = "=" not in low.op or "=" not in high.op
+                if _is_above(low.value, high.value, or_equal=is_strict):
+                    message = f"the {least} {low.value} is above the {most} {high.value}"
+                    if low.value == high.value:
+                        message = (
+                            f"no value is between {low.value} and {high.value}, which are excluded"
+                        )
+                    yield Contradiction((low.rule, high.rule), message)
+
+
+def _is_above(low: Literal, high: Literal, *, or_equal: bool) -> bool:
+    """False for values that cannot be compared; dates are compared as ISO strings."""
+    if isinstance(low, str) and isinstance(high, str):
+        length = min(len(low), len(high))
+        return low > high and low[:length] > high[:length]
+    if isinstance(low, bool) or isinstance(high, bool):
+        return False
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        return low > high or (or_equal and low == high)
+    return False
+
+
+def _no_value_left(rules: Sequence[Rule], limits: Sequence[Rule]) -> Iterator[Contradiction]:
+    """The lists of values of which none satisfies the bounds next to it."""
+    for rule in rules:
+        if isinstance(rule.demand, OneOf) and rule.demand.values:
+            for limit in limits:
+                kept = (_keeps(value, limit.demand) for value in rule.demand.values)
+                if not any(kept):
+                    yield Contradiction((rule, limit), "none of the values is within the limit")
+
+
+def _keeps(value: Literal, limit: object) -> bool:
+    match limit:
+        case Length(op=op, count=count) if isinstance(value, str):
+            return _holds(len(value), op, count)
+        case Bound(op=op, value=bound) if (
+            isinstance(value, int | float)
+            and isinstance(bound, int | float)
+            and not isinstance(value, bool)
+        ):
+            return _holds(value, op, bound)
+    return True
+
+
+def _holds(value: float, op: str, bound: float) -> bool:
+    return {">": value > bound, ">=": value >= bound, "<": value < bound, "<=": value <= bound}[op]
+
+
+# Conditions on one number -------------------------------------------------------------------------
+
+
+def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
+    """Conditions on the same number that exclude each other, or that no number satisfies."""
+    numbers: dict[object, list[tuple[Rule, Interval]]] = {}
+    for rule in rules:
+        match rule.demand:
+            case MetricRule() as demand:
+                key: object = replace(demand, condition=_ANY_CONDITION)
+            case QueryGives(query=query):
+                key = query
+            case _:
+                continue
+        if len(accepted := rule.demand.condition.accepted) == 1:  # one that excludes no value alone
+            numbers.setdefault(key, []).append((rule, accepted[0]))
+    for group in numbers.values():
+        for position, (rule, interval) in enumerate(group):
+            if interval[0] > interval[1]:
+                yield Contradiction((rule,), "no number is between these bounds")
+                continue
+            for other_rule, other in group[:position]:
+                if other[0] <= other[1] and _is_apart(other, interval):
+                    yield Contradiction((other_rule, rule), "no number satisfies both thresholds")
+
+
+def _is_apart(first: Interval, second: Interval) -> bool:
+    return max(first[0], second[0]) >= min(first[1], second[1])
+
 
 _OWN_KEY = "let the name of your own key begin with x-"
 _SEMVER = re.compile(r"v?\d+\.\d+\.\d+([-+][\w.+-]+)?", re.ASCII)
@@ -193,7 +389,7 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
                     yield from _no_field(target, column, span)
         if isinstance(demand, QueryGives | RowsSatisfy):
             # sqlglot is imported for contracts with SQL.
-            from dqx_airflow.contracts.enforcement.sql_columns import missing_columns
+            from dqx_airflow.contracts.enforcement.enforced_contract import missing_columns
 
             way = (item,) if item is not None else ()
             columns = missing_columns(RuleContext(contract, model, way, rule))

@@ -1,44 +1,384 @@
-"""A suite of Great Expectations: in the form of seed 003's generator, followed by all other rules.
-
-First the existence of columns, then for each of them its type, NULL, range, pattern and values,
-then completeness and unique keys, and finally all other demands of the contract.
-"""
+"""A contract as a suite of Great Expectations, of version 1 and of those before."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import ceil, floor
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.demands import (
+    AmongRows,
     Bound,
     Complete,
+    Condition,
+    Demand,
+    Digits,
     Distinct,
+    Fresh,
+    Length,
+    MetricRule,
+    MultipleOf,
+    OfFormat,
     OfType,
     OneOf,
     OnlyColumns,
     Pattern,
     Presence,
+    Prompt,
+    Refers,
     Required,
+    Retained,
+    RowsSatisfy,
     Unique,
 )
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.export.expectations import (
-    Expectation,
-    ExportedRule,
-    bounds_of,
-    expectation_of,
-    type_name,
-)
-from dqx_airflow.contracts.export.exported import (
-    Exported,
-    Loss,
-    loss_of,
-    unsupported_clauses,
-)
+from dqx_airflow.contracts.dialects.foreign.values import sql_name
+from dqx_airflow.contracts.export.exported import Exported, Loss, loss_of, unsupported_clauses
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.values import Severity
+
+NO_COUNTERPART = "Great Expectations has no counterpart"
+
+_TYPES = {
+    "string": "StringType",
+    "bigint": "LongType",
+    "int": "IntegerType",
+    "smallint": "ShortType",
+    "tinyint": "ByteType",
+    "timestamp": "TimestampType",
+    "timestamp_ntz": "TimestampNTZType",
+    "date": "DateType",
+    "decimal": "DecimalType",
+    "double": "DoubleType",
+    "float": "FloatType",
+    "boolean": "BooleanType",
+    "binary": "BinaryType",
+    "array": "ArrayType",
+    "map": "MapType",
+    "struct": "StructType",
+    "text": "StringType",
+}
+_WHOLE = ("ByteType", "ShortType", "IntegerType", "LongType")
+_SEVERAL = {
+    "whole_number": [*_WHOLE],
+    "number": [*_WHOLE, "FloatType", "DoubleType", "DecimalType"],
+}
+_AGGREGATES = {
+    "minimum": "expect_column_min_to_be_between",
+    "maximum": "expect_column_max_to_be_between",
+    "average": "expect_column_mean_to_be_between",
+    "sum": "expect_column_sum_to_be_between",
+    "median": "expect_column_median_to_be_between",
+    "distinctness": "expect_column_proportion_of_unique_values_to_be_between",
+    "unique_count": "expect_column_unique_value_count_to_be_between",
+}
+_COUNTS = ("num_rows", "unique_count", "column_count")
+_SEVERITIES = {
+    Severity.P0: "critical",
+    Severity.P1: "critical",
+    Severity.P2: "warning",
+    Severity.P3: "info",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """An expectation: its name, and its arguments in order."""
+
+    type: str
+    kwargs: dict[str, Any]
+    severity: str | None = field(default=None)
+
+    def as_plain(self) -> dict[str, Any]:
+        severity = {} if self.severity is None else {"severity": self.severity}
+        return {"type": self.type, "kwargs": self.kwargs, **severity}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRule:
+    """The rule to export as an expectation, and its context. `item` is None for a model."""
+
+    model: Model
+    item: Field | None
+    rule: Rule
+
+    @property
+    def column(self) -> str:
+        return plain_name(self.item.path) if self.item is not None else ""
+
+    @property
+    def mostly(self) -> dict[str, float]:
+        return {"mostly": self.rule.share} if self.rule.share < 1 else {}
+
+
+ExpectationOrReason: TypeAlias = "Expectation | str"
+
+
+def expectation_of(place: ExportedRule) -> ExpectationOrReason:
+    """The expectation that is equivalent to a rule, or why there is none."""
+    if place.item is not None and place.item not in place.model.fields:
+        return "Great Expectations has no names for nested columns"
+    writer = _WRITERS.get(type(place.rule.demand))
+    expectation = writer(place, place.rule.demand) if writer is not None else NO_COUNTERPART
+    if isinstance(expectation, Expectation) and place.rule.severity is not None:
+        return Expectation(expectation.type, expectation.kwargs, _SEVERITIES[place.rule.severity])
+    return expectation
+
+
+def type_name(spark_type: str | None) -> str | None:
+    """The class of a type in PySpark; None if several of them hold the values."""
+    return _TYPES.get(spark_type.partition("(")[0]) if spark_type else None
+
+
+def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expectation:
+    """Both bounds of a range are one expectation."""
+    kwargs: dict[str, Any] = {
+        "column": column,
+        "min_value": lowest.value if lowest else None,
+        "max_value": highest.value if highest else None,
+    }
+    if lowest is not None and lowest.op == ">":
+        kwargs["strict_min"] = True
+    if highest is not None and highest.op == "<":
+        kwargs["strict_max"] = True
+    return Expectation("expect_column_values_to_be_between", kwargs)
+
+
+def _required(place: ExportedRule, _: Required) -> ExpectationOrReason:
+    return Expectation("expect_column_values_to_not_be_null", {"column": place.column})
+
+
+def _type(place: ExportedRule, _: OfType) -> ExpectationOrReason:
+    kind = place.item.type if place.item is not None else None
+    if (name := type_name(kind)) is not None:
+        kwargs: dict[str, Any] = {"column": place.column, "type_": name}
+        return Expectation("expect_column_values_to_be_of_type", kwargs)
+    if kind in _SEVERAL:
+        kwargs = {"column": place.column, "type_list": _SEVERAL[kind]}
+        return Expectation("expect_column_values_to_be_in_type_list", kwargs)
+    return NO_COUNTERPART
+
+
+def _bound(place: ExportedRule, demand: Bound) -> ExpectationOrReason:
+    is_lowest = demand.op.startswith(">")
+    expectation = bounds_of(
+        place.column, demand if is_lowest else None, None if is_lowest else demand
+    )
+    return Expectation(expectation.type, expectation.kwargs | place.mostly)
+
+
+def _pattern(place: ExportedRule, demand: Pattern) -> ExpectationOrReason:
+    return _matching(place, demand.expression)
+
+
+def _format(place: ExportedRule, demand: OfFormat) -> ExpectationOrReason:
+    form = TEXT_FORMATS[demand.name]
+    if form.check_digits is not None:
+        return "no expectation computes check digits"
+    return _matching(place, whole(form.pattern))
+
+
+def _matching(place: ExportedRule, regex: str) -> ExpectationOrReason:
+    kwargs = {"column": place.column, "regex": regex, **place.mostly}
+    return Expectation("expect_column_values_to_match_regex", kwargs)
+
+
+def _one_of(place: ExportedRule, demand: OneOf) -> ExpectationOrReason:
+    kwargs = {"column": place.column, "value_set": list(demand.values), **place.mostly}
+    return Expectation("expect_column_values_to_be_in_set", kwargs)
+
+
+def _length(place: ExportedRule, demand: Length) -> ExpectationOrReason:
+    if place.item is None or place.item.type == "array":
+        return NO_COUNTERPART
+    ends = (demand.count, None) if demand.op == ">=" else (None, demand.count)
+    kwargs = {"column": place.column, "min_value": ends[0], "max_value": ends[1], **place.mostly}
+    return Expectation("expect_column_value_lengths_to_be_between", kwargs)
+
+
+def _complete(_: ExportedRule, demand: Complete) -> ExpectationOrReason:
+    # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbor.
+    kwargs = {"column": plain_name(demand.column), "mostly": round(demand.share * 100, 10) / 100}
+    return Expectation("expect_column_values_to_not_be_null", kwargs)
+
+
+def _unique(_: ExportedRule, demand: Unique) -> ExpectationOrReason:
+    columns = [plain_name(column) for column in demand.columns]
+    if len(columns) == 1:
+        return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
+    kwargs = {"column_list": columns, "ignore_row_if": "any_value_is_missing"}
+    return Expectation("expect_compound_columns_to_be_unique", kwargs)
+
+
+def _distinct(_: ExportedRule, demand: Distinct) -> ExpectationOrReason:
+    if demand.duplicates > 0:
+        return "Great Expectations permits no share of duplicates"
+    columns = [plain_name(column) for column in demand.columns]
+    if len(columns) == 1:
+        return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
+    return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
+
+
+def _measured(_: ExportedRule, demand: MetricRule) -> ExpectationOrReason:
+    if demand.metric == "null_count" and demand.is_percent:
+        if demand.condition.op != "<=":
+            return NO_COUNTERPART
+        share = round(1 - demand.condition.bound / 100, 12)
+        kwargs: dict[str, Any] = {"column": plain_name(demand.arguments[0]), "mostly": share}
+        return Expectation("expect_column_values_to_not_be_null", kwargs)
+    if demand.metric == "most_common" and len(demand.arguments) == 1:
+        values = [value for value in demand.values if value is not None]
+        kwargs = {"column": plain_name(demand.arguments[0]), "value_set": values}
+        return Expectation("expect_column_most_common_value_to_be_in_set", kwargs)
+    ends = _ends(demand.condition, is_count=demand.metric in _COUNTS)
+    if ends is None or demand.is_percent or demand.values or demand.pattern is not None:
+        return NO_COUNTERPART
+    if demand.metric == "num_rows":
+        return Expectation("expect_table_row_count_to_be_between", ends)
+    if demand.metric == "column_count":
+        return Expectation("expect_table_column_count_to_be_between", ends)
+    if demand.metric not in _AGGREGATES or len(demand.arguments) != 1:
+        return NO_COUNTERPART
+    kwargs = {"column": plain_name(demand.arguments[0]), **ends}
+    return Expectation(_AGGREGATES[demand.metric], kwargs)
+
+
+def _ends(condition: Condition, *, is_count: bool) -> dict[str, Any] | None:
+    """A comparison as a range; None if it is not one. Ranges of counts are inclusive."""
+    op, bound = condition.op, condition.bound
+    match op:
+        case "==":
+            low, high = bound, bound
+        case "between" if condition.high is not None:
+            low, high = bound, condition.high
+        case ">" | ">=":
+            if is_count:
+                bound = floor(bound) + 1 if op == ">" else ceil(bound)
+            return {"min_value": bound, "max_value": None} | (
+                {"strict_min": True} if op == ">" and not is_count else {}
+            )
+        case "<" | "<=":
+            if is_count:
+                bound = ceil(bound) - 1 if op == "<" else floor(bound)
+            return {"min_value": None, "max_value": bound} | (
+                {"strict_max": True} if op == "<" and not is_count else {}
+            )
+        case _:
+            return None
+    return {"min_value": low, "max_value": high}
+
+
+# Only SQL can express these: the rows that must not exist -----------------------------------------
+
+
+def _rows(query: str) -> Expectation:
+    return Expectation("unexpected_rows_expectation", {"unexpected_rows_query": query})
+
+
+def _satisfying(_: ExportedRule, demand: RowsSatisfy) -> ExpectationOrReason:
+    if demand.share < 1:
+        return "Great Expectations permits no share of rows that a query finds"
+    return _rows(f"SELECT * FROM {{batch}} WHERE NOT ({demand.predicate})")  # noqa: S608
+
+
+def _multiple_of(place: ExportedRule, demand: MultipleOf) -> ExpectationOrReason:
+    if place.rule.share < 1:
+        return NO_COUNTERPART
+    column = sql_name(place.item.path if place.item else "")
+    return _rows(f"SELECT * FROM {{batch}} WHERE {column} % {demand.divisor} <> 0")  # noqa: S608
+
+
+def _digits(place: ExportedRule, demand: Digits) -> ExpectationOrReason:
+    if place.rule.share < 1:
+        return NO_COUNTERPART
+    column = sql_name(place.item.path if place.item else "")
+    most = 10 ** (demand.precision - demand.scale)
+    too_long = f"{column} <> round({column}, {demand.scale}) OR abs({column}) >= {most}"
+    return _rows(f"SELECT * FROM {{batch}} WHERE {too_long}")  # noqa: S608
+
+
+def _refers(place: ExportedRule, demand: Refers) -> ExpectationOrReason:
+    if "." not in demand.dataset:
+        return "Great Expectations reads one table: the location of the other one is unknown"
+    return _rows(missing_rows("{batch}", demand))
+
+
+def missing_rows(table: str, demand: Refers) -> str:
+    """A query for the rows of a table whose values are missing in the other one."""
+    columns, other_columns = (
+        tuple(map(sql_name, names)) for names in (demand.columns, demand.other_columns)
+    )
+    present = " AND ".join(f"here.{name} IS NOT NULL" for name in columns)
+    pairs = zip(columns, other_columns, strict=True)
+    same = " AND ".join(f"there.{other} = here.{name}" for name, other in pairs)
+    other = sql_name(demand.dataset)
+    partner = f"SELECT 1 FROM {other} AS there WHERE {same}"  # noqa: S608
+    return f"SELECT * FROM {table} AS here WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
+
+
+def _fresh(_: ExportedRule, demand: Fresh) -> ExpectationOrReason:
+    if demand.column is None:
+        return "it does not name a column"
+    return _aged(f"max({sql_name(demand.column)})", demand.seconds)
+
+
+def _retained(_: ExportedRule, demand: Retained) -> ExpectationOrReason:
+    if demand.column is None:
+        return "it does not name a column"
+    return _aged(f"min({sql_name(demand.column)})", demand.seconds)
+
+
+def _aged(timestamp: str, age_s: float) -> ExpectationOrReason:
+    oldest = f"current_timestamp() - INTERVAL {age_s:.10g} SECONDS"
+    return _rows(
+        f"SELECT {timestamp} AS moment FROM {{batch}} HAVING {timestamp} < {oldest}"  # noqa: S608
+    )
+
+
+def _prompt(_: ExportedRule, demand: Prompt) -> ExpectationOrReason:
+    if demand.share < 1:
+        return "Great Expectations permits no share of rows that a query finds"
+    deadline = f"{sql_name(demand.source)} + INTERVAL {demand.delay_s:.10g} SECONDS"
+    late = f"{sql_name(demand.processed)} > {deadline}"
+    return _rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
+
+
+def _among_rows(place: ExportedRule, demand: AmongRows) -> ExpectationOrReason:
+    if demand.sql_dialect not in (None, "spark", "databricks"):
+        return NO_COUNTERPART
+    expectation = expectation_of(replace(place, rule=replace(place.rule, demand=demand.demand)))
+    if not isinstance(expectation, Expectation) or "unexpected_rows_query" in expectation.kwargs:
+        return expectation if isinstance(expectation, str) else NO_COUNTERPART
+    where = {"row_condition": demand.where, "condition_parser": "spark"}
+    return replace(expectation, kwargs={**expectation.kwargs, **where})
+
+
+_WRITERS: dict[type[Demand], Callable[[ExportedRule, Any], ExpectationOrReason]] = {
+    Required: _required,
+    OfType: _type,
+    Bound: _bound,
+    Pattern: _pattern,
+    OfFormat: _format,
+    OneOf: _one_of,
+    Length: _length,
+    Complete: _complete,
+    Unique: _unique,
+    Distinct: _distinct,
+    MetricRule: _measured,
+    RowsSatisfy: _satisfying,
+    AmongRows: _among_rows,
+    MultipleOf: _multiple_of,
+    Digits: _digits,
+    Refers: _refers,
+    Fresh: _fresh,
+    Retained: _retained,
+    Prompt: _prompt,
+}
+
 
 _OLDER_TYPES = ("string", "bigint", "int", "timestamp", "decimal(18,2)", "double", "boolean")
 _STRICTER = "exported stricter than it is: Great Expectations permits no share of duplicates"

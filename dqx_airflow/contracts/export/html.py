@@ -9,11 +9,8 @@ from html import escape
 from importlib.resources import files
 
 from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.demands import (
-    OfType,
-    Presence,
-)
-from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
+from dqx_airflow.contracts.demands import OfType, Presence
+from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage, counts, coverage
 from dqx_airflow.contracts.export.exported import Exported
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
 

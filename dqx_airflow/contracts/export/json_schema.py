@@ -18,10 +18,10 @@ from dqx_airflow.contracts.demands import (
 from dqx_airflow.contracts.export.exported import (
     Exported,
     Loss,
+    keywords_of,
     loss_of,
     unsupported_clauses,
 )
-from dqx_airflow.contracts.export.keywords import keywords_of
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.exact import is_finite_number
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole

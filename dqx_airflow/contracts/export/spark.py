@@ -1,15 +1,15 @@
-"""The columns of a model as Spark DDL: for `spark.read.schema(...)` and CREATE TABLE."""
+"""A contract as columns and comments of a table in Spark SQL."""
 
 from __future__ import annotations
 
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import OfType, Presence, Required
-from dqx_airflow.contracts.dialects.field_types import NUMBER_WORDS
+from dqx_airflow.contracts.dialects.clause_reader import NUMBER_WORDS
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type, table_type
 from dqx_airflow.contracts.export.exported import Exported, Loss, unsupported_clauses
-from dqx_airflow.contracts.export.table_comments import column_comment
-from dqx_airflow.contracts.model import Contract, Field, Rule
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.values import ContractDescription, FieldDescription
 
 _SAID = (Presence, OfType, Required)
 _WORDS = (*NUMBER_WORDS, "any", None)
@@ -49,3 +49,32 @@ def _column(item: Field) -> str:
 
 def _why(item: Field) -> str:
     return "no type is named" if item.type is None else f"Spark has no type {item.type}"
+
+
+def description_of(contract: Contract, model: Model) -> ContractDescription:
+    """The description of a contract in the table of one of its models."""
+    owners = (contract.owner, *contract.contacts)
+    return ContractDescription(
+        contract.id,
+        contract.version,
+        _line(model.description or contract.description),
+        tuple(dict.fromkeys(owner for owner in owners if owner)),
+        tuple(_described(item) for item in model.fields),
+    )
+
+
+def _described(item: Field) -> FieldDescription:
+    return FieldDescription(
+        item.name, item.written_type or spark_type(item), column_comment(item), item.inputs
+    )
+
+
+def column_comment(item: Field) -> str | None:
+    """The meaning of a column in the comment of its table."""
+    words = _line(item.semantic or item.title)
+    return f"{words} Unit: {item.unit}." if words and item.unit else words
+
+
+def _line(text: str | None) -> str | None:
+    """A text on one line: catalogs display comments in tables."""
+    return " ".join(text.split()) if text and text.strip() else None

@@ -9,20 +9,23 @@ from math import ceil
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import OnlyColumns, Unique
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.addresses import check_address
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.fields import FieldContext, read_field
-from dqx_airflow.contracts.dialects.dcs.older_quality import read_older_quality
-from dqx_airflow.contracts.dialects.dcs.quality import read_quality
-from dqx_airflow.contracts.dialects.dcs.schema import VERSIONS, load_schema
-from dqx_airflow.contracts.dialects.dcs.servers import read_servers
+from dqx_airflow.contracts.dialects.dcs.quality import read_older_quality, read_quality
 from dqx_airflow.contracts.dialects.dcs.service_levels import (
+    VERSIONS,
+    load_schema,
+    read_servers,
     read_service_levels,
     text_duration_s,
 )
-from dqx_airflow.contracts.dialects.durations import DAY_S
-from dqx_airflow.contracts.dialects.naming import with_unique_names
-from dqx_airflow.contracts.dialects.placed_rules import rules_of_no_field, with_rules
+from dqx_airflow.contracts.dialects.extensions import (
+    check_address,
+    rules_of_no_field,
+    with_rules,
+    with_unique_names,
+)
+from dqx_airflow.contracts.dialects.periods import DAY_S
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -32,8 +35,7 @@ from dqx_airflow.contracts.model import (
     Rule,
     Server,
 )
-from dqx_airflow.contracts.source.example_rows import example_rows
-from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar
+from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, example_rows
 
 _VERSION_KEY = "dataContractSpecification"
 _DESCRIBED = ("info", "terms", "links", "tags", "id", _VERSION_KEY)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from dqx_airflow.contracts.column_paths import column_path, dotted_path
 from dqx_airflow.contracts.demands import (
+    NONE,
     Bound,
     Digits,
     Length,
@@ -20,12 +21,9 @@ from dqx_airflow.contracts.demands import (
     Required,
     Unique,
 )
-from dqx_airflow.contracts.demands.measured import NONE
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, spark_type_of, with_type
 from dqx_airflow.contracts.dialects.dcs.quality import read_quality
-from dqx_airflow.contracts.dialects.field_types import spark_type_of, with_type
-from dqx_airflow.contracts.dialects.naming import with_unique_names
-from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
+from dqx_airflow.contracts.dialects.extensions import is_sensitive, with_unique_names
 from dqx_airflow.contracts.model import Clause, Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, show_path
 from dqx_airflow.diagnostics.nearest import slip_of

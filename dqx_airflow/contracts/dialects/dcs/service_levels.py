@@ -1,18 +1,194 @@
-"""The service levels of a data contract, as rules of the models that they name."""
+"""Servers, schemas and service levels of the Data Contract Specification."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.demands import Arrives, Fresh, Prompt, Retained
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.durations import duration_s
-from dqx_airflow.contracts.dialects.frequencies import cron_interval_s, interval_s, schedule_of
-from dqx_airflow.contracts.dialects.placed_rules import RuleOfModel
-from dqx_airflow.contracts.model import Model, Promise
+from dqx_airflow.contracts.dialects.extensions import RuleOfModel, check_address, check_location
+from dqx_airflow.contracts.dialects.periods import (
+    cron_interval_s,
+    duration_s,
+    interval_s,
+    schedule_of,
+)
+from dqx_airflow.contracts.model import Model, Promise, Server
+from dqx_airflow.contracts.source.unknown_keys import STATES
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, show_path
+from dqx_airflow.values import FORMATS
+
+DATABASE_SQL = {
+    "athena": "athena",
+    "bigquery": "bigquery",
+    "clickhouse": "clickhouse",
+    "databricks": "databricks",
+    "glue": "athena",
+    "mysql": "mysql",
+    "oracle": "oracle",
+    "postgres": "postgres",
+    "redshift": "redshift",
+    "snowflake": "snowflake",
+    "sqlserver": "tsql",
+    "trino": "trino",
+}
+"""The SQL of databases that both standards name, by its name in sqlglot."""
+# The Data Contract CLI queries files with DuckDB, and rules about them are written so.
+_SQL = {**DATABASE_SQL, **dict.fromkeys(("azure", "gcs", "local", "s3", "sftp"), "duckdb")}
+SQL_DIALECTS = {
+    **_SQL,
+    **dict.fromkeys(("spark", "dataframe", "kafka")),
+    **dict.fromkeys(("tsql", "mssql"), "tsql"),
+    **{"duckdb": "duckdb", "mariadb": "mysql", "postgresql": "postgres", "sqlite": "sqlite"},
+}
+"""The SQL dialects, with their names in sqlglot; None for Spark's own."""
+_TABLES = {
+    "bigquery": ("project", "dataset"),
+    "databricks": ("catalog", "schema"),
+    "glue": ("database",),
+    "oracle": ("schema",),
+    "postgres": ("schema",),
+    "redshift": ("database", "schema"),
+    "snowflake": ("database", "schema"),
+    "sqlserver": ("database", "schema"),
+    "trino": ("catalog", "schema"),
+}
+_STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
+STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
+"""The formats of files and messages."""
+_PLACES = ("location", "path", "topic", "stream")
+
+
+def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Server]:
+    """The servers; data cannot violate anything about them."""
+    reading.documented(servers, "the location of the data")
+    for name, entry in servers.entries.items() if servers is not None else ():
+        if not isinstance(entry.node, Mapping):
+            continue
+        server = reading.resolved(entry.node)
+        kind = (reading.text(server, "type") or "").strip().lower()
+        reading.one_of(server, "type", (*SQL_DIALECTS, *_STREAMS), is_open=True)
+        reading.one_of(server, "format", STORED_FORMATS)
+        check_address(reading, server, "endpointUrl", "uri")
+        check_location(reading, server, kind)
+        yield Server(
+            name,
+            kind,
+            entry.span,
+            location=_location(reading, server, kind),
+            format=reading.text(server, "format"),
+            environment=reading.text(server, "environment"),
+            options=(*_reader_options(reading, server), *endpoint_options(reading, server)),
+            sql_dialect=_SQL.get(kind),
+        )
+
+
+def sql_dialect_of(word: str) -> str | None:
+    """The name in sqlglot for a `dialect`, None for Spark's own.
+
+    :raises KeyError: the dialect does not exist.
+    """
+    return SQL_DIALECTS[word.strip().lower()]
+
+
+def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
+    for key in _PLACES:
+        if (place := reading.text(server, key)) is not None:
+            return place
+    parts = [reading.text(server, key) for key in _TABLES.get(kind, ())]
+    return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
+
+
+def _reader_options(reading: ClauseReader, server: Mapping) -> tuple[tuple[str, str], ...]:
+    """Reader options for the files: JSON in a single array spans several lines."""
+    delimiter = reading.text(server, "delimiter")
+    if delimiter == "array":
+        return (("multiLine", "true"),)
+    if delimiter not in (None, "new_line") and reading.text(server, "format") == "csv":
+        return (("sep", delimiter),)
+    return ()
+
+
+def endpoint_options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
+    """Hadoop settings for an S3-compatible store that is not AWS."""
+    endpoint = reading.text(server, "endpointUrl")
+    if endpoint is not None:
+        yield "fs.s3a.endpoint", endpoint
+        # In MinIO and similar stores a bucket is part of the path, not of the host name.
+        yield "fs.s3a.path.style.access", "true"
+        if endpoint.lower().startswith("http:"):
+            yield "fs.s3a.connection.ssl.enabled", "false"
+
+
+VERSIONS = ("0.9.0", "0.9.1", "0.9.2", "0.9.3", "1.1.0", "1.2.0", "1.2.1")
+
+_OF_EVERY_RULE = ("id", "name", "dimension", "severity", "tags", "engine", "specification")
+"""Properties of a rule of `quality`, as in the successor of the standard."""
+
+_SCALAR = {"type": ["string", "number", "boolean", "null"]}
+
+
+@cache
+def load_schema() -> dict[str, Any]:
+    """The schema of the newest version, without restrictions that are arbitrary or mistaken.
+
+    An unknown version is reported separately, so the list of versions is not in it.
+    """
+    text = files("datacontract_specification").joinpath("schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    properties = schema["properties"]
+    properties["dataContractSpecification"] = {"type": ["string", "number"]}
+    # "such as a UUID, URN, slug, string, or number", says the specification.
+    properties["id"] = {"type": ["string", "number"]}
+    # In 0.9 these were next to the servers.
+    properties["servers"]["properties"] = {
+        "description": {"type": "string"},
+        "environment": {"type": "string"},
+    }
+    properties |= {key: {} for key in ("quality", "examples", "schema")}
+    schema["$defs"]["SftpServer"]["properties"]["location"].pop("pattern")
+    model = properties["models"]["additionalProperties"]["properties"]
+    model |= {key: {} for key in ("tags", "links", "namespace")}
+    policies = properties["terms"]["properties"]["policies"]["items"]["properties"]
+    policies["name"] = {}
+    # A definition of 0.9 named its domain.
+    properties["definitions"]["additionalProperties"]["properties"] |= {"domain": {}, "name": {}}
+    for owner in (model["fields"], properties["definitions"]):
+        described = owner["additionalProperties"]["properties"]
+        # Numbers are listed by contracts with a numeric field; examples are of the field's type.
+        described["enum"] = {"type": "array", "items": _SCALAR}
+        described["example"] = {}
+    properties["definitions"]["additionalProperties"].pop("required")
+    properties["definitions"]["additionalProperties"]["anyOf"] = [
+        {"required": ["type"]},
+        {"required": ["$ref"]},
+    ]
+    parts = schema["$defs"]["Quality"]["allOf"]
+    parts[0]["properties"] |= {key: {} for key in _OF_EVERY_RULE}
+    levels = properties["servicelevels"]
+    for described in (parts[0], levels, *levels["properties"].values()):
+        described[STATES] = "typos"
+    _permit_quality_without_type(parts)
+    return schema
+
+
+def _permit_quality_without_type(parts: list[dict[str, Any]]) -> None:
+    """`if` also matches a rule without a `type`, and would require the keys of all types."""
+    for part in parts:
+        condition = part.get("if", {})
+        for alternative in condition.get("anyOf", [condition]):
+            if "type" in alternative.get("properties", {}):
+                alternative["required"] = ["type"]
+        # The `rule` of 1.1 is the `metric` of 1.2.
+        if part.get("then", {}).get("required") == ["metric"]:
+            part["then"].pop("required")
+            part["then"]["anyOf"] = [{"required": ["metric"]}, {"required": ["rule"]}]
+
 
 _LEEWAY = 0.1
 """The allowed difference between an interval in words and that of a cron expression: months

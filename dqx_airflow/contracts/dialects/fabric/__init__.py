@@ -10,19 +10,22 @@ from functools import partial
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Refers, Required
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.fabric.promises import promised_rules
-from dqx_airflow.contracts.dialects.field_types import (
+from dqx_airflow.contracts.dialects.clause_reader import (
+    ClauseReader,
     bound_rule,
     most_digits,
     report_unknown_type,
     spark_type_of,
     with_type,
 )
-from dqx_airflow.contracts.dialects.frequencies import CADENCES
-from dqx_airflow.contracts.dialects.naming import with_unique_names
-from dqx_airflow.contracts.dialects.placed_rules import rules_of_no_field, with_rules
-from dqx_airflow.contracts.dialects.sensitivity import is_sensitive
+from dqx_airflow.contracts.dialects.extensions import (
+    is_sensitive,
+    rules_of_no_field,
+    with_rules,
+    with_unique_names,
+)
+from dqx_airflow.contracts.dialects.fabric.promises import promised_rules
+from dqx_airflow.contracts.dialects.periods import CADENCES
 from dqx_airflow.contracts.model import (
     Consumer,
     Contract,

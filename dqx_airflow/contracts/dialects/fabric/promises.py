@@ -20,8 +20,8 @@ from dqx_airflow.contracts.demands import (
     Volume,
 )
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
-from dqx_airflow.contracts.dialects.placed_rules import PlacedRule
+from dqx_airflow.contracts.dialects.extensions import PlacedRule
+from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence
 
 _SAY_CLOCK = "name the column: `measured_as: max(column) vs now()`"

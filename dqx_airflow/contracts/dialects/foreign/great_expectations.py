@@ -8,14 +8,14 @@ from typing import Any
 
 from dqx_airflow.contracts.demands import AmongRows
 from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.contracts.dialects.foreign.expectations.arguments import (
+from dqx_airflow.contracts.dialects.foreign.conditions import row_condition
+from dqx_airflow.contracts.dialects.foreign.expectations import (
+    OF_COLUMNS,
+    OF_TABLES,
+    OF_VALUES,
     ExpectationArguments,
     NoCounterpartError,
 )
-from dqx_airflow.contracts.dialects.foreign.expectations.of_columns import OF_COLUMNS
-from dqx_airflow.contracts.dialects.foreign.expectations.of_tables import OF_TABLES
-from dqx_airflow.contracts.dialects.foreign.expectations.of_values import OF_VALUES
-from dqx_airflow.contracts.dialects.foreign.expectations.row_condition import row_condition
 from dqx_airflow.contracts.dialects.foreign.severities import severity_of
 
 _REMARKS = ("meta", "notes", "description", "id", "severity", "rendered_content")

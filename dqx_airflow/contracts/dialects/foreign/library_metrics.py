@@ -7,6 +7,7 @@ from typing import Any
 
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import Condition, Demand, MetricRule, OneOf, Pattern
+from dqx_airflow.contracts.dialects.extensions import slug
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.thresholds import conditions
 from dqx_airflow.contracts.dialects.foreign.values import (
@@ -15,7 +16,6 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     repeated_rows,
     values_in,
 )
-from dqx_airflow.contracts.dialects.naming import slug
 
 _OLDER_NAMES = {
     "duplicateCount": "duplicateValues",

@@ -9,6 +9,7 @@ from typing import Any
 
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import (
+    NONE,
     AmongRows,
     Bound,
     Condition,
@@ -24,15 +25,9 @@ from dqx_airflow.contracts.demands import (
     Required,
     RowsSatisfy,
 )
-from dqx_airflow.contracts.demands.measured import NONE
-from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.soda_formats import SODA_PATTERNS
-from dqx_airflow.contracts.dialects.foreign.thresholds import (
-    conditions,
-    is_threshold,
-    permits_none,
-)
+from dqx_airflow.contracts.dialects.foreign.thresholds import conditions, is_threshold, permits_none
 from dqx_airflow.contracts.dialects.foreign.values import (
     ValueDemand,
     aggregate_query,
@@ -44,6 +39,7 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     sql_name,
     values_in,
 )
+from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.exact import is_finite_number
 
 _REMARKS = ("name", "attributes")

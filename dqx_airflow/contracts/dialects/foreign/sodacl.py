@@ -8,9 +8,9 @@ from typing import Any
 
 from dqx_airflow.contracts.column_paths import dotted_path
 from dqx_airflow.contracts.demands import Fresh, QueryGives, Refers
-from dqx_airflow.contracts.dialects.durations import seconds_of
 from dqx_airflow.contracts.dialects.foreign import Translation, soda
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.contracts.dialects.periods import seconds_of
 from dqx_airflow.exact import finite_number
 
 _CHECK = re.compile(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dqx_airflow.contracts.demands import Condition
-from dqx_airflow.contracts.dialects.naming import slug
+from dqx_airflow.contracts.dialects.extensions import slug
 from dqx_airflow.exact import is_finite_number
 
 _OPERATORS = {

@@ -8,22 +8,28 @@ from dataclasses import replace
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.addresses import check_address
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.naming import with_unique_names
-from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
-from dqx_airflow.contracts.dialects.odcs.custom import read_consumers, with_policy
-from dqx_airflow.contracts.dialects.odcs.elements import Element, elements_of, physical_name
-from dqx_airflow.contracts.dialects.odcs.properties import (
-    is_column,
-    mark_computed,
-    read_property,
+from dqx_airflow.contracts.dialects.extensions import (
+    PlacedRule,
+    RuleOfModel,
+    check_address,
+    with_unique_names,
 )
-from dqx_airflow.contracts.dialects.odcs.quality import read_rules
-from dqx_airflow.contracts.dialects.odcs.schema import VERSIONS, load_schema
-from dqx_airflow.contracts.dialects.odcs.servers import FILES, SPARK, read_servers
-from dqx_airflow.contracts.dialects.odcs.service import kind_of, read_service
-from dqx_airflow.contracts.dialects.placed_rules import PlacedRule, RuleOfModel
+from dqx_airflow.contracts.dialects.odcs.properties import is_column, mark_computed, read_property
+from dqx_airflow.contracts.dialects.odcs.schema import VERSIONS, load_schema, read_rules
+from dqx_airflow.contracts.dialects.odcs.service import (
+    FILES,
+    SPARK,
+    Element,
+    OdcsContext,
+    elements_of,
+    kind_of,
+    physical_name,
+    read_consumers,
+    read_servers,
+    read_service,
+    with_policy,
+)
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Lifecycle, Model, Rule, Server
 from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
 

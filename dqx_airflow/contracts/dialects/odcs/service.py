@@ -1,17 +1,263 @@
-"""`slaProperties`: promises about the age, frequency and retention of the data."""
+"""An ODCS document beside its schema: servers, service levels, support, custom properties."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
+from dqx_airflow.contracts.column_paths import column_path, dotted_path
 from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
-from dqx_airflow.contracts.dialects.durations import seconds_of
-from dqx_airflow.contracts.dialects.odcs.context import OdcsContext
-from dqx_airflow.contracts.dialects.odcs.elements import Element
-from dqx_airflow.contracts.dialects.placed_rules import RuleOfModel
-from dqx_airflow.contracts.model import Promise
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.dcs.service_levels import (
+    DATABASE_SQL,
+    STORED_FORMATS,
+    endpoint_options,
+)
+from dqx_airflow.contracts.dialects.extensions import RuleOfModel, check_address, check_location
+from dqx_airflow.contracts.dialects.periods import seconds_of
+from dqx_airflow.contracts.model import Consumer, Lifecycle, Promise, Server
 from dqx_airflow.contracts.source.yaml_document import Mapping, show_path
-from dqx_airflow.diagnostics.nearest import slip_of
+from dqx_airflow.diagnostics.nearest import nearest, slip_of
+
+_ABOUT = ("id", "tags", "customProperties", "authoritativeDefinitions")
+_ABOUT_ELEMENTS = ("name", "physicalName", "businessName", "description", "synonyms", "context")
+
+
+@dataclass(frozen=True, slots=True)
+class OdcsContext:
+    """A reading, the elements of the document, and its server.
+
+    `is_spark`: the physical types are those of Spark. `is_3_0`: there is a single logical type for
+    dates and times. `model` is the object being read.
+    """
+
+    reading: ClauseReader
+    elements: Elements
+    sql_dialect: str | None
+    is_spark: bool
+    is_3_0: bool
+    model: str = ""
+
+    def document_remarks(self, node: Mapping, *keys: str) -> None:
+        """Marks what is for readers, and data cannot violate."""
+        self.reading.documented_keys(node, *_ABOUT, *keys)
+
+    def document_element(self, node: Mapping, *keys: str) -> None:
+        """Marks the description of an object or a property."""
+        self.document_remarks(node, *_ABOUT_ELEMENTS, "deprecated", *keys)
+
+
+_TEXTS = {
+    "deprecationDate": "deprecation_date",
+    "successor": "successor",
+    "breakingChangeCadence": "cadence",
+}
+_DAYS = {
+    "deprecationNoticeDays": "notice_days",
+    "breakingChangeNoticeDays": "breaking_notice_days",
+    "dualWriteDays": "dual_write_days",
+}
+
+
+def with_policy(reading: ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
+    """The lifecycle, with the dates, the periods and the cadence that the document adds."""
+    policy: dict[str, Any] = {}
+    for name, item in _properties(reading):
+        if name in _TEXTS:
+            policy[_TEXTS[name]] = reading.text(item, "value")
+        elif name in _DAYS and (days := reading.number(item, "value")) is not None:
+            policy[_DAYS[name]] = int(days)
+    return replace(lifecycle, **policy)
+
+
+def read_consumers(reading: ClauseReader) -> Iterator[Consumer]:
+    for name, item in _properties(reading):
+        for consumer in reading.mappings(item, "value") if name == "consumers" else ():
+            if (team := reading.text(consumer, "team")) is not None:
+                yield Consumer(
+                    team, reading.text(consumer, "useCase"), reading.text(consumer, "pin")
+                )
+
+
+def _properties(reading: ClauseReader) -> Iterator[tuple[str, Mapping]]:
+    for item in reading.mappings(reading.root, "customProperties"):
+        yield reading.text(item, "property") or "", item
+
+
+_OUTSIDE = re.compile(r"(?P<file>[^#]+\.ya?ml)#(?P<inside>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A property of an object: its model, and its column as DQL writes it.
+
+    `name` is its name in the data, `path` leads to it through the enclosing structs.
+    """
+
+    model: str
+    path: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """All properties of a contract. Names are `object.property`, ids `schema/id/properties/id`."""
+
+    by_name: dict[str, Element]
+    by_id: dict[str, Element]
+    objects: tuple[str, ...]
+
+    def named(self, name: str) -> Element | str:
+        """The element of `object.property`, or why there is none.
+
+        With a single object its name may be left out.
+        """
+        element = self.by_name.get(name)
+        if element is None and len(self.objects) == 1:
+            element = self.by_name.get(f"{self.objects[0]}.{name}")
+        if element is not None:
+            return element
+        near = nearest(name, self.by_name)
+        return f"unknown property '{name}'" + (f": did you mean '{near}'?" if near else "")
+
+    def referred(self, reference: str) -> Element | str:
+        """The element in the `to` of a relationship, in this or another contract."""
+        outside = _OUTSIDE.fullmatch(reference.strip())
+        inside = (outside["inside"] if outside else reference).strip().removeprefix("/")
+        if "/" in inside:
+            if outside:
+                return (
+                    "ids in another contract cannot be resolved: write `file.yaml#object.property`"
+                )
+            element = self.by_id.get(inside)
+            return element or f"no element with the ids '{inside}'"
+        if outside is None and inside in self.by_name:
+            return self.by_name[inside]
+        model, _, path = inside.partition(".")
+        if not model or not path:
+            return "it does not name an object and a property: write `object.property`"
+        if outside is None and model in self.objects:
+            return self.named(inside)
+        return Element(model, dotted_path(path), path)
+
+    def name_in_data(self, model: str, name: str) -> str:
+        """The name of the column of a property in the data."""
+        element = self.by_name.get(f"{model}.{name}")
+        return element.name if element is not None else name
+
+
+def elements_of(reading: ClauseReader) -> Elements:
+    by_name: dict[str, Element] = {}
+    by_id: dict[str, Element] = {}
+    objects = []
+    for item in reading.mappings(reading.root, "schema"):
+        model, table = reading.text(item, "name") or "", reading.text(item, "physicalName")
+        objects.append(model)
+        for way in _below(reading, item, _Way()):
+            element = Element(model, ".".join(map(column_path, way.columns)), way.columns[-1])
+            by_name[".".join((model, *way.names))] = element
+            for owner, names in product((model, table), (way.names, way.columns)):
+                if owner is not None:
+                    by_name.setdefault(".".join((owner, *names)), element)
+            ids = (reading.text(item, "id"), *way.ids)
+            if None not in ids:
+                by_id["schema/" + "/properties/".join(map(str, ids))] = element
+    return Elements(by_name, by_id, tuple(objects))
+
+
+def physical_name(reading: ClauseReader, item: Mapping) -> str:
+    """The name of a column in the data."""
+    return reading.text(item, "physicalName") or reading.text(item, "name") or ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The names, the ids and the columns on the path to a property."""
+
+    names: tuple[str, ...] = ()
+    ids: tuple[str | None, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+def _below(reading: ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
+    for item in reading.mappings(owner, "properties"):
+        below = _Way(
+            (*way.names, reading.text(item, "name") or ""),
+            (*way.ids, reading.text(item, "id")),
+            (*way.columns, physical_name(reading, item)),
+        )
+        yield below
+        yield from _below(reading, item, below)
+
+
+FILES = ("local", "s3", "azure", "sftp", "custom")
+"""Servers whose data Spark reads itself, so that its types are those of Spark."""
+
+SPARK = ("databricks", "hive", "iceberg", "glue")
+
+_SQL = {
+    **DATABASE_SQL,
+    # Several databases, or one that sqlglot does not read: only what they have in common.
+    **dict.fromkeys(("cloudsql", "db2", "denodo", "informix", "vertica", "zen"), "ansi"),
+    "dremio": "dremio",
+    "duckdb": "duckdb",
+    "exasol": "exasol",
+    "hive": "hive",
+    "impala": "hive",
+    "postgresql": "postgres",
+    "presto": "presto",
+    "synapse": "tsql",
+    "teradata": "teradata",
+    # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
+    **dict.fromkeys(("azure", "local", "s3", "sftp"), "duckdb"),
+}
+_PLACES = ("location", "path")
+_TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schema")
+
+
+def read_servers(reading: ClauseReader) -> Iterator[Server]:
+    """The servers; data cannot violate anything about them."""
+    reading.documented_keys(reading.root, "servers", reason="the location of the data")
+    for server in reading.mappings(reading.root, "servers"):
+        kind = (reading.text(server, "type") or "").lower()
+        reading.one_of(server, "format", STORED_FORMATS)
+        check_address(reading, server, "endpointUrl", "uri")
+        check_location(reading, server, kind)
+        yield Server(
+            reading.text(server, "server") or kind,
+            kind,
+            server.span,
+            location=_location(reading, server, kind),
+            format="iceberg" if kind == "iceberg" else reading.text(server, "format"),
+            environment=reading.text(server, "environment"),
+            options=(*_options(reading, server), *endpoint_options(reading, server)),
+            sql_dialect=_SQL.get(kind),
+        )
+
+
+def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
+    for key in _PLACES:
+        if (place := reading.text(server, key)) is not None:
+            return place
+    if kind not in _SQL and kind != "iceberg":
+        return None
+    parts = [reading.text(server, key) for key in _TABLE_PARTS]
+    return ".".join([*filter(None, parts), "{model}"])
+
+
+def _options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
+    """Reader options for the files: JSON in a single array spans several lines."""
+    delimiter, file_format = (reading.text(server, key) for key in ("delimiter", "format"))
+    if file_format == "json" and delimiter == "array":
+        yield "multiLine", "true"
+    elif file_format == "csv" and delimiter is not None:
+        yield "sep", delimiter
+    if file_format in ("csv", "json") and (encoding := reading.text(server, "encoding")):
+        yield "encoding", encoding
+
 
 _SYNONYMS = {
     "av": "availability",

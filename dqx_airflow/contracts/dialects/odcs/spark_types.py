@@ -6,7 +6,7 @@ import logging
 import re
 from dataclasses import dataclass
 
-from dqx_airflow.contracts.dialects.field_types import spark_type_of
+from dqx_airflow.contracts.dialects.clause_reader import spark_type_of
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, parts_of
 
 _LOGICAL = {

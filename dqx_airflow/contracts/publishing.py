@@ -1,22 +1,39 @@
-"""Whether a version of a contract may be published, given the published ones and a date.
-
-A published version is a promise: it never changes, breaking it takes a major bump, and consumers
-are informed in time. The date is an argument.
-"""
+"""The requirements for publishing a version: the policy of bumps, and the consent of owners."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 
+from dqx_airflow.contracts.demands import (
+    AllComplete,
+    Complete,
+    Distinct,
+    Fresh,
+    Required,
+    Unique,
+    Volume,
+)
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.dialects.frequencies import CADENCES
+from dqx_airflow.contracts.dialects.periods import CADENCES
 from dqx_airflow.contracts.diff import Diff, diff
-from dqx_airflow.contracts.model import Contract, Lifecycle, day_of
-from dqx_airflow.contracts.notice_periods import end_of_period
-from dqx_airflow.contracts.versions import Bump, Version, bump_between, next_version, version_of
+from dqx_airflow.contracts.enforcement.enforced_contract import (
+    is_version,
+    lifecycle_status,
+    objection_to_version,
+)
+from dqx_airflow.contracts.model import Contract, Lifecycle, Model, day_of
+from dqx_airflow.contracts.versions import (
+    Bump,
+    Version,
+    bump_between,
+    end_of_period,
+    next_version,
+    version_of,
+)
 
 _SHOWN_CHANGES = 5
 
@@ -249,3 +266,198 @@ def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list
         return []
     problem = f"the sunset on {sunset} gives less than the {days} days of notice that are promised"
     return [Objection(problem, f"set it to {earliest} or later")]
+
+
+_SHARES = (AllComplete, Complete, Distinct, Unique)
+_EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
+
+
+def codeowners_line(path: str, contract: Contract, org: str | None = None) -> str:
+    """The owners of a contract's file: its owner, then each consumer.
+
+    :param org: the organisation of the teams; `@org/team` instead of `@team`.
+    """
+    parties = (contract.owner, *(consumer.team for consumer in contract.consumers))
+    handles = dict.fromkeys(_handle(party, org) for party in parties if party)
+    # In CODEOWNERS a space separates a path from its owners, and # begins a comment.
+    escaped = re.sub(r"([ #\\])", r"\\\1", path)
+    return " ".join((escaped, *(handle for handle in handles if handle)))
+
+
+def _handle(party: str, org: str | None) -> str | None:
+    """`@bi-reporting` for a team; an email address unchanged."""
+    if _EMAIL.fullmatch(party):
+        return party
+    if re.fullmatch(r"@[\w./-]+", party):
+        return party
+    slug = re.sub(r"[^a-z0-9]+", "-", party.lower()).strip("-")
+    return (f"@{org}/{slug}" if org else f"@{slug}") if slug else None
+
+
+def rfc_draft(contract: Contract) -> str:
+    """The draft as Markdown: the contents of the contract, and open questions."""
+    questions = tuple(f"- {question}" for question in _questions(contract))
+    title = f"# RFC: {contract.id} contract v{(contract.version or '1.0.0').removeprefix('v')}"
+    sections = (
+        ("Purpose", _purpose(contract)),
+        ("Producers", _producers(contract)),
+        ("Identified consumers", _consumers(contract)),
+        ("Schema (proposed)", _schema(contract)),
+        ("Quality SLAs (proposed)", _promises(contract)),
+        ("Open questions", questions or ("None that can be seen here.",)),
+    )
+    written = (
+        f"## {name}\n\n" + ("\n".join(lines) or "Not known yet.") for name, lines in sections
+    )
+    return "\n\n".join((title, *written)) + "\n"
+
+
+def _purpose(contract: Contract) -> tuple[str, ...]:
+    words = contract.description or next(
+        (model.description for model in contract.models if model.description), None
+    )
+    return (words.strip(),) if words else ()
+
+
+def _producers(contract: Contract) -> tuple[str, ...]:
+    parties = dict.fromkeys(party for party in (contract.owner, *contract.contacts) if party)
+    return tuple(f"- {party}" for party in parties)
+
+
+def _consumers(contract: Contract) -> tuple[str, ...]:
+    return tuple(
+        f"- {consumer.team}" + (f": {consumer.use_case}" if consumer.use_case else "")
+        for consumer in contract.consumers
+    )
+
+
+def _schema(contract: Contract) -> tuple[str, ...]:
+    lines: list[str] = []
+    for model in contract.models:
+        lines += ["", f"### {model.name}", ""] if len(contract.models) > 1 else []
+        lines += ["| column | type | NULL | meaning |", "|---|---|---|---|"]
+        lines += _columns(model)
+    return tuple(lines)
+
+
+def _columns(model: Model) -> Iterator[str]:
+    for item in model.walk():
+        meaning = " ".join((item.semantic or "").split())
+        cells = (
+            item.path,
+            item.written_type or item.type or "",
+            "yes" if item.is_nullable else "no",
+            f"{meaning} ({item.unit})" if item.unit else meaning,
+        )
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _promises(contract: Contract) -> tuple[str, ...]:
+    return tuple(
+        f"- {rule.name}: {rule.demand.text}"
+        for _, _, rule in contract.rules()
+        if rule.demand.is_service_level or isinstance(rule.demand, _SHARES)
+    )
+
+
+def _questions(contract: Contract) -> Iterator[str]:
+    if not contract.owner:
+        yield "Who owns the data?"
+    if not contract.consumers:
+        yield "Who reads the data, and what for?"
+    for item in (item for model in contract.models for item in model.fields):
+        if not item.semantic:
+            yield f"What does `{item.path}` mean?"
+        if item.type is None:
+            yield f"Of which type is `{item.path}`?"
+    demands = [rule.demand for _, _, rule in contract.rules()]
+    for kind, question in (
+        (Fresh, "How old may the youngest row be?"),
+        (Volume, "How many rows come on a day?"),
+        ((Unique, Distinct), "Which columns identify a row?"),
+        (Required, "Which columns must not be NULL?"),
+    ):
+        if not any(isinstance(demand, kind) for demand in demands):
+            yield question
+    if contract.lifecycle.notice_days is None:
+        yield "How many days of notice do consumers get before a breaking change?"
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A deleted contract. `is_due`: consumers may no longer rely on it."""
+
+    contract: Contract
+    is_due: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StrandedPin:
+    """A consumer of a contract that pins a version which no contract has."""
+
+    contract: Contract
+    team: str
+    pin: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedContracts:
+    """The contracts that change, those that are added and deleted, and the pins without a
+    version."""
+
+    diffs: tuple[Diff, ...]
+    added: tuple[Contract, ...]
+    deleted: tuple[Deletion, ...]
+    stranded: tuple[StrandedPin, ...]
+
+    @property
+    def falls_short(self) -> bool:
+        """True if something breaks consumers of a contract without the required bump."""
+        return (
+            any(item.falls_short for item in self.diffs)
+            or any(not deletion.is_due for deletion in self.deleted)
+            or bool(self.stranded)
+        )
+
+
+def release_of(
+    pairs: Iterable[tuple[Contract | None, Contract | None]],
+    on: date,
+    *,
+    semantic: Bump = Bump.MAJOR,
+) -> ReleasedContracts:
+    """The changes between the old and the new sides of the pairs.
+
+    :param on: the date on which a deleted contract must be past its end.
+    :param semantic: the bump for a change of meaning in words.
+    """
+    versions = list(pairs)
+    deleted = [
+        Deletion(old, _is_over(old, on)) for old, new in versions if old is not None and new is None
+    ]
+    after = [new for _, new in versions if new is not None]
+    return ReleasedContracts(
+        tuple(diff(old, new, semantic=semantic) for old, new in versions if old and new),
+        tuple(new for old, new in versions if old is None and new is not None),
+        tuple(deleted),
+        tuple(pin for old, new in versions if old and new for pin in _stranded(old, new, after)),
+    )
+
+
+def _is_over(contract: Contract, on: date) -> bool:
+    state = lifecycle_status(contract, on)
+    return contract.lifecycle.status == "draft" or (state is not None and state.is_refused)
+
+
+def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> list[StrandedPin]:
+    """The pins that the old version satisfied, and no version of the contract satisfies any
+    longer."""
+    versions = [contract for contract in after if contract.id == new.id]
+    return [
+        StrandedPin(new, consumer.team, consumer.pin)
+        for consumer in new.consumers
+        if consumer.pin is not None
+        and is_version(consumer.pin)
+        and objection_to_version(old, consumer.pin) is None
+        and all(objection_to_version(contract, consumer.pin) is not None for contract in versions)
+    ]

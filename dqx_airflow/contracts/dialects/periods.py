@@ -1,20 +1,101 @@
-"""The frequency of data: words, durations and cron expressions as seconds."""
+"""Durations and frequencies, as contracts write them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
+from math import isfinite
 
-from dqx_airflow.contracts.dialects.durations import (
-    DAY_S,
-    HOUR_S,
-    MINUTE_S,
-    MONTH_S,
-    WEEK_S,
-    YEAR_S,
-    seconds_of,
+from dqx_airflow.contracts.source.yaml_document import Node, Scalar, show_path
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import nearest
+
+MINUTE_S = 60
+HOUR_S = 60 * MINUTE_S
+DAY_S = 24 * HOUR_S
+WEEK_S = 7 * DAY_S
+YEAR_S = 31_556_952
+MONTH_S = YEAR_S // 12
+
+_UNITS: dict[str, float] = {
+    **dict.fromkeys(("ms", "millis", "millisecond", "milliseconds"), 0.001),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), MINUTE_S),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), HOUR_S),
+    **dict.fromkeys(("d", "day", "days"), DAY_S),
+    **dict.fromkeys(("w", "week", "weeks"), WEEK_S),
+    **dict.fromkeys(("mo", "month", "months"), MONTH_S),
+    **dict.fromkeys(("quarter", "quarters"), 3 * MONTH_S),
+    **dict.fromkeys(("y", "yr", "yrs", "year", "years"), YEAR_S),
+}
+_NUMBER = r"(\d+(?:[.,]\d+)?)"
+_PART = re.compile(rf"\s*{_NUMBER}[\s_]*([A-Za-z]+)[\s_]*")
+_ISO = re.compile(
+    rf"P(?:{_NUMBER}Y)?(?:{_NUMBER}M)?(?:{_NUMBER}W)?(?:{_NUMBER}D)?"
+    rf"(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?(?<![PT])",
+    re.IGNORECASE,
 )
+_ISO_UNITS = (YEAR_S, MONTH_S, WEEK_S, DAY_S, HOUR_S, MINUTE_S, 1)
+_EXAMPLES = "write it as 24h, '7 days' or PT24H"
+
+
+def seconds_of(text: str) -> float | None:
+    """The seconds of a duration, simple or of ISO 8601; None if the text is not one.
+
+    >>> seconds_of("7_years") == seconds_of("P7Y") == 7 * YEAR_S
+    True
+    """
+    written = text.strip()
+    if match := _ISO.fullmatch(written):
+        parts = zip(match.groups(), _ISO_UNITS, strict=True)
+        return _finite(sum(_number(count) * unit for count, unit in parts if count))
+    total, position = 0.0, 0
+    while position < len(written):
+        part = _PART.match(written, position)
+        # A month to some, a minute to others.
+        if part is None or part[2] == "M" or part[2].lower() not in _UNITS:
+            return None
+        total += _number(part[1]) * _UNITS[part[2].lower()]
+        position = part.end()
+    return _finite(total) if written else None
+
+
+def duration_s(node: Node, report: Callable[[Diagnostic], None]) -> float | None:
+    """The seconds of the duration at a node; an invalid one is reported, with what to type."""
+    text = node.text if isinstance(node, Scalar) else ""
+    seconds = seconds_of(text)
+    if seconds is None:
+        message = f"{show_path(node.path)}: '{text}' is not a duration"
+        report(Diagnostic(message, node.span, "E410", help=_hint(text.strip())))
+    return seconds
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", "."))
+
+
+def _finite(seconds: float) -> float | None:
+    return seconds if isfinite(seconds) else None
+
+
+def _hint(text: str) -> str:
+    if re.fullmatch(_NUMBER, text):
+        return (
+            f"{text} has no unit: write {text}h or PT{text}H for hours, "
+            f"{text}d or P{text}D for days"
+        )
+    if match := re.fullmatch(rf"{_NUMBER}\s*M", text):
+        return f"write '{match[1]} months' or '{match[1]} minutes'"
+    if text[:1].upper() == "P":
+        return "ISO 8601 writes P1Y2M3DT4H5M6S, with a T before hours, minutes and seconds"
+    if match := re.fullmatch(rf"{_NUMBER}[\s_]*([A-Za-z]+)", text):
+        near = nearest(match[2].lower(), _UNITS)
+        if near is not None and match[2].lower() not in _UNITS:
+            return f"did you mean '{match[1]} {near}'?"
+    return _EXAMPLES
+
 
 _WORDS: dict[str, float] = {
     "hourly": HOUR_S,

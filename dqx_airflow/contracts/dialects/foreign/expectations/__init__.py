@@ -1,1 +1,0 @@
-"""Expectations of Great Expectations as demands, grouped by their subject."""

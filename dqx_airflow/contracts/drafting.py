@@ -1,0 +1,443 @@
+"""A first contract from the current contents of a table: observed, drafted, written in a dialect.
+
+An observation is not a promise: a draft is a proposal, and says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import floor
+from typing import Any
+
+from dqx_airflow.contracts.column_paths import column_path, plain_name
+from dqx_airflow.contracts.demands import (
+    Bound,
+    Complete,
+    Demand,
+    OfType,
+    OneOf,
+    Pattern,
+    Presence,
+    Required,
+    Unique,
+)
+from dqx_airflow.contracts.dialects.clause_reader import with_type
+from dqx_airflow.contracts.dialects.extensions import looks_personal
+from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
+from dqx_airflow.contracts.export import odcs
+from dqx_airflow.contracts.export.exported import filled, yaml_text
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Lifecycle, Model, Rule, Server
+from dqx_airflow.dql.formatter import format_source
+from dqx_airflow.metrics.types import Family, family_of, parts_of
+from dqx_airflow.values import SourceFile, Span
+
+_KEY_NAME = re.compile(r"(?i)(^|_)(id|uuid|key|code|number|no)$")
+_CLOCK_NAMES = (
+    *("ingested", "loaded", "updated", "modified", "changed", "created", "event", "_ts"),
+    *("time", "_at", "date"),
+)
+"""Parts of the name of a column with the creation time of a row, most likely ones first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedColumn:
+    """A column: its type in Spark, and the properties of its values.
+
+    `values` are all values, for strings with few distinct ones; `pattern` matches all strings.
+    Neither is recorded for personal data.
+    """
+
+    name: str
+    type: str
+    nulls: int = 0
+    distinct: int | None = None
+    lowest: int | float | None = None
+    highest: int | float | None = None
+    values: tuple[str, ...] = ()
+    pattern: str | None = None
+    is_personal: bool = False
+
+    @property
+    def is_named_like_a_key(self) -> bool:
+        return _KEY_NAME.search(self.name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedTable:
+    """A table at a location, with the columns that identify its rows, if known.
+
+    `format` is that of its files, and None if the location is the name of a catalog table:
+    `catalog.schema.table`.
+    """
+
+    name: str
+    place: str
+    format: str | None
+    rows: int
+    columns: tuple[ObservedColumn, ...]
+    key: tuple[str, ...] = ()
+
+    @property
+    def clock(self) -> str | None:
+        """The column that probably has the creation time of a row."""
+        times = [column.name for column in self.columns if family_of(column.type) is Family.TIME]
+        for word in _CLOCK_NAMES:
+            for name in times:
+                if word in name.lower():
+                    return name
+        return times[0] if len(times) == 1 else None
+
+
+def is_personal(name: str, texts_look_personal: bool) -> bool:
+    """Whether a column contains personal data, by its name or by the format of its strings."""
+    return texts_look_personal or looks_personal(name)
+
+
+# The form of texts -------------------------------------------------------------------------------
+
+_LONGEST_TEXT = 40
+_MOST_RUNS = 9
+_CLASSES = (("[0-9]", str.isdigit), ("[A-Z]", str.isupper), ("[a-z]", str.islower))
+
+
+@dataclass(slots=True)
+class _CharacterRun:
+    """Adjacent characters of one class, in all strings."""
+
+    kind: str
+    shortest: int
+    longest: int
+    text: str | None
+
+    def pattern(self) -> str:
+        if self.text is not None:
+            return "".join(map(_escaped, self.text))
+        least, most = self.shortest, self.longest
+        return self.kind + (f"{{{least}}}" if least == most else f"{{{least},{most}}}")
+
+
+def common_pattern(texts: list[str]) -> str | None:
+    """The pattern of strings with a common structure that contains a number; None for all others.
+
+    >>> common_pattern(["M0001", "M0317"])
+    '^M[0-9]{4}$'
+    """
+    runs: list[_CharacterRun] | None = None
+    for text in texts:
+        runs_of_text = _runs(text)
+        if runs_of_text is None or (runs is not None and len(runs) != len(runs_of_text)):
+            return None
+        if runs is None:
+            runs = runs_of_text
+            continue
+        for run, other in zip(runs, runs_of_text, strict=True):
+            if run.kind != other.kind:
+                return None
+            run.shortest = min(run.shortest, other.shortest)
+            run.longest = max(run.longest, other.longest)
+            run.text = run.text if run.text == other.text and run.kind != _CLASSES[0][0] else None
+    if not runs or all(run.kind != _CLASSES[0][0] for run in runs):
+        return None
+    return f"^{''.join(run.pattern() for run in runs)}$"
+
+
+def _runs(text: str) -> list[_CharacterRun] | None:
+    if not text or len(text) > _LONGEST_TEXT or not text.isascii():
+        return None
+    runs: list[_CharacterRun] = []
+    for sign in text:
+        kind = next((name for name, is_one in _CLASSES if is_one(sign)), sign)
+        if runs and runs[-1].kind == kind:
+            runs[-1].longest += 1
+            runs[-1].shortest += 1
+            runs[-1].text = (runs[-1].text or "") + sign
+        else:
+            runs.append(_CharacterRun(kind, 1, 1, sign))
+    return runs if len(runs) <= _MOST_RUNS else None
+
+
+def _escaped(sign: str) -> str:
+    return "\\" + sign if sign in r".^$*+?()[]{}|\/" else sign
+
+
+FIRST_VERSION = "0.1.0"
+_NOWHERE = Span("", 1, 1, 1, 1)
+
+
+def draft(table: ObservedTable, dialect: Dialect) -> Contract:
+    """The contract: what is true for all current rows, without what is specific to them."""
+    key = tuple(map(column_path, table.key))
+    return Contract(
+        dialect,
+        None,
+        id=table.name,
+        version=FIRST_VERSION,
+        span=_NOWHERE,
+        name=table.name,
+        models=(
+            Model(
+                table.name,
+                _NOWHERE,
+                tuple(_field(column, table) for column in table.columns),
+                (_rule("primary_key", Unique(key)),) if key else (),
+                location=table.place.rpartition(".")[2] if table.format is None else None,
+            ),
+        ),
+        servers=(_server(table),),
+        lifecycle=Lifecycle(status="draft", written_status="draft"),
+    )
+
+
+def _server(table: ObservedTable) -> Server:
+    if table.format is not None:
+        return Server("local", "local", _NOWHERE, table.place, table.format)
+    # The standards use this name for any catalog that Spark reads; they have no other word for it.
+    schema = table.place.rpartition(".")[0]
+    return Server("catalog", "databricks", _NOWHERE, f"{schema}.{{model}}")
+
+
+def _field(column: ObservedColumn, table: ObservedTable) -> Field:
+    item = Field(
+        column.name,
+        column_path(column.name),
+        None,
+        _NOWHERE,
+        rules=tuple(_rule(name, demand) for name, demand in _demands(column, table)),
+        is_key=column.name in table.key,
+        is_sensitive=column.is_personal,
+        classification="pii" if column.is_personal else None,
+    )
+    return with_type(item, column.type)
+
+
+def _demands(column: ObservedColumn, table: ObservedTable) -> Iterator[tuple[str, Demand]]:
+    yield "exists", Presence()
+    yield "type", OfType()
+    if table.rows and column.nulls == 0:
+        yield "required", Required()
+    # The minimum of an id is meaningless.
+    if column.name not in table.key and not column.is_named_like_a_key:
+        if column.lowest is not None:
+            yield "minimum", Bound(">=", column.lowest)
+        if column.highest is not None:
+            yield "maximum", Bound("<=", column.highest)
+    if column.pattern is not None:
+        yield "pattern", Pattern(column.pattern)
+    if column.values:
+        yield "enum", OneOf(column.values)
+    if 0 < column.nulls < table.rows and (percent := _percent(column, table)) > 0:
+        yield "completeness", Complete(column_path(column.name), percent / 100)
+
+
+def _percent(column: ObservedColumn, table: ObservedTable) -> float:
+    """The share of existing values in whole percents: the exact number is meaningless."""
+    return floor(100 * (table.rows - column.nulls) / table.rows)
+
+
+def _rule(name: str, demand: Demand) -> Rule:
+    return Rule(name, demand, ())
+
+
+def draft_suite(table: ObservedTable) -> str:
+    """The text of a suite over a dataset with the name of the table: rows, keys, columns without
+    NULL, and the age of the newest row. All observed rows satisfy it, except for their age."""
+    lines = [f'suite "{table.name}" {{', *_checks(table), "}"]
+    return format_source(SourceFile(f"{table.name}.dql", "\n".join(lines) + "\n"))
+
+
+def _checks(table: ObservedTable) -> Iterator[str]:
+    name = table.name
+    yield f'check "Rows" on {name} {{'
+    yield f'assert num_rows() > 0 name "{name}.rows" severity P1'
+    yield "}"
+    if table.key:
+        columns = ", ".join(map(column_path, table.key))
+        yield f'check "Keys" on {name} {{'
+        yield f'assert duplicate_count([{columns}]) == 0 name "{name}.key" severity P0'
+        yield "}"
+    complete = [column for column in table.columns if table.rows and column.nulls == 0]
+    if complete:
+        yield f'check "Completeness" on {name} {{'
+        for column in complete:
+            path, label = column_path(column.name), column.name.replace('"', "'")
+            severity = "P0" if column.name in table.key else "P1"
+            yield f'assert null_count({path}) == 0 name "{name}.{label}.complete"'
+            yield f"severity {severity}"
+        yield "}"
+    if table.clock is not None:
+        yield f'check "Freshness" on {name} {{'
+        yield "# This warns if an old date is checked again, for example in a backfill."
+        yield f'assert freshness({column_path(table.clock)}) < 2 days name "{name}.fresh"'
+        yield "severity P3"
+        yield "}"
+
+
+_DCS_VERSION = "1.2.1"
+_DCS_TYPES = {"tinyint": "int", "smallint": "int", "binary": "bytes"}
+
+
+def draft_text(table: ObservedTable, dialect: Dialect) -> str:
+    """The document. Observations that may become promises are in its comments."""
+    contract = draft(table, dialect)
+    comments = "".join(f"# {line}".rstrip() + "\n" for line in _comments(table))
+    return comments + _WRITERS[dialect](contract)
+
+
+def _comments(table: ObservedTable) -> Iterator[str]:
+    rows = f"{table.rows} rows" if table.rows != 1 else "1 row"
+    yield f"A draft from {table.place} ({table.format or 'a table'}, {rows})."
+    yield "It shows the current data, not a promise: decide on every line, and describe what each"
+    yield "column means, who owns the table, and how fresh it is."
+    if table.clock is not None:
+        yield f"Freshness: {table.clock} may show when a row was created."
+    if not table.key and table.rows:
+        yield "Key: no column or pair of columns identifies a row."
+    for column in table.columns:
+        if column.is_personal:
+            name = column.name
+            yield f"Personal: {name} looks like data about people, so its values are omitted."
+        elif table.rows and column.nulls == table.rows:
+            yield f"Empty: {column.name} is always NULL."
+
+
+# Fabric ------------------------------------------------------------------------------------------
+
+
+def _fabric(contract: Contract) -> str:
+    (model,) = contract.models
+    (server,) = contract.servers
+    completeness = [
+        {"column": item.name, "min_pct": round(demand.share * 100)}
+        for item in model.fields
+        for rule in item.rules
+        if isinstance(demand := rule.demand, Complete)
+    ]
+    keys = [{"keys": names} for names in _keys(model)]
+    quality = {"completeness": completeness, "uniqueness": keys}
+    plain = {
+        "id": contract.id,
+        "version": contract.version,
+        "status": "draft",
+        "schema": {"columns": [_column(item) for item in model.fields]},
+        "quality": filled(quality),
+        "format": filled({"storage": server.format, "table_name": _table_name(model, server)}),
+        "lifecycle": {"status": "draft"},
+    }
+    return yaml_text({"contract": filled(plain)})
+
+
+def _table_name(model: Model, server: Server) -> str | None:
+    """The table of a catalog; None for files."""
+    if server.location is None or model.location is None:
+        return None
+    return server.location.replace("{model}", model.location)
+
+
+def _keys(model: Model) -> list[list[str]]:
+    return [
+        list(map(plain_name, rule.demand.columns))
+        for rule in model.rules
+        if isinstance(rule.demand, Unique)
+    ]
+
+
+def _column(item: Field) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "name": item.name,
+        "type": spark_type(item),
+        "nullable": item.is_nullable,
+    }
+    if item.classification is not None:
+        plain["pii_classification"] = item.classification
+    names = {"pattern": "regex", "enum": "enum", "minimum": "min", "maximum": "max"}
+    return plain | _demanded(item, names)
+
+
+def _demanded(item: Field, names: dict[str, str]) -> dict[str, Any]:
+    """The demands on values by their keys in a dialect."""
+    plain: dict[str, Any] = {}
+    for rule in item.rules:
+        match rule.demand:
+            case Bound(value=value) | Pattern(expression=value):
+                plain[names[rule.name]] = value
+            case OneOf(values=values):
+                plain[names[rule.name]] = list(values)
+    return plain
+
+
+# The Data Contract Specification -----------------------------------------------------------------
+
+
+def _dcs(contract: Contract) -> str:
+    (model,) = contract.models
+    (server,) = contract.servers
+    keys = _keys(model)
+    plain = {
+        "dataContractSpecification": _DCS_VERSION,
+        "id": contract.id,
+        "info": {"title": contract.name, "version": contract.version, "status": "draft"},
+        "servers": {server.name: _dcs_server(server)},
+        "models": {
+            model.name: filled(
+                {
+                    "type": "table",
+                    "primaryKey": keys[0] if keys and len(keys[0]) > 1 else None,
+                    "fields": {item.name: _dcs_field(item, keys) for item in model.fields},
+                }
+            )
+        },
+    }
+    return yaml_text(plain)
+
+
+def _dcs_server(server: Server) -> dict[str, Any]:
+    if server.format is not None:
+        return {"type": server.type, "path": server.location, "format": server.format}
+    catalog, *schema, _ = (server.location or "").split(".")
+    return {"type": server.type, "catalog": catalog, "schema": ".".join(schema)}
+
+
+def _dcs_field(item: Field, keys: list[list[str]]) -> dict[str, Any]:
+    plain = _dcs_type(item)
+    if any(isinstance(rule.demand, Required) for rule in item.rules):
+        plain["required"] = True
+    if [item.name] in keys:
+        plain["primaryKey"] = True
+    if item.is_sensitive:
+        plain |= {"pii": True, "classification": item.classification}
+    names = ("pattern", "enum", "minimum", "maximum")
+    plain |= _demanded(item, {name: name for name in names})
+    for rule in item.rules:
+        if isinstance(rule.demand, Complete):
+            most = 100 - round(rule.demand.share * 100)
+            metric = {"type": "library", "metric": "nullValues", "unit": "percent"}
+            plain["quality"] = [metric | {"mustBeLessThanOrEqualTo": most}]
+    return plain
+
+
+def _dcs_type(item: Field) -> dict[str, Any]:
+    kind = item.type or "string"
+    plain: dict[str, Any] = {"type": _DCS_TYPES.get(kind, kind)}
+    if kind.startswith("decimal"):
+        precision, scale = parts_of(kind)
+        return {"type": "decimal", "precision": int(precision), "scale": int(scale)}
+    if item.fields:
+        plain["fields"] = {inner.name: _dcs_type(inner) for inner in item.fields}
+    for name, part in (("items", item.items), ("keys", item.keys), ("values", item.values)):
+        if part is not None:
+            plain[name] = _dcs_type(part)
+    return plain
+
+
+_WRITERS: dict[Dialect, Callable[[Contract], str]] = {
+    Dialect.ODCS: lambda contract: odcs.document(contract).text,
+    Dialect.FABRIC: _fabric,
+    Dialect.DCS: _dcs,
+}
+
+DIALECTS = tuple(_WRITERS)
+
+
+__all__ = ["DIALECTS", "ObservedColumn", "ObservedTable", "draft", "draft_text"]

@@ -1,0 +1,479 @@
+"""The users of a contract, and the version that they use: listed consumers, gates, code, blocks."""
+
+from __future__ import annotations
+
+import ast
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from dqx_airflow.contracts.datalex.binding import reference_of
+from dqx_airflow.contracts.datalex.manifest import Manifest
+from dqx_airflow.contracts.enforcement.enforced_contract import (
+    is_version,
+    lifecycle_status,
+    objection_to_version,
+)
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.publishing import PublishedVersion
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.source.references import FolderReader, no_files
+from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.values import SourceFile, Span
+
+_DEEPEST = 50
+_WRAPPING_CALLS = ("Path", "PurePath", "str", "fspath", "abspath", "realpath", "expanduser")
+_WRAPPING_METHODS = ("resolve", "absolute", "as_posix", "expanduser")
+_JOINING_CALLS = ("Path", "PurePath", "join")
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """The names that a file binds once, with their values."""
+
+    place: Path
+    bound: dict[str, ast.expr]
+
+    @classmethod
+    def of(cls, tree: ast.Module, place: Path) -> Constants:
+        """:param place: the file, for `__file__`."""
+        count = Counter(name for node in ast.walk(tree) for name in _names_bound(node))
+        values = (
+            assignment for node in ast.walk(tree) if (assignment := _assignment(node)) is not None
+        )
+        return cls(place, {name: value for name, value in values if count[name] == 1})
+
+    def behind(self, node: ast.expr) -> ast.expr:
+        """The value of a name; any other expression unchanged."""
+        for _ in range(_DEEPEST):
+            if not isinstance(node, ast.Name) or node.id not in self.bound:
+                break
+            node = self.bound[node.id]
+        return node
+
+    def text(self, node: ast.expr | None, depth: int = 0) -> str | None:
+        """The string, number or path that an expression denotes; None if it is unknown."""
+        if node is None or depth > _DEEPEST:
+            return None
+        match self.behind(node):
+            case ast.Constant(value=str() | int() | float() as value) if not isinstance(
+                value, bool
+            ):
+                return str(value)
+            case ast.Name(id="__file__"):
+                return str(self.place.absolute())
+            case ast.JoinedStr(values=parts):
+                return self._joined(parts, "", depth)
+            case ast.FormattedValue(value=inner, conversion=-1, format_spec=None):
+                return self.text(inner, depth + 1)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self._joined([left, right], "", depth)
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return self._joined([left, right], os.sep, depth)
+            case ast.Attribute(value=inner, attr="parent"):
+                return self._parent(inner, 0, depth)
+            case ast.Subscript(
+                value=ast.Attribute(value=inner, attr="parents"), slice=ast.Constant(value=int(up))
+            ):
+                return self._parent(inner, up, depth)
+            case ast.Call() as call:
+                return self._called(call, depth)
+        return None
+
+    def _called(self, call: ast.Call, depth: int) -> str | None:
+        name = name_of(call.func)
+        if isinstance(call.func, ast.Attribute) and not call.args and name in _WRAPPING_METHODS:
+            return self.text(call.func.value, depth + 1)
+        if isinstance(call.func, ast.Attribute) and name == "joinpath":
+            return self._joined([call.func.value, *call.args], os.sep, depth)
+        if name == "dirname" and len(call.args) == 1:
+            return self._parent(call.args[0], 0, depth)
+        if name in _WRAPPING_CALLS and len(call.args) == 1:
+            return self.text(call.args[0], depth + 1)
+        if name in _JOINING_CALLS and len(call.args) > 1:
+            return self._joined(call.args, os.sep, depth)
+        return None
+
+    def _joined(self, parts: list[ast.expr], sign: str, depth: int) -> str | None:
+        texts = [self.text(part, depth + 1) for part in parts]
+        known = [text for text in texts if text is not None]
+        if len(known) < len(texts):
+            return None
+        return sign.join(known) if not sign else str(Path(*known))
+
+    def _parent(self, node: ast.expr, up: int, depth: int) -> str | None:
+        text = self.text(node, depth + 1)
+        parents = Path(text).parents if text is not None else ()
+        return str(parents[up]) if 0 <= up < len(parents) else None
+
+
+def name_of(function: ast.expr) -> str:
+    """The last part of the name of a called function: `join` for `os.path.join`."""
+    match function:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def _assignment(node: ast.AST) -> tuple[str, ast.expr] | None:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name, value
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            return name, value
+    return None
+
+
+def _names_bound(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.alias(name=name, asname=other):
+            yield other or name.partition(".")[0]
+        case ast.ExceptHandler(name=str(name)):
+            yield name
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+
+
+@dataclass(frozen=True, slots=True)
+class ContractCall:
+    """A call of `function` that names a contract.
+
+    `name` is the task's, if it has one. `contract` is the path, or the text, and None if it is
+    unknown before run time. `pin` is None if the call names no version; one that is unknown before
+    run time is given as written.
+    """
+
+    function: str
+    name: str | None
+    contract: str | None
+    pin: str | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """The arguments of a function that name a contract and its version."""
+
+    contract: str
+    pin: str
+    position: int | None = None
+
+
+_GATE = _Signature("contract", "expect_version")
+_LOAD = _Signature("path", "version", 0)
+_FUNCTIONS = {
+    "ContractGateOperator": _GATE,
+    "contract_gate": _GATE,
+    "assert_contract": _Signature("contract", "version", 1),
+    "Contract.load": _LOAD,
+}
+
+
+def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] | str:
+    """The calls in a file that name a contract, in order; or why it cannot be read.
+
+    :param place: the path of the file, for `__file__`.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source.text)
+        reader = _CodeReader(source, tree, Constants.of(tree, place), _imported_as(tree))
+        calls = list(reader.calls())
+    except (SyntaxError, ValueError) as error:
+        return f"invalid Python: {error}"
+    except (RecursionError, MemoryError):
+        return "it is nested too deep"
+    return tuple(sorted(calls, key=lambda item: (item.span.line, item.span.column)))
+
+
+@dataclass(frozen=True, slots=True)
+class _CodeReader:
+    """Reads the calls of a file. `names` are its imports from this package."""
+
+    source: SourceFile
+    tree: ast.Module
+    constants: Constants
+    names: Mapping[str, str]
+
+    def calls(self) -> Iterator[ContractCall]:
+        decorated = {
+            id(decorator): node.name
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            for decorator in node.decorator_list
+        }
+        loads = {id(load) for load in self._loads_of_asserts()}
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.Call) or id(node) in loads:
+                continue
+            function = _function(node.func, self.names)
+            if function in _FUNCTIONS:
+                yield self._call(function, node, decorated.get(id(node)))
+
+    def _loads_of_asserts(self) -> Iterator[ast.expr]:
+        """The contracts that are loaded and then asserted: both calls are one use."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and _function(node.func, self.names) == "assert_contract":
+                contract = _argument(node, _FUNCTIONS["assert_contract"], self._keywords(node))
+                if contract is not None:
+                    yield self.constants.behind(contract)
+
+    def _call(self, function: str, call: ast.Call, task: str | None) -> ContractCall:
+        signature, keywords = _FUNCTIONS[function], self._keywords(call)
+        argument, pin = _argument(call, signature, keywords), keywords.get(signature.pin)
+        loaded = self.constants.behind(argument) if argument is not None else None
+        if isinstance(loaded, ast.Call) and _function(loaded.func, self.names) == "Contract.load":
+            inner = self._keywords(loaded)
+            argument, pin = _argument(loaded, _LOAD, inner), pin or inner.get(_LOAD.pin)
+        contract = self.constants.text(argument)
+        is_template = contract is not None and "{{" in contract
+        return ContractCall(
+            function,
+            self.constants.text(keywords.get("task_id")) or task,
+            None if is_template else contract,
+            self._pin(pin) if pin is not None else None,
+            self._span(call),
+        )
+
+    def _keywords(self, call: ast.Call) -> dict[str, ast.expr]:
+        """The arguments by name, including those from a mapping: `**SETTINGS`."""
+        keywords: dict[str, ast.expr] = {}
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                keywords[keyword.arg] = keyword.value
+                continue
+            match self.constants.behind(keyword.value):
+                case ast.Dict(keys=keys, values=values):
+                    for key, value in zip(keys, values, strict=True):
+                        if isinstance(key, ast.Constant):
+                            keywords.setdefault(str(key.value), value)
+                case ast.Call(func=ast.Name(id="dict"), keywords=inner):
+                    for item in inner:
+                        keywords.setdefault(item.arg or "", item.value)
+        return keywords
+
+    def _pin(self, node: ast.expr) -> str | None:
+        match self.constants.behind(node):
+            case ast.Constant(value=None | ""):
+                return None
+        return self.constants.text(node) or ast.unparse(node)
+
+    def _span(self, call: ast.Call) -> Span:
+        end_line = call.func.end_lineno or call.lineno
+        end = (call.func.end_col_offset or call.col_offset) + 1
+        return Span(self.source.name, call.lineno, call.col_offset + 1, end_line, end)
+
+
+def _function(function: ast.expr, names: Mapping[str, str]) -> str:
+    """The public name of a called function: `ContractGateOperator`, `Contract.load`.
+
+    `.partial` of an operator, and `.override` of a task, count as the call itself.
+    """
+    match function:
+        case ast.Attribute(value=ast.Name(id=name), attr="load"):
+            return f"{names.get(name)}.load"
+        case ast.Attribute(value=inner, attr="load" | "partial" | "override" as method):
+            inner_name = _function(inner, names)
+            return f"{inner_name}.load" if method == "load" else inner_name
+    name = name_of(function)
+    return names.get(name, name) if isinstance(function, ast.Name) else name
+
+
+def _imported_as(tree: ast.Module) -> dict[str, str]:
+    """The imports of a file from this package, by their local names."""
+    return {
+        alias.asname or alias.name: alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dqx_airflow")
+        for alias in node.names
+    }
+
+
+def _argument(
+    call: ast.Call, signature: _Signature, keywords: dict[str, ast.expr]
+) -> ast.expr | None:
+    position = signature.position
+    if position is not None and position < len(call.args):
+        return call.args[position]
+    return keywords.get(signature.contract)
+
+
+CODE_ENDINGS = (".py", ".dql")
+
+
+@dataclass(frozen=True, slots=True)
+class UsesInCode:
+    """The uses of a contract, and what could not be analysed: a missing path, a file that is not
+    Python."""
+
+    uses: tuple[ConsumerUse, ...]
+    unknown: tuple[str, ...]
+
+
+def uses_in(files: Iterable[Path], contract_id: str) -> UsesInCode:
+    """The uses of a contract in files, in order.
+
+    The path of a contract is resolved as by a gate: next to the file that names it, then in the
+    working directory.
+    """
+    reader = _FileReader(contract_id)
+    for file in files:
+        reader.read(file)
+    return UsesInCode(tuple(reader.uses), tuple(reader.unknown))
+
+
+@dataclass(slots=True)
+class _FileReader:
+    contract_id: str
+    uses: list[ConsumerUse] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    _contracts: dict[Path, Contract | None] = field(default_factory=dict)
+
+    def read(self, file: Path) -> None:
+        source = read_source(file, str(file))
+        if isinstance(source, Unreadable):
+            self.unknown.append(f"{file}: {source.reason}")
+        elif file.suffix == ".dql":
+            self.uses += _in_blocks(source, self.contract_id)
+        else:
+            self._read_python(source, file)
+
+    def _read_python(self, source: SourceFile, file: Path) -> None:
+        calls = contract_calls(source, file)
+        if isinstance(calls, str):
+            self.unknown.append(f"{file}: {calls}")
+            return
+        for call in calls:
+            contract = self._contract(call, file)
+            if isinstance(contract, str):
+                self.unknown.append(f"{file}:{call.span.line}: {call.function}: {contract}")
+            elif contract.id == self.contract_id:
+                version = contract.version if call.pin is None else None
+                name = call.name or file.stem
+                self.uses.append(ConsumerUse(name, call.function, call.pin, version, call.span))
+
+    def _contract(self, call: ContractCall, file: Path) -> Contract | str:
+        """The contract that a call names, or why it is unknown."""
+        if call.contract is None:
+            return "its contract is not known before it runs"
+        if "\n" in call.contract:
+            source = SourceFile(file.name, call.contract)
+            inlined = read_contract(source, no_files, variables=None).contract
+            return inlined or "its source is not a contract"
+        for place in (file.parent / call.contract, Path(call.contract)):
+            if os.path.isfile(place):
+                contract = self._contract_at(place)
+                return contract or f"{call.contract} contains no contract"
+        return f"there is no {call.contract}"
+
+    def _contract_at(self, place: Path) -> Contract | None:
+        if place not in self._contracts:
+            source = read_source(place, place.name)
+            self._contracts[place] = (
+                read_contract(source, FolderReader(place.parent), variables=None).contract
+                if isinstance(source, SourceFile)
+                else None
+            )
+        return self._contracts[place]
+
+
+def _in_blocks(source: SourceFile, contract_id: str) -> Iterator[ConsumerUse]:
+    if not is_block_file(source.text):
+        return
+    for block in read_blocks(source).blocks:
+        reference = reference_of(block)
+        if reference is not None and reference[0] == contract_id:
+            pin = str(reference[1]) if reference[1] is not None else None
+            use = f"block, {block.text('status') or 'draft'}"
+            yield ConsumerUse(block.name, use, pin, span=block.span_of("datalex_contract"))
+
+
+def promise_reliances(
+    manifest: Manifest, contract_id: str, uses: Iterable[ConsumerUse]
+) -> tuple[Reliance, ...]:
+    """What is relied on: the pinned version, or else the newest of the manifest."""
+    versions = [str(promise.version) for promise in manifest.versions_of(contract_id)]
+    reliances = []
+    for use in uses:
+        pin = use.pin or versions[0]
+        concern = None if pin == versions[0] else f"version {versions[0]} is there"
+        if pin not in versions:
+            concern = f"{manifest.source.name} has no version {pin}"
+        reliances.append(Reliance(use, pin if pin in versions else None, concern))
+    return tuple(reliances)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerUse:
+    """A user of a contract: a listed team, a gate, a task, a job, a block.
+
+    `pin` is the version written there. Without one, `version` is the version that is read or was
+    enforced, if known. `span` is its position in code.
+    """
+
+    name: str
+    how: str | None = None
+    pin: str | None = None
+    version: str | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reliance:
+    """A use, and the version that it relies on; None if no published version fits.
+
+    `concern` says what is wrong with that version, or is None.
+    """
+
+    use: ConsumerUse
+    version: str | None
+    concern: str | None
+
+
+def reliances(
+    published: Sequence[PublishedVersion], on: date, uses: Iterable[ConsumerUse] = ()
+) -> tuple[Reliance, ...]:
+    """What is relied on: the pinned version, else the one that is read, else the newest.
+
+    Former consumers that are no longer listed are left out.
+
+    :param uses: in addition to the consumers that the newest version lists.
+    """
+    if not published:
+        return ()
+    ordered = sorted(published, key=lambda item: item.version)
+    listed = (
+        ConsumerUse(consumer.team, consumer.use_case, consumer.pin)
+        for consumer in ordered[-1].contract.consumers
+    )
+    return tuple(_reliance(use, ordered, on) for use in (*listed, *uses))
+
+
+def _reliance(use: ConsumerUse, ordered: Sequence[PublishedVersion], on: date) -> Reliance:
+    wanted = (use.pin or use.version or "").lstrip("@")
+    if wanted and not is_version(wanted):
+        return Reliance(use, None, f"'{wanted}' has no known version before it runs")
+    meant = [
+        version
+        for version in ordered
+        if not wanted or objection_to_version(version.contract, wanted) is None
+    ]
+    if not meant:
+        return Reliance(use, None, f"no version {wanted} is published")
+    used, newest = meant[-1], ordered[-1]
+    state = lifecycle_status(used.contract, on)
+    concern = state.message if state is not None else None
+    if concern is None and used.version.major < newest.version.major:
+        concern = f"version {newest.contract.version} is published"
+    return Reliance(use, used.contract.version, concern)
