@@ -8,22 +8,17 @@ that changes nothing. A commit holds one action per line (Delta protocol, "Delta
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import (
-    FileInfo,
-    FileSelector,
-    FileSystem,
-    LocalFileSystem,
-    PyFileSystem,
-    SubTreeFileSystem,
-)
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -43,53 +38,89 @@ _whole: set[tuple[str, str, int, int]] = set()
 
 
 @dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file in the log of a table."""
+
+    name: str
+    size: int
+    changed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class LogFiles:
     """The files of a log up to a version, by the versions of commits.
 
-    `checkpoint` are the parts of the newest complete one, and `start` is the version after it.
+    `checkpoint` are the names of the parts of the newest complete one, and `start` is the version
+    after it. `system` is None for a log on this machine, which is read without pyarrow.
     """
 
-    system: FileSystem
-    commits: Mapping[int, FileInfo]
+    root: str
+    system: FileSystem | None
+    commits: Mapping[int, LogFile]
     checkpoint: tuple[str, ...]
     start: int
 
-    def texts(self, commits: Iterable[FileInfo]) -> Iterator[bytes]:
+    def opened(self, name: str) -> Any:
+        """A file, opened for reading at any position.
+
+        :raises OSError: it cannot be opened.
+        """
+        if self.system is None:
+            return Path(self.root, _LOG, name).open("rb")
+        return self.system.open_input_file(f"{_LOG}/{name}")
+
+    def texts(self, commits: Iterable[LogFile]) -> Iterator[bytes]:
         """The contents of commits, several of which are read at once.
 
         :raises OSError: one cannot be read.
         """
 
-        def read(commit: FileInfo) -> bytes:
-            with self.system.open_input_stream(commit.path) as file:
+        def read(commit: LogFile) -> bytes:
+            with self.opened(commit.name) as file:
                 return bytes(file.read())
 
         with ThreadPoolExecutor(_THREADS) as threads:
             yield from threads.map(read, commits)
 
 
-def log_files(system: FileSystem, version: int) -> LogFiles:
-    """The log of the table at the root of a file system.
+def log_files(root: str, version: int, options: Mapping[str, str] | None = None) -> LogFiles:
+    """The log of the table at a path.
 
     :raises OSError: it cannot be listed.
     """
-    commits: dict[int, FileInfo] = {}
+    commits: dict[int, LogFile] = {}
     parts: dict[int, list[tuple[str, int]]] = {}
-    for info in system.get_file_info(FileSelector(_LOG)):
-        if (match := _COMMIT.fullmatch(info.base_name)) and int(match[1]) <= version:
-            commits[int(match[1])] = info
-        elif (match := _CHECKPOINT.fullmatch(info.base_name)) and int(match[1]) <= version:
-            parts.setdefault(int(match[1]), []).append((info.path, int(match[3] or 1)))
+    system = table_files(root, options) if "://" in root else None
+    for file in _on_this_machine(root) if system is None else _far_away(system):
+        if (match := _COMMIT.fullmatch(file.name)) and int(match[1]) <= version:
+            commits[int(match[1])] = file
+        elif (match := _CHECKPOINT.fullmatch(file.name)) and int(match[1]) <= version:
+            parts.setdefault(int(match[1]), []).append((file.name, int(match[3] or 1)))
     whole = [at for at, found in parts.items() if len(found) >= found[0][1]]
     newest = max(whole, default=-1)
-    checkpoint = tuple(path for path, _ in parts.get(newest, ()))
-    return LogFiles(system, commits, checkpoint, newest + 1)
+    checkpoint = tuple(name for name, _ in parts.get(newest, ()))
+    return LogFiles(root, system, commits, checkpoint, newest + 1)
+
+
+def _on_this_machine(root: str) -> Iterator[LogFile]:
+    with os.scandir(Path(root, _LOG)) as entries:
+        for entry in entries:
+            stat = entry.stat()
+            yield LogFile(entry.name, stat.st_size, stat.st_mtime_ns)
+
+
+def _far_away(system: FileSystem) -> Iterator[LogFile]:
+    from pyarrow.fs import FileSelector
+
+    for info in system.get_file_info(FileSelector(_LOG)):
+        yield LogFile(info.base_name, info.size or 0, info.mtime_ns or 0)
 
 
 def table_files(root: str, options: Mapping[str, str] | None = None) -> FileSystem:
     """The file system below the root of a table, with the credentials of deltalake."""
-    if "://" not in root:
-        return SubTreeFileSystem(root, LocalFileSystem())
+    from deltalake.fs import DeltaStorageHandler
+    from pyarrow.fs import PyFileSystem
+
     return PyFileSystem(DeltaStorageHandler(root, dict(options) if options else None))
 
 
@@ -104,18 +135,16 @@ def require_whole_commits(
     :raises ValueError: there is one.
     :raises OSError: the log cannot be read.
     """
-    log = log_files(table_files(root, options), version)
-    keys = {
-        at: (root, info.base_name, info.size, info.mtime_ns) for at, info in log.commits.items()
-    }
-    unread = {at: info for at, info in sorted(log.commits.items()) if keys[at] not in _whole}
-    for info in unread.values():
-        if info.size < _SHORTEST:
-            raise ValueError(_incomplete(info, "it has no action"))
-    behind = {at: info for at, info in unread.items() if at >= log.start}
-    for (at, info), text in zip(behind.items(), log.texts(behind.values()), strict=True):
+    log = log_files(root, version, options)
+    keys = {at: (root, file.name, file.size, file.changed_ns) for at, file in log.commits.items()}
+    unread = {at: file for at, file in sorted(log.commits.items()) if keys[at] not in _whole}
+    for file in unread.values():
+        if file.size < _SHORTEST:
+            raise ValueError(_incomplete(file, "it has no action"))
+    behind = {at: file for at, file in unread.items() if at >= log.start}
+    for (at, file), text in zip(behind.items(), log.texts(behind.values()), strict=True):
         if (fault := _fault(text)) is not None:
-            raise ValueError(_incomplete(info, fault))
+            raise ValueError(_incomplete(file, fault))
         if len(_whole) >= _MOST_REMEMBERED:
             _whole.clear()
         _whole.add(keys[at])
@@ -128,14 +157,16 @@ def transactions(root: str, version: int) -> dict[str, int]:
     :raises ValueError: a commit is missing.
     :raises OSError: the log cannot be read.
     """
-    log = log_files(table_files(root), version)
+    import pyarrow.parquet as pq
+
+    log = log_files(root, version)
     needed = range(log.start, version + 1)
     if missing := [at for at in needed if at not in log.commits]:
         raise ValueError(f"the log has no commit {missing[0]}, and no checkpoint after it")
     numbers: dict[str, int] = {}
-    for path in log.checkpoint:
-        with log.system.open_input_file(path) as file:
-            if path.endswith(".json"):
+    for name in log.checkpoint:
+        with log.opened(name) as file:
+            if name.endswith(".json"):
                 numbers |= _transactions_in(file.read())
                 continue
             parquet = pq.ParquetFile(file)
@@ -152,8 +183,8 @@ def _transactions_in(text: bytes) -> dict[str, int]:
     return {txn["appId"]: txn["version"] for txn in lines if txn}
 
 
-def _incomplete(commit: FileInfo, fault: str) -> str:
-    return f"the commit {commit.base_name} is incomplete: {fault}"
+def _incomplete(commit: LogFile, fault: str) -> str:
+    return f"the commit {commit.name} is incomplete: {fault}"
 
 
 def _fault(text: bytes) -> str | None:

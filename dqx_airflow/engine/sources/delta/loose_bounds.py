@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
-from pyarrow.fs import FileSystem
 
-from dqx_airflow.delta_log import log_files, table_files
+from dqx_airflow.delta_log import log_files
 
 _TIGHT = "tightBounds"
 
@@ -29,7 +28,7 @@ def loose_files(root: str, version: int) -> frozenset[str] | None:
     :param root: the location of the table.
     """
     try:
-        return _loose_files(table_files(root), version)
+        return _loose_files(root, version)
     except (
         OSError,
         ValueError,
@@ -42,14 +41,15 @@ def loose_files(root: str, version: int) -> frozenset[str] | None:
         return None
 
 
-def _loose_files(system: FileSystem, version: int) -> frozenset[str] | None:
-    log = log_files(system, version)
+def _loose_files(root: str, version: int) -> frozenset[str] | None:
+    log = log_files(root, version)
     needed = range(log.start, version + 1)
     if any(at not in log.commits for at in needed):
         return None
     loose: set[str] = set()
     for part in log.checkpoint:
-        loose |= _in_checkpoint(system, part)
+        with log.opened(part) as file:
+            loose |= _in_checkpoint(file)
     for text in log.texts(log.commits[at] for at in needed):
         for path, is_loose in _in_commit(text):
             (loose.add if is_loose else loose.discard)(path)
@@ -71,24 +71,23 @@ def _is_loose(statistics: str | None) -> bool:
     return json.loads(statistics).get(_TIGHT) is not True
 
 
-def _in_checkpoint(system: FileSystem, path: str) -> set[str]:
+def _in_checkpoint(file: Any) -> set[str]:
     """The files with loose bounds.
 
     :raises ValueError: the checkpoint refers to further files.
     """
-    with system.open_input_file(path) as file:
-        parquet = pq.ParquetFile(file)
-        schema = parquet.schema_arrow
-        if "sidecar" in schema.names:
-            elsewhere = parquet.read(["sidecar.path"]).column("sidecar").combine_chunks()
-            if pc.struct_field(elsewhere, "path").null_count < len(elsewhere):
-                raise ValueError("the files are listed in sidecars")
-        added = schema.field("add").type
-        fields = {added.field(number).name for number in range(added.num_fields)}
-        columns = [name for name in ("path", "stats") if name in fields]
-        parsed = "stats_parsed" in fields and _TIGHT in str(added.field("stats_parsed").type)
-        columns += [f"stats_parsed.{_TIGHT}"] if parsed else []
-        table = parquet.read([f"add.{name}" for name in columns])
+    parquet = pq.ParquetFile(file)
+    schema = parquet.schema_arrow
+    if "sidecar" in schema.names:
+        elsewhere = parquet.read(["sidecar.path"]).column("sidecar").combine_chunks()
+        if pc.struct_field(elsewhere, "path").null_count < len(elsewhere):
+            raise ValueError("the files are listed in sidecars")
+    added = schema.field("add").type
+    fields = {added.field(number).name for number in range(added.num_fields)}
+    columns = [name for name in ("path", "stats") if name in fields]
+    parsed = "stats_parsed" in fields and _TIGHT in str(added.field("stats_parsed").type)
+    columns += [f"stats_parsed.{_TIGHT}"] if parsed else []
+    table = parquet.read([f"add.{name}" for name in columns])
     rows: pa.Table = pa.Table.from_struct_array(table.column("add").combine_chunks())
     paths: set[str] = set()
     if "stats" in fields:
