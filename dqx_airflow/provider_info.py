@@ -25,11 +25,11 @@ PROVIDER_INFO: dict[str, Any] = {
         },
     ],
     "triggers": [{"integration-name": "DQX", "python-modules": ["dqx_airflow.operators.trigger"]}],
-    "extra-links": ["dqx_airflow.operators.links.GateReportLink"],
+    "extra-links": ["dqx_airflow.operators.assets.GateReportLink"],
     "connection-types": [
         {
             "connection-type": "dqx",
-            "hook-class-name": "dqx_airflow.operators.results_hook.ResultsHook",
+            "hook-class-name": "dqx_airflow.operators.results_location.ResultsHook",
             "hook-name": "DQX results",
             "ui-field-behaviour": {
                 "hidden-fields": ["schema", "port"],

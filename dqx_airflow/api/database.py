@@ -145,7 +145,7 @@ class SparkDatabase:
     @property
     def engine(self) -> dict[str, Any]:
         """What a report says about the session."""
-        from dqx_airflow.engine.session.settings import engine_of
+        from dqx_airflow.engine.session.spark_session import engine_of
 
         return engine_of(self._spark)
 

@@ -36,7 +36,7 @@ def adopt(
         has_promoted,
         with_claims,
     )
-    from dqx_airflow.engine.sources.paths import absolute
+    from dqx_airflow.engine.sources.listing import absolute
 
     owner, now = owner or gate, str(int(time.time() * 1000))
     properties = {adoption(gate, owner): now}

@@ -1,4 +1,8 @@
-"""The requirements for publishing a version: the policy of bumps, and the consent of owners."""
+"""The requirements for publishing a version: the policy of bumps, and the consent of owners.
+
+A published version is a promise: it never changes, breaking it takes a major bump, and consumers
+are informed in time. The date is an argument.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Versions of contracts and their order; the periods of notice before a change."""
+"""Versions of contracts and their order; the periods of notice before a change.
+
+The rules are those of semver. Before 1.0.0 a breaking change may come with the second number, and
+any other with the third, as in semver.
+"""
 
 from __future__ import annotations
 

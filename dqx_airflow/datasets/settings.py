@@ -1,4 +1,4 @@
-"""Turns datasets as users write them, in a DAG or in Python, into `DatasetRef`s."""
+"""What a user writes about a dataset: location, format, dates."""
 
 from __future__ import annotations
 
@@ -11,13 +11,105 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from dqx_airflow.datasets.date_patterns import DatePatternError, date_text
 from dqx_airflow.datasets.reader_options import wrong_option
-from dqx_airflow.datasets.storage_urls import S3A_ENDPOINT, spark_location
 from dqx_airflow.diagnostics.nearest import nearest
 from dqx_airflow.errors import RequestError
 from dqx_airflow.redact import holds_credentials, is_secret_setting, redact_urls
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef
+
+ISO = "yyyy-MM-dd"
+
+_PART = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'\[\]{}#])")
+_FORMS = {
+    "yyyy": "{0.year:04}",
+    "uuuu": "{0.year:04}",
+    "y": "{0.year}",
+    "u": "{0.year}",
+    "yy": "{1:02}",
+    "uu": "{1:02}",
+    "MM": "{0.month:02}",
+    "M": "{0.month}",
+    "dd": "{0.day:02}",
+    "d": "{0.day}",
+}
+
+
+class DatePatternError(ValueError):
+    """The error of an invalid date pattern."""
+
+
+def date_text(pattern: str, on: date) -> str:
+    """The date in the format of a pattern, the same as from Spark's `date_format`.
+
+    >>> date_text("dd.MM.yyyy", date(2024, 3, 2))
+    '02.03.2024'
+
+    :raises DatePatternError: the pattern does not identify a day, or has unsupported letters.
+    """
+    text, position, units = [], 0, set()
+    while position < len(pattern):
+        part = _PART.match(pattern, position)
+        if part is None:
+            raise DatePatternError(f"'{pattern[position:]}' is invalid")
+        quoted, letter, literal = part.groups()
+        if letter:
+            form = _FORMS.get(part[0])
+            if form is None:
+                raise DatePatternError(f"'{part[0]}' is not supported in a date pattern")
+            units.add("y" if letter == "u" else letter)
+            text.append(form.format(on, on.year % 100))
+        else:
+            text.append(literal or quoted.replace("''", "'") or "'")
+        position = part.end()
+    if units != {"y", "M", "d"}:
+        raise DatePatternError("it must contain the year, the month and the day")
+    return "".join(text)
+
+
+S3A_ENDPOINT = "fs.s3a.endpoint"
+_AZURE = re.compile(
+    r"(?:az|https|wasbs?|abfss?)://(?P<account>[\w-]+)\.(?:blob|dfs)\.core\.windows\.net/"
+    r"(?P<container>[^/]+)/(?P<path>.*)"
+)
+_WITH_ACCOUNT = re.compile(
+    r"(?:az|adl|wasbs?)://(?P<container>[^/@]+)@(?P<account>[\w-]+)\.(?:blob|dfs)"
+    r"\.core\.windows\.net/(?P<path>.*)"
+)
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
+
+
+def spark_location(location: str, *, has_endpoint: bool = False) -> str:
+    """A location that Spark can read.
+
+    >>> spark_location("https://shop.blob.core.windows.net/lake/orders")
+    'abfss://lake@shop.dfs.core.windows.net/orders'
+
+    :param has_endpoint: whether an S3 endpoint is set, which only S3A supports; without one, `s3`
+        is left to the cluster.
+    :raises RequestError: it does not name the account of the data, or nothing can read it.
+    """
+    if match := _AZURE.fullmatch(location) or _WITH_ACCOUNT.fullmatch(location):
+        form = "abfss://{container}@{account}.dfs.core.windows.net/{path}"
+        return form.format(**match.groupdict())
+    parts = _SCHEME.fullmatch(location)
+    if parts is None:
+        return location
+    scheme, rest = parts["scheme"].lower(), parts["rest"]
+    if scheme == "az":
+        container, _, path = rest.partition("/")
+        raise RequestError(
+            f"the location {location} names no account",
+            f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/{path}",
+        )
+    if scheme in ("http", "https"):
+        raise RequestError(
+            f"the location {location} is a web address, which Spark does not read",
+            "write the location in the store, such as s3a://BUCKET/PATH",
+        )
+    if scheme == "s3n" or (scheme == "s3" and has_endpoint):
+        return f"s3a://{rest}"
+    return f"gs://{rest}" if scheme == "gcs" else location
+
 
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
 

@@ -26,8 +26,7 @@ from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrence_at
 from dqx_airflow.editor.parsed_file import ParsedFile, show_constant, show_macro_head
 from dqx_airflow.editor.vocabulary import IN_DATES, IN_ROWS, MEASURES, CallableKind, Called
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
-from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
-from dqx_airflow.metrics.types import TYPE_NAMES
+from dqx_airflow.metrics.types import TYPE_NAMES, TYPE_WORDS
 from dqx_airflow.values import Severity, Span
 
 _NAME = re.compile(r"[a-zA-Z_][\w.]*\Z")

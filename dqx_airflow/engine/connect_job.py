@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.config.connection import Connection, connection_of
 from dqx_airflow.engine.job import EXIT_INFRASTRUCTURE, run_gates, run_job
-from dqx_airflow.engine.session.cancellation import JobEnding
+from dqx_airflow.engine.session.concurrency import JobEnding
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import GateReport, GateRequest

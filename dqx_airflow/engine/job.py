@@ -1,4 +1,4 @@
-"""The gate job: a request in, a report in the results store out. Entered from `spark_jobs/`.
+"""The job of a gate: reads the request, judges, writes the report, sends the events.
 
 The exit code says whether there is a report, not what is in it: some cluster managers rerun a job
 that exits with a code other than 0. The verdict is read from the results store.
@@ -11,12 +11,15 @@ import os
 import re
 import sys
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timezone
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
@@ -24,20 +27,24 @@ from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.imports import inlined
-from dqx_airflow.engine.lineage_events import run_events
+from dqx_airflow.engine.contract_properties import published_in
 from dqx_airflow.engine.measure import measure_together, snapshots
 from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states.cache import StateCache
-from dqx_airflow.engine.session.cancellation import JobEnding
-from dqx_airflow.engine.session.meanwhile import do_meanwhile
-from dqx_airflow.engine.session.settings import engine_of
-from dqx_airflow.engine.session.spark_session import create_session, quiet_pyspark, without_log
+from dqx_airflow.engine.session.concurrency import JobEnding, do_meanwhile
+from dqx_airflow.engine.session.spark_session import (
+    create_session,
+    engine_of,
+    quiet_pyspark,
+    without_log,
+)
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.table_contracts import published_contracts
 from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
+from dqx_airflow.lineage import spool as spools
+from dqx_airflow.lineage.configured import is_configured
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
 from dqx_airflow.plan.dataset_needs import check_datasets
@@ -63,6 +70,101 @@ from dqx_airflow.values import (
     Verdict,
     to_json,
 )
+
+if TYPE_CHECKING:
+    from dqx_airflow.lineage.emitter import LineageEmitter
+
+
+def published_contracts(
+    spark: SparkSession, opened: Mapping[str, OpenDataset]
+) -> dict[str, tuple[str, str | None]]:
+    """The id and version of the contract of each dataset, without a Spark job.
+
+    For a catalog table they are read from its newest version.
+    """
+    contracts = {}
+    for name, dataset in opened.items():
+        published = published_in(_properties(spark, dataset))
+        if published is not None:
+            contracts[name] = published
+    return contracts
+
+
+def _properties(spark: SparkSession, dataset: OpenDataset) -> Mapping[str, str]:
+    if dataset.log is not None:
+        return dict(dataset.log.table.metadata().configuration)
+    if dataset.ref.table is None or dataset.ref.conn_id is not None:
+        return {}
+    try:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {dataset.ref.table}").collect()
+    except PySparkException:  # a temporary view has none
+        return {}
+    return {row[0]: row[1] for row in rows}
+
+
+@contextmanager
+def run_events(
+    requests: Mapping[str, GateRequest], started: datetime, store: ResultsStore
+) -> Iterator[Callable[[GateReport], None]]:
+    """Sends one event when each run begins and one when it ends, whatever its end.
+
+        with run_events({run_id: request}, started, store) as end:
+            report = ...
+            end(report)
+
+    An exception raised in the block ends the runs that have not ended: they failed.
+
+    :param requests: the request of each run id.
+    """
+    emitter = _emitter(_spool(store))
+    if emitter is None:
+        yield lambda _: None
+        return
+    from dqx_airflow.lineage.events import crash_event, start_event, terminal_event
+
+    running = dict(requests)
+
+    def end(report: GateReport) -> None:
+        request = running.pop(report.run_id)
+        is_sent = emitter.emit(terminal_event(request, report, emitter.namespace))
+        if is_sent and not running:
+            # The server responds: it also gets the events that earlier runs could not send, as time
+            # allows.
+            emitter.resend()
+
+    with emitter:
+        for run_id, request in requests.items():
+            emitter.emit(start_event(request, run_id, started, emitter.namespace))
+        try:
+            yield end
+        except BaseException as error:
+            message, now = f"{type(error).__name__}: {error}", datetime.now(timezone.utc)
+            for run_id, request in running.items():
+                emitter.emit(crash_event(request, run_id, now, message, emitter.namespace))
+            raise
+
+
+def _emitter(spool: Path | None) -> LineageEmitter | None:
+    # Also reports waiting events that cannot be sent any more.
+    has_waiting = spool is not None and spools.has_some(spool)
+    if not is_configured(os.environ) and not has_waiting:
+        return None
+    from dqx_airflow.lineage.emitter import LineageEmitter
+
+    return LineageEmitter(spool)
+
+
+def _spool(store: ResultsStore) -> Path | None:
+    """The spool of unsent events: where the environment says, or beside the results if these are
+    files.
+
+    Otherwise events go whole into the log of the job.
+    """
+    if spool := os.environ.get(spools.VARIABLE):
+        return Path(spool).expanduser()
+    location = store.location
+    return spools.beside(location.root) if location.is_local else None
+
 
 EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
 

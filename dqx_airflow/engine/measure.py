@@ -9,12 +9,11 @@ from datetime import date
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.scan.dataset_scan import scan
-from dqx_airflow.engine.scan.frames import ReferenceTables
+from dqx_airflow.engine.scan.frames import ReferenceTables, run_queries
 from dqx_airflow.engine.scan.matching import run_matches
-from dqx_airflow.engine.scan.sql_queries import run_queries
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.concurrency import side_by_side
-from dqx_airflow.engine.session.settings import objection_to_sql
+from dqx_airflow.engine.session.spark_session import objection_to_sql
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.engine.sources.schema_drift import has_drift

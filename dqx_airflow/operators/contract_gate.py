@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dqx_airflow.operators.arguments import has_open, is_open, one_of
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
-from dqx_airflow.operators.template_fields import given_fields
+from dqx_airflow.operators.templates import given_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

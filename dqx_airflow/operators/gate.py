@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
+from dqx_airflow.operators.assets import GateReportLink
 from dqx_airflow.operators.exceptions import (
     GateBlocked,
     GateBroken,
@@ -18,9 +19,8 @@ from dqx_airflow.operators.exceptions import (
     GateMisconfigured,
 )
 from dqx_airflow.operators.gate_arguments import ARGUMENTS, TRUE_OR_FALSE, GateArguments
-from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
-from dqx_airflow.operators.template_fields import given_fields
+from dqx_airflow.operators.templates import given_fields
 from dqx_airflow.values import DEFAULT_CLOCK_SKEW_HOURS
 
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
@@ -295,8 +295,8 @@ class GateOperator(SparkJobOperator, GateArguments):
             raise self._without_frames(error, context) from error.__cause__
 
     def _execute(self, context: Any) -> str:
-        from dqx_airflow.operators.gate_reports import require_reports, stored_reports
         from dqx_airflow.operators.spark_connection import require_connection
+        from dqx_airflow.operators.trigger import require_reports, stored_reports
 
         started = time.time()
         self._check_settings()
@@ -323,9 +323,8 @@ class GateOperator(SparkJobOperator, GateArguments):
             raise self._without_frames(error, context) from error.__cause__
 
     def _execute_complete(self, event: dict[str, Any], context: Any) -> str:
-        from dqx_airflow.operators.gate_reports import require_reports
-        from dqx_airflow.operators.job_outcome import ending_of_event
         from dqx_airflow.operators.results_location import require_results_location
+        from dqx_airflow.operators.trigger import ending_of_event, require_reports
         from dqx_airflow.values import GateRequest, from_json
 
         self._results_location = require_results_location(self.results_root, self.results_conn_id)

@@ -14,10 +14,9 @@ from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, master_of
 
 if TYPE_CHECKING:
-    from dqx_airflow.operators.connect import ConnectJob
-    from dqx_airflow.operators.drivers import Driver
-    from dqx_airflow.operators.job_outcome import Ending
+    from dqx_airflow.operators.spark_connection import ConnectJob
     from dqx_airflow.operators.spark_log import SparkLog
+    from dqx_airflow.operators.trigger import Driver, Ending
     from dqx_airflow.values import GateRequest
 
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
@@ -59,7 +58,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
         :raises GateMisconfigured: it cannot be run with these settings.
         """
-        from dqx_airflow.operators.job_outcome import with_cause
+        from dqx_airflow.operators.trigger import with_cause
 
         self.driver = None
         self._is_here = is_connect(connection) or self._is_driver_here(connection.extra_dejson)
@@ -97,7 +96,7 @@ class SparkJobOperator(SparkSubmitOperator):
         """Where the provider would submit and wait, a deferrable gate only submits."""
         if not self.deferrable:
             return super().execute_resumable(context)
-        from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
+        from dqx_airflow.operators.trigger import KubernetesPod, YarnApplication
 
         kind = YarnApplication if self._yarn_track_via_rm_api else KubernetesPod
         try:
@@ -136,8 +135,8 @@ class SparkJobOperator(SparkSubmitOperator):
         self, request: GateRequest, connection: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job in a separate process here, with its Spark on a server."""
-        from dqx_airflow.operators.connect import ConnectJob
-        from dqx_airflow.operators.job_outcome import ending_of_code
+        from dqx_airflow.operators.spark_connection import ConnectJob
+        from dqx_airflow.operators.trigger import ending_of_code
         from dqx_airflow.request_arguments import to_arguments
 
         unused = [name for name in _OF_SUBMISSION if self._is_given(name)]
@@ -159,8 +158,8 @@ class SparkJobOperator(SparkSubmitOperator):
         self, request: GateRequest, connection: Any, context: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job by `spark-submit`."""
-        from dqx_airflow.operators.job_outcome import ending_of_submission
-        from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
+        from dqx_airflow.operators.spark_connection import local_driver_conf, local_driver_env
+        from dqx_airflow.operators.trigger import ending_of_submission
         from dqx_airflow.request_arguments import to_arguments
         from dqx_airflow.resources import shipped
 
@@ -294,7 +293,7 @@ def _noting_exit_code(hook: Any, lines: Iterator[Any]) -> Iterator[Any]:
 
     (The provider only looks for the exit code of a driver on Kubernetes.)
     """
-    from dqx_airflow.operators.drivers import yarn_exit_code
+    from dqx_airflow.operators.trigger import yarn_exit_code
 
     for line in lines:
         code = yarn_exit_code(line)

@@ -1,14 +1,34 @@
-"""Mistakes in the templates of a gate, as far as they are known before they are rendered."""
+"""Templated arguments of gates."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from airflow.sdk.definitions.context import Context
 
 from dqx_airflow.diagnostics.nearest import slip_of
+
+
+def given_fields(*names: str) -> Sequence[str]:
+    """`template_fields` for a class of operators: for an operator, those fields that are not None.
+
+    Airflow inspects each template field of each operator several times when it parses a DAG file,
+    stores the names of all of them, and displays each in the UI.
+    """
+    return cast("Sequence[str]", _GivenFields(names))
+
+
+class _GivenFields:
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def __get__(self, operator: Any, kind: type[Any] | None = None) -> tuple[str, ...]:
+        if operator is None:
+            return self.names
+        return tuple(name for name in self.names if getattr(operator, name, None) is not None)
+
 
 _IN_SINGLE_BRACES = re.compile(r"(?<!\{)\{\s*(\w+)\s*\}(?!\})")
 _LEFT_TO_THE_RUN = re.compile(r"\b(default|defined|undefined|set|for|macro|import|include)\b")

@@ -1,19 +1,277 @@
-"""The trigger of a deferred gate: waits in the triggerer for the end of its driver."""
+"""Waits for the job of a gate, also while the task is deferred.
+
+All calls block: the triggerer makes them in threads.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from dqx_airflow.operators.drivers import DRIVERS, Driver, DriverEnd, DriverUnknownError
+from dqx_airflow.operators.exceptions import GateInfrastructureError, GateTimeoutError
 from dqx_airflow.operators.results_location import results_location_of
 from dqx_airflow.values import GatePart, GateRequest, to_json
+
+if TYPE_CHECKING:
+    from dqx_airflow.operators.results_location import ResultsLocation
+    from dqx_airflow.operators.spark_log import SparkLog
+    from dqx_airflow.values import GateReport
+
+
+_LONGEST_CAUSE = 300
+_MORE_TIME = "increase the timeout, or reduce the data"
+_OUTPUT = "see its output"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a job ended, what to do if it left no report, and whether its time was up.
+
+    `last_lines` are the last ones of its output, if the task log does not have them.
+    """
+
+    how: str
+    advice: str
+    is_late: bool = False
+    has_failed: bool = True
+    last_lines: tuple[str, ...] = ()
+
+
+def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
+    """The meaning of the job's exit code."""
+    from dqx_airflow.request_arguments import EXIT_TIMED_OUT
+
+    if not code:
+        return Ending(
+            f"the Spark job succeeded (exit code {code})",
+            "its driver must reach the same storage at this location as the worker",
+            has_failed=False,
+        )
+    if code == EXIT_TIMED_OUT and timeout_s is not None:
+        return _late(timeout_s)
+    how = f"was killed by signal {-code}" if code < 0 else f"failed (exit code {code})"
+    return Ending(f"the Spark job {how}", _OUTPUT)
+
+
+def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | None) -> Ending:
+    """The ending of a job that a hook submitted, or failed to submit with `error`."""
+    if isinstance(error, FileNotFoundError):
+        return Ending(
+            f"program {error.filename!r} not found on the PATH of this worker",
+            "install pyspark or a Spark distribution there, or set spark_binary",
+        )
+    code = getattr(getattr(hook, "_submit_sp", None), "returncode", None)
+    # The driver's own, if the cluster reports it.
+    code = getattr(hook, "_spark_exit_code", None) or code
+    if error is None or code:
+        return ending_of_code(code, timeout_s)
+    # This message of the hook contains the whole command, which is long, and may contain secrets.
+    if str(error).startswith("Cannot execute"):
+        return Ending("the Spark job failed", _OUTPUT)
+    return Ending(f"the Spark job failed: {str(error)[:_LONGEST_CAUSE]}", _OUTPUT)
+
+
+def with_cause(ending: Ending, spark: SparkLog) -> Ending:
+    """The ending with the last error in the output of the job, and with the location of the
+    rest."""
+    where = f"see {spark.path}" if spark.is_file else "see its output above"
+    advice = where if ending.advice == _OUTPUT else ending.advice
+    lines = spark.tail if spark.is_file else ()
+    if not ending.has_failed or ending.is_late or not spark.cause:
+        return replace(ending, advice=advice, last_lines=lines)
+    return replace(ending, how=f"{ending.how}: {spark.cause}", advice=advice, last_lines=lines)
+
+
+def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
+    """The ending according to the event of a deferred gate's trigger."""
+    from dqx_airflow.request_arguments import EXIT_TIMED_OUT
+
+    if event["is_late"]:
+        return Ending(event["how"], _MORE_TIME, is_late=True)
+    if event.get("code") == EXIT_TIMED_OUT and timeout_s is not None:
+        return _late(timeout_s)
+    return Ending(event["how"], "see the log of its driver in the cluster for the cause")
+
+
+def _late(timeout_s: float) -> Ending:
+    return Ending(f"the gate took longer than {timeout_s:g} seconds", _MORE_TIME, is_late=True)
+
+
+_YARN_ACTIVE = {"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"}
+_NOT_FOUND = 404
+_DRIVER_CONTAINER = "spark-kubernetes-driver"
+_LONGEST_DIAGNOSIS = 200
+
+
+class DriverUnknownError(Exception):
+    """The cluster does not report the state of a driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriverEnd:
+    """The end of a driver, in words, and its exit code if the cluster knows it."""
+
+    how: str
+    code: int | None = None
+
+
+@dataclass(slots=True)
+class YarnApplication:
+    """An application accessed through the REST API of the ResourceManager in the connection."""
+
+    kind: ClassVar[str] = "yarn"
+    id: str
+    conn_id: str
+    _hook: Any = field(default=None, repr=False)
+
+    def ended(self) -> DriverEnd | None:
+        """The end of the application; None while it runs.
+
+        :raises DriverUnknownError: its state is currently unknown.
+        """
+        try:
+            state, result, message = self._manager()._query_yarn_application_status(self.id)
+        except (RuntimeError, ValueError) as error:
+            self._hook = None  # its connection may have been read while no backend could provide it
+            raise DriverUnknownError(str(error)) from None
+        if state in _YARN_ACTIVE:
+            return None
+        how = f"the application {self.id} ended as {result if state == 'FINISHED' else state}"
+        # What follows the first line are stack traces, and the end of what a container printed.
+        diagnosis = (message or "").strip()
+        first, *_ = diagnosis.splitlines() or [""]
+        if first:
+            how = f"{how}: {first[:_LONGEST_DIAGNOSIS]}"
+        return DriverEnd(how, yarn_exit_code(diagnosis))
+
+    def cancel(self) -> None:
+        """Ends the application."""
+        manager = self._manager()
+        manager._yarn_application_id = self.id  # what the hook kills
+        manager.on_kill()
+
+    def _manager(self) -> Any:
+        if self._hook is None:
+            from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+            self._hook = SparkSubmitHook(
+                conn_id=self.conn_id, deploy_mode="cluster", yarn_track_via_rm_api=True
+            )
+        return self._hook
+
+
+@dataclass(slots=True)
+class KubernetesPod:
+    """A pod accessed through the API server that Airflow itself uses. `id` is `namespace:pod`."""
+
+    kind: ClassVar[str] = "kubernetes"
+    id: str
+    conn_id: str
+
+    def ended(self) -> DriverEnd | None:
+        """The end of the pod; None while it runs.
+
+        :raises DriverUnknownError: its state is currently unknown.
+        """
+        namespace, _, name = self.id.partition(":")
+        try:
+            status = _pods().read_namespaced_pod(name, namespace).status
+        except Exception as error:  # of the API, of the network, of the client's configuration
+            code = getattr(error, "status", None)
+            if code == _NOT_FOUND:
+                return DriverEnd(f"the driver pod {name} no longer exists")
+            problem = f"{type(error).__name__}{f' {code}' if code else ''}"
+            raise DriverUnknownError(f"the Kubernetes API: {problem}") from None
+        if status.phase == "Unknown":
+            raise DriverUnknownError(f"the node of the driver pod {name} does not respond")
+        if status.phase in ("Succeeded", "Failed"):
+            how = f"the driver pod {name} ended as {status.phase}"
+            return DriverEnd(how, _pod_exit_code(status))
+        return None
+
+    def cancel(self) -> None:
+        """Ends the pod."""
+        namespace, _, name = self.id.partition(":")
+        _pods().delete_namespaced_pod(name, namespace)
+
+
+def yarn_exit_code(text: str) -> int | None:
+    """The exit code of a driver, if YARN mentions it in `text`."""
+    match = re.search(r"User application exited with status (\d+)", text)
+    return int(match[1]) if match else None
+
+
+def _pod_exit_code(status: Any) -> int | None:
+    for container in status.container_statuses or ():
+        if container.name == _DRIVER_CONTAINER and container.state.terminated is not None:
+            return int(container.state.terminated.exit_code)
+    return None
+
+
+def _pods() -> Any:
+    from airflow.providers.cncf.kubernetes.kube_client import get_kube_client
+
+    return get_kube_client()
+
+
+Driver: TypeAlias = YarnApplication | KubernetesPod
+
+DRIVERS: dict[str, type[Driver]] = {
+    driver.kind: driver for driver in (YarnApplication, KubernetesPod)
+}
+"""The supported drivers, by the name of their kind."""
+
+
+def stored_reports(
+    request: GateRequest, location: ResultsLocation
+) -> tuple[GateReport, ...] | None:
+    """The complete reports of exactly this attempt, if all exist.
+
+    Before the submission it serves a task that was restarted within the same try, and detects an
+    unreadable store before a JVM is started.
+
+    :raises GateInfrastructureError: the store cannot be read.
+    """
+    from dqx_airflow.errors import StoreError
+    from dqx_airflow.results.reader import read_reports
+
+    try:
+        return read_reports(
+            request.results_root,
+            request.run_keys,
+            request.attempt.id,
+            storage_options=location.storage_options,
+        )
+    except StoreError as error:
+        raise GateInfrastructureError(f"no report: {error}") from None
+
+
+def require_reports(
+    request: GateRequest, location: ResultsLocation, ending: Ending, log: Any
+) -> tuple[GateReport, ...]:
+    """The reports that the job has left.
+
+    :raises GateInfrastructureError: there are none; the error says how the job ended.
+    """
+    reports = stored_reports(request, location)
+    if reports is not None:
+        return reports
+    key = request.run_key
+    if ending.last_lines:
+        log.error("the last lines of Spark:\n%s", "\n".join(ending.last_lines))
+    kind = GateTimeoutError if ending.is_late else GateInfrastructureError
+    raise kind(
+        f"no report in {request.results_root}: gate {key.gate_instance}, "
+        f"date {key.date.isoformat()}: {ending.how}; {ending.advice}"
+    )
+
 
 _ARGUMENTS = (
     *("kind", "driver_id", "conn_id", "request", "results_conn_id", "deadline"),
@@ -109,7 +367,7 @@ class GateTrigger(BaseTrigger):
     def _has_report(self) -> bool:
         from dqx_airflow.errors import StoreError
         from dqx_airflow.results.reader import read_reports
-        from dqx_airflow.values import GateRequest, from_json
+        from dqx_airflow.values import from_json
 
         request = from_json(GateRequest, self.request)
         keys, attempt = request.run_keys, request.attempt.id

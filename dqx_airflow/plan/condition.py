@@ -20,7 +20,7 @@ from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.verdicts import format_value, show_in_full
 from dqx_airflow.exact import Number, nearest_float
 from dqx_airflow.metrics.comparison import COMPARATORS
-from dqx_airflow.metrics.type_compatibility import misfits
+from dqx_airflow.metrics.types import misfits
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,

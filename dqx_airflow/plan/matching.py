@@ -11,10 +11,16 @@ from dataclasses import dataclass, replace
 
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.exact import Number
-from dqx_airflow.metrics.columns import ColumnPath
 from dqx_airflow.metrics.comparison import FLOATING
 from dqx_airflow.metrics.metric import Arguments, Scan
-from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, spelled_like
+from dqx_airflow.metrics.types import (
+    LONGEST_DECIMAL,
+    ColumnPath,
+    Family,
+    decimal_size,
+    family_of,
+    spelled_like,
+)
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.row_types import TypeObjection, objection_to_comparison
 from dqx_airflow.plan.schema_check import Schema

@@ -8,12 +8,17 @@ from itertools import islice
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.metrics.builtin.counts import listed_values
-from dqx_airflow.metrics.columns import ColumnPath, find_column_path, find_column_paths
 from dqx_airflow.metrics.comparison import literal_type
 from dqx_airflow.metrics.metric import Argument, ArgumentKind
 from dqx_airflow.metrics.sequence_steps import objection_to_step
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.metrics.types import WHOLE_SIZES, family_of
+from dqx_airflow.metrics.types import (
+    WHOLE_SIZES,
+    ColumnPath,
+    family_of,
+    find_column_path,
+    find_column_paths,
+)
 from dqx_airflow.plan.model import Grouping, Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.row_types import RowTypes, TypeObjection, has_variant, objection_to_comparison

@@ -17,7 +17,7 @@ from typing import Any
 from dqx_airflow.metrics.comparison import order_key, timestamp_of
 from dqx_airflow.metrics.datetime_text import date_in, timestamp_in
 from dqx_airflow.metrics.in_python import EXACT, has_room, rounded_half_up
-from dqx_airflow.metrics.text_casts import PATTERNS, whole_pattern
+from dqx_airflow.metrics.sql import PATTERNS, whole_pattern
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     WHOLE_SIZES,

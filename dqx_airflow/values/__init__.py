@@ -31,6 +31,7 @@ from dqx_airflow.values.report import (
     Verdict,
 )
 from dqx_airflow.values.request import (
+    DEFAULT_CLOCK_SKEW_HOURS,
     Attempt,
     GateOrigin,
     GatePart,
@@ -39,11 +40,11 @@ from dqx_airflow.values.request import (
     ParentRun,
     PartialRun,
     RunKey,
+    RunOptions,
     Selection,
     ShadowSuite,
     day_of_instance,
 )
-from dqx_airflow.values.run_options import DEFAULT_CLOCK_SKEW_HOURS, RunOptions
 from dqx_airflow.values.sources import ImportedFile, SourceDigest, SourceFile, SourceLocation, Span
 
 __all__ = [

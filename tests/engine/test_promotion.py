@@ -18,7 +18,7 @@ from lake import ORDERS, TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.outputs.delta_writer import write_files
+from dqx_airflow.engine.outputs.promotion import write_files
 from dqx_airflow.errors import PromotionError, RequestError
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import (
@@ -276,7 +276,7 @@ def test_a_concurrent_writer_is_detected(
             write_deltalake(target, ORDERS.slice(3, 3), mode="overwrite")
         return write_files(*given, **more)
 
-    monkeypatch.setattr("dqx_airflow.engine.outputs.promotion_by_files.write_files", crossing)
+    monkeypatch.setattr("dqx_airflow.engine.outputs.promotion.write_files", crossing)
     report = run(gate)
     assert rows(target) == sorted([*OF_TODAY, *OF_YESTERDAY], key=str)
     assert promotion(report) == Promotion(target, 2, 4)
@@ -299,7 +299,7 @@ def test_files_that_changed_since_are_not_promoted(
         pyarrow.parquet.write_table(ORDERS.slice(0, 1), folder / "a.parquet")
         return written
 
-    monkeypatch.setattr("dqx_airflow.engine.outputs.promotion_by_files.write_files", changing)
+    monkeypatch.setattr("dqx_airflow.engine.outputs.promotion.write_files", changing)
     with pytest.raises(PromotionError, match=r"a\.parquet was changed or removed"):
         run(next_attempt(files))
     assert DeltaTable(target).version() == 0

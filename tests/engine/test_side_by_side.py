@@ -20,7 +20,7 @@ from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.scan import passes
 from dqx_airflow.engine.scan.fused_pass import aggregate
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
-from dqx_airflow.engine.session.py4j_errors import Py4JJavaError
+from dqx_airflow.engine.session.spark_errors import Py4JJavaError
 from dqx_airflow.values import Status
 
 pytestmark = pytest.mark.spark

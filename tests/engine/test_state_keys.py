@@ -22,8 +22,8 @@ from lake import TODAY, YESTERDAY, request
 
 import dqx_airflow
 from dqx_airflow.engine.job import plan_gate
+from dqx_airflow.engine.scan.collect import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.frames import ReferenceTables
-from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.states import fingerprints
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.scan.states.fingerprints import WITHOUT_EFFECT

@@ -6,14 +6,15 @@ from decimal import Decimal
 
 import pytest
 
-from dqx_airflow.metrics.columns import find_column_path, find_column_paths
-from dqx_airflow.metrics.type_compatibility import misfits
 from dqx_airflow.metrics.types import (
     TypeTextError,
     canonical_type,
     decimal_size,
     decimal_type,
     fields_of,
+    find_column_path,
+    find_column_paths,
+    misfits,
     parts_of,
     spelled_like,
     widest,

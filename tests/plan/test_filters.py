@@ -9,8 +9,8 @@ from sqlglot import exp, parse_one
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.filtered import filtered
 from dqx_airflow.metrics.metric import ArgumentKind
+from dqx_airflow.metrics.sql import filtered
 from dqx_airflow.plan.measured import request_key
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import resolve

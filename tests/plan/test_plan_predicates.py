@@ -14,8 +14,7 @@ from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import COPIES, VALUE, ArgumentKind
-from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.metrics.text_casts import malformed_alias
+from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.predicates import lookups_of, predicate_sql, settled
 from dqx_airflow.values import SourceFile

@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.config.connection import Connection
 from dqx_airflow.engine.job import run_gates, try_gates
+from dqx_airflow.engine.session.concurrency import import_meanwhile, tasks_reported
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.engine.session.file_systems import check_file_systems
-from dqx_airflow.engine.session.meanwhile import import_meanwhile
-from dqx_airflow.engine.session.progress import tasks_reported
 from dqx_airflow.engine.session.spark_session import without_log
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest

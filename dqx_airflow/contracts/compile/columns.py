@@ -1,4 +1,7 @@
-"""Columns of a contract as DQL, nested ones too."""
+"""Columns of a contract as DQL, nested ones too.
+
+Where DQL has no syntax, Spark SQL is used.
+"""
 
 from __future__ import annotations
 

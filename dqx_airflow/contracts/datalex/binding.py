@@ -1,4 +1,8 @@
-"""Blocks of DataLex bound to their manifests, and the columns that their queries give."""
+"""Blocks of DataLex bound to their manifests, and the columns that their queries give.
+
+Only a certified block can have errors. For a draft they are warnings, so that no one is blocked,
+but they are always reported.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Reads the clauses of a document one by one, with their types."""
+"""Reads the clauses of a document one by one, with their types.
+
+A reader requests the keys that it knows. It takes a `clause` for a rule, and marks as documented
+what it understands and data cannot violate; every leaf that was never requested ends as
+unsupported.
+"""
 
 from __future__ import annotations
 

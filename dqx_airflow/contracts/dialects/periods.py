@@ -1,4 +1,8 @@
-"""Durations and frequencies, as contracts write them."""
+"""Durations and frequencies, as contracts write them.
+
+A month is 30.436875 days and a year is 365.2425 days, the means of the calendar: twelve months are
+a year, and no limit depends on the current date.
+"""
 
 from __future__ import annotations
 

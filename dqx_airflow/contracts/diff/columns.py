@@ -1,4 +1,10 @@
-"""What changed about the columns of a model: renamed, added, removed, of another type."""
+"""What changed about the columns of a model: renamed, added, removed, of another type.
+
+Changes that Delta Lake makes without rewriting files are widenings: integers to larger ones, to
+`double` (not `bigint`) and to sufficient decimals, `float` to `double`, decimals to those with more
+digits on both sides, `date` to `timestamp_ntz`. Longer strings and the words that stand for several
+types are widenings too.
+"""
 
 from __future__ import annotations
 

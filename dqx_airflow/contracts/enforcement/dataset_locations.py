@@ -10,8 +10,7 @@ from dqx_airflow.contracts.column_paths import column_path, plain_name
 from dqx_airflow.contracts.demands import Digits
 from dqx_airflow.contracts.model import Contract, Field, Model, Server
 from dqx_airflow.datasets.databases import DATABASES
-from dqx_airflow.datasets.settings import format_of, settings_of
-from dqx_airflow.datasets.storage_urls import S3A_ENDPOINT, spark_location
+from dqx_airflow.datasets.settings import S3A_ENDPOINT, format_of, settings_of, spark_location
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, DatasetRef

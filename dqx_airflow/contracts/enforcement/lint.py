@@ -1,4 +1,9 @@
-"""Finds mistakes of a contract before any data is read: contradictions, dates, clauses."""
+"""Finds mistakes of a contract before any data is read: contradictions, dates, clauses.
+
+Errors keep a contract from meaning what it says: a broken reference, an example that violates it.
+The others are the practice of seed 003: a contract without an owner, or a column without a meaning,
+is incomplete.
+"""
 
 from __future__ import annotations
 

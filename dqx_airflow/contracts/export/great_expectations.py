@@ -1,4 +1,8 @@
-"""A contract as a suite of Great Expectations, of version 1 and of those before."""
+"""A contract as a suite of Great Expectations, of version 1 and of those before.
+
+First the existence of columns, then for each of them its type, NULL, range, pattern and values,
+then completeness and unique keys, and finally all other demands of the contract.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Documents of YAML with the position of each value, and the rows of examples in them."""
+"""Documents of YAML with the position of each value, and the rows of examples in them.
+
+Scalars are resolved as in YAML 1.2: `yes` is a string and so is `2024-01-31`; only numbers may
+contain underscores, as in YAML 1.1. The parser's events are read without recursion, so that no text
+is too deep for the stack.
+"""
 
 from __future__ import annotations
 

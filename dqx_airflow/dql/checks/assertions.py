@@ -30,8 +30,7 @@ from dqx_airflow.metrics.derived import (
     TIMELINESS,
 )
 from dqx_airflow.metrics.metric import Scan
-from dqx_airflow.metrics.type_compatibility import TYPE_WORDS
-from dqx_airflow.metrics.types import TYPE_NAMES, TypeTextError, canonical_type
+from dqx_airflow.metrics.types import TYPE_NAMES, TYPE_WORDS, TypeTextError, canonical_type
 from dqx_airflow.values import MetricValue, Span
 
 MOST_VALUES = 10_000

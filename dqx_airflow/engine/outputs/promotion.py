@@ -1,4 +1,8 @@
-"""Promotion: copies exactly the validated rows into another Delta table, in one commit.
+"""Promotes the rows of a gate that passed into their target, in one commit.
+
+deltalake commits them: no row passes through the driver, and the session needs no Delta source.
+Files that no commit adds are invisible to readers, and VACUUM removes them. The actions and their
+statistics are those of the Delta protocol, "Add File and Remove File".
 
 For a dataset with dates, its date is replaced in the target, or else everything in the target; with
 `promote_slice`, only the rows of either with its values. What another gate, or another map index,
@@ -10,35 +14,353 @@ every catalog table, is written by Spark's Delta source, if the session has it.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import unquote
 
-from deltalake.exceptions import DeltaError
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from dqx_airflow.datasets.settings import is_table
-from dqx_airflow.engine.outputs.delta_writer_features import demands_of
-from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice
-from dqx_airflow.engine.outputs.promotion_by_files import promote_by_files
-from dqx_airflow.engine.outputs.promotion_by_spark import promote_by_spark
-from dqx_airflow.engine.outputs.promotion_target import PromotionTarget
-from dqx_airflow.engine.outputs.replaced_rows import RefusedPromotionError
+from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, claim
+from dqx_airflow.engine.outputs.promotion_target import (
+    NOTES,
+    ROWS,
+    RUN_ID,
+    PromotionTarget,
+    RefusedPromotionError,
+)
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.delta.log import struct_of
+from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
 from dqx_airflow.engine.sources.delta.spark_source import EXTENSIONS, has_delta
 from dqx_airflow.engine.sources.errors import package_for
-from dqx_airflow.engine.sources.paths import absolute
+from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.errors import DatasetError, PromotionError, first_line
+from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.promotions import not_promoted
+from dqx_airflow.results.tables import committed
 from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
+
+_HARMLESS = frozenset(
+    {
+        *("appendOnly", "changeDataFeed", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"),
+        # Relevant only if a column or a property uses them.
+        *("checkConstraints", "generatedColumns", "invariants"),
+    }
+)
+"""Table features that require nothing from writers that add and remove whole files."""
+_OF_COLUMNS = {
+    "delta.invariants": "invariants",
+    "delta.generationExpression": "generated columns",
+    "delta.identity.start": "identity columns",
+}
+
+
+def demands_of(table: DeltaTable) -> tuple[str, ...]:
+    """The features that a writer of the table needs beyond files and a log."""
+    configuration = table.metadata().configuration
+    features = set(table.protocol().writer_features or ()) - _HARMLESS
+    if any(name.startswith("delta.constraints.") for name in configuration):
+        features.add("check constraints")
+    if configuration.get("delta.columnMapping.mode", "none") != "none":
+        features.add("columnMapping")
+    for field in table.schema().fields:
+        features |= {word for key, word in _OF_COLUMNS.items() if key in field.metadata}
+        if not field.nullable:
+            features.add("columns that are NOT NULL")
+    return tuple(sorted(features))
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFiles:
+    """Files for a commit, the number of their rows, and of those that satisfied a condition."""
+
+    adds: tuple[AddAction, ...] = ()
+    rows: int = 0
+    counted: int = 0
+
+
+def write_files(
+    spark: SparkSession,
+    frame: DataFrame,
+    root: str,
+    folder: str,
+    *,
+    partition_by: Sequence[str] = (),
+    constants: Mapping[str, str] = MappingProxyType({}),
+    extremes_of: Sequence[str] = (),
+    count_if: str | None = None,
+) -> WrittenFiles:
+    """Writes the rows of a frame into a folder below the root of a table.
+
+    :param partition_by: columns of the frame by which the table is partitioned.
+    :param constants: other partition columns, with their single value.
+    :param extremes_of: columns of dates, strings or integers whose minimum and maximum in each file
+        the log records.
+    :param count_if: a condition, as Spark SQL, on rows to be counted.
+    """
+    place = f"{root}/{folder}"
+    # As many files as the size of the result requires, rather than one for each file that was read.
+    hinted = frame.hint("rebalance", *(F.expr(quote_name(name)) for name in partition_by))
+    hinted.write.mode("overwrite").partitionBy(*partition_by).parquet(place)
+    written = spark.read.schema(frame.schema).parquet(place)
+    about = ("file_path", "file_size", "file_modification_time")
+    values = [F.expr(quote_name(name)).cast("string").alias(name) for name in partition_by]
+    grouped = written.groupBy(*(F.col(f"_metadata.{name}").alias(f"_{name}") for name in about))
+    measured = [F.count(F.lit(1)).alias("_rows"), F.count_if(F.expr(count_if or "false"))]
+    measured += (F.first(value) for value in values)
+    bounded = [name for name in dict.fromkeys(extremes_of) if name not in partition_by]
+    for name in bounded:
+        column = F.expr(quote_name(name))
+        measured += [F.min(column), F.max(column), F.count(column)]
+    rows = grouped.agg(*measured).withColumn(
+        "_file_modification_time", F.unix_millis("_file_modification_time")
+    )
+    adds, total, counted = [], 0, 0
+    # Spark renames files after writing them, and the log is not trusted for files that are younger
+    # than its entry.
+    now_ms = int(time.time() * 1000)
+    for path, size, modified_ms, row_count, matching, *folders_and_extremes in rows.collect():
+        name = unquote(path).rpartition(f"/{folder}/")[2]
+        extremes = folders_and_extremes[len(partition_by) :]
+        thirds = zip(bounded, extremes[::3], extremes[1::3], extremes[2::3], strict=True)
+        statistics = {"numRecords": row_count, **_statistics(row_count, thirds)}
+        partition = {**constants, **dict(zip(partition_by, folders_and_extremes, strict=False))}
+        statistics_json = json.dumps(statistics, default=str)
+        written_ms = max(modified_ms, now_ms)
+        adds.append(
+            AddAction(f"{folder}/{name}", size, partition, written_ms, True, statistics_json)
+        )
+        total += row_count
+        counted += matching
+    return WrittenFiles(tuple(adds), total, counted)
+
+
+def _statistics(rows: int, columns: Iterable[tuple[str, Any, Any, int]]) -> dict[str, Any]:
+    """The statistics of columns for the log: minimum, maximum and number of values."""
+    statistics: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    for column, least, most, values in columns:
+        statistics["nullCount"][column] = rows - values
+        if least is not None:
+            statistics["minValues"][column], statistics["maxValues"][column] = least, most
+    return {name: by_column for name, by_column in statistics.items() if by_column}
+
+
+def nullable(struct: StructType) -> StructType:
+    """The columns without the metadata of their source; each may be missing in an older file."""
+    return StructType([StructField(field.name, field.dataType) for field in struct.fields])
+
+
+def promote_by_spark(target: PromotionTarget) -> Promotion:
+    """Spark writes and commits.
+
+    :raises RefusedPromotionError: the target does not take the rows.
+    :raises PromotionError: they cannot be promoted as it is now.
+    """
+    place, region = target.named, target.replaced.region
+    is_there = target.is_there()
+    version = target.spark_version() if is_there else -1
+    writer = target.replaced.frame().write.format("delta")
+    # A new table of a catalog records no metadata of its commit in the mode "error".
+    writer = writer.mode("overwrite" if is_there or is_table(target.location) else "error")
+    numbers: Mapping[str, int] = {}
+    if is_there:
+        target.check_columns(target.spark.table(place).schema)
+        numbers = target.check_slice(None)
+        if numbers.get(f"dqx:promote:{region.name}", -1) > target.order:
+            raise target.late()
+    if target.replaced.of_slice and (
+        outside := target.replaced.frame().where(f"NOT ({target.replaced.of_slice})").count()
+    ):
+        raise target.outside(str(outside))
+    if is_there and target.replaced.condition is not None:
+        writer = writer.option("replaceWhere", target.replaced.condition)
+    if not is_there:
+        writer = writer.partitionBy(*target.partition_columns)
+    # Spark skips a write whose number is not greater than that of the last one.
+    facts = {**target.facts, NOTES: target.by.notes(target.slice, region, target.order, numbers)}
+    writer = writer.options(
+        txnAppId=claim(target.by.gate, region),
+        txnVersion=target.order,
+        userMetadata=json.dumps(facts),
+    )
+    if (change := target.dataset.change) is not None:
+        raise target.failed(change)
+    if is_table(target.location):
+        writer.saveAsTable(place)
+    else:
+        writer.save(target.location)
+    commits = [commit for commit in target.commits_of_spark() if commit[RUN_ID] == target.run_id]
+    if not commits:
+        raise target.late()
+    target.check_since(version, commits[0]["version"])
+    rows = (commits[0]["metrics"] or {}).get("numOutputRows")
+    return Promotion(target.location, int(commits[0]["version"]), int(rows or 0))
+
+
+def promote_by_files(target: PromotionTarget) -> Promotion:
+    """Spark writes the files, deltalake commits them.
+
+    :raises RefusedPromotionError: the target does not take the rows.
+    :raises PromotionError: they cannot be promoted as it is now.
+    """
+    before = target.table()
+    since = -1 if before is None else int(before.version())
+    numbers = count()
+    committed(lambda: _commit(target, f"promoted-{target.run_id}/{next(numbers)}"))
+    newest = DeltaTable(target.location)
+    commits = newest.history(int(newest.version()) - since)
+    commit = next((commit for commit in commits if commit.get(RUN_ID) == target.run_id), None)
+    if commit is None:
+        raise target.late()
+    return Promotion(target.location, int(commit["version"]), int(commit[ROWS]))
+
+
+def _commit(target: PromotionTarget, folder: str) -> None:
+    """Commits once. The commit detects any concurrent change of the target.
+
+    :raises CommitFailedError: another writer was first.
+    """
+    table = target.table()
+    if table is None:
+        _create(target, folder)
+        return
+    numbers = target.check_slice(table)
+    done = numbers.get(f"dqx:promote:{target.replaced.region.name}")
+    if done == target.order:
+        return  # the commit that may or may not have succeeded
+    if done is not None and done > target.order:
+        raise target.late()
+    target.check_columns(struct_of(table))
+    columns = list(table.metadata().partition_columns)
+    log = DeltaLog(table, target.location, struct_of(table), target.dataset.dates)
+    replaced = log.files_of(target.replaced.on, target.replaced.values)
+    kept = _rewritten(target, log, replaced, folder, columns)
+    files = _checked(target, _written(target, target.replaced.frame(), f"{folder}/rows", columns))
+    # deltalake labels a commit by its mode, and determines itself what an overwrite removes.
+    is_whole = len(replaced) == len(log.files_of(None))
+    removes, partition = list[RemoveAction](), None
+    if not is_whole and log.is_partitioned_by_date and not target.slice.values:
+        partition = [(target.replaced.date_column, "=", str(target.replaced.date_value))]
+    elif not is_whole:
+        now = int(time.time() * 1000)
+        removes = [RemoveAction(unquote(file.path), True, now, file.size) for file in replaced]
+    table.create_write_transaction(
+        [*files.adds, *kept.adds, *removes],
+        mode="append" if removes or not (is_whole or partition) else "overwrite",
+        schema=table.schema(),
+        partition_by=columns,
+        partition_filters=partition,
+        commit_properties=_commit_properties(target, files, numbers),
+    )
+
+
+def _create(target: PromotionTarget, folder: str) -> None:
+    columns = target.partition_columns
+    files = _checked(target, _written(target, target.replaced.frame(), f"{folder}/rows", columns))
+    try:
+        create_table_with_add_actions(
+            target.location,
+            Schema.from_json(nullable(target.dataset.struct).json()),
+            [*files.adds],
+            partition_by=columns,
+            commit_properties=_commit_properties(target, files, {}),
+        )
+    except DeltaError as error:
+        if target.table() is None:
+            raise
+        raise CommitFailedError(first_line(error)) from error
+
+
+def _written(
+    target: PromotionTarget, frame: DataFrame, folder: str, columns: Sequence[str]
+) -> WrittenFiles:
+    dates, condition = target.dataset.dates, target.replaced.condition
+    return write_files(
+        target.spark,
+        frame,
+        target.location,
+        folder,
+        partition_by=columns,
+        extremes_of=(
+            *(() if dates is None or dates.is_timestamp else (dates.name,)),
+            *(name for name, _ in target.slice.values if target.replaced.has_statistics(name)),
+        ),
+        # A row that the condition does not find would be doubled by the next promotion.
+        count_if=condition and f"NOT coalesce({condition}, false)",
+    )
+
+
+def _checked(target: PromotionTarget, files: WrittenFiles) -> WrittenFiles:
+    """The files, if they contain exactly what was validated."""
+    change = target.dataset.change
+    if change is None and target.rows is not None and files.rows != target.rows:
+        change = f"{target.rows} rows were validated, and {files.rows} of them have the date"
+    if change is not None:
+        raise target.failed(change)
+    if files.counted:
+        raise target.outside(f"{files.counted} of {files.rows}")
+    return files
+
+
+def _rewritten(
+    target: PromotionTarget,
+    log: DeltaLog,
+    replaced: Sequence[DataFile],
+    folder: str,
+    columns: Sequence[str],
+) -> WrittenFiles:
+    """The rows of replaced files that are outside the slice, written again."""
+    is_exact = log.is_partitioned_by_date and not target.slice.values
+    if target.replaced.condition is None or is_exact or not replaced:
+        return WrittenFiles()
+    frame = frame_of_parts(target.spark, log, log.parts_with(replaced))
+    is_other = f"NOT coalesce({target.replaced.condition}, false)"
+    kept = _written(target, frame.where(is_other), f"{folder}/kept", columns)
+    # A session may be configured to skip missing or corrupt files, which may contain the rows of
+    # others.
+    read, other_rows = frame.select(F.count("*"), F.count_if(F.expr(is_other))).collect()[0]
+    logged = log.rows_in(replaced)
+    if other_rows != kept.rows or (logged is not None and logged != read):
+        raise target.failed(
+            f"of {logged if logged is not None else read} rows in the files that are replaced "
+            f"{read} can be read, and {kept.rows} of {other_rows} others were kept"
+        )
+    return replace(kept, counted=0)
+
+
+def _commit_properties(
+    target: PromotionTarget, files: WrittenFiles, numbers: Mapping[str, int]
+) -> CommitProperties:
+    notes = target.by.notes(target.slice, target.replaced.region, target.order, numbers)
+    return CommitProperties(
+        custom_metadata={
+            **target.facts,
+            ROWS: str(files.rows),
+            "operationParameters": {"predicate": target.replaced.condition or "true"},
+            "isBlindAppend": False,
+        },
+        app_transactions=[Transaction(name, number) for name, number in notes.items()],
+    )
+
 
 _log = logging.getLogger("dqx.gate")
 

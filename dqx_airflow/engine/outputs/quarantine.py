@@ -29,9 +29,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DateType, StringType, StructField, StructType
 
 from dqx_airflow.delta_log import require_whole_commits
-from dqx_airflow.engine.outputs.delta_writer import WrittenFiles, nullable, write_files
 from dqx_airflow.engine.outputs.promoted_slices import Slice
-from dqx_airflow.engine.outputs.replaced_rows import ReplacedRows
+from dqx_airflow.engine.outputs.promotion import WrittenFiles, nullable, write_files
+from dqx_airflow.engine.outputs.promotion_target import ReplacedRows
 from dqx_airflow.engine.outputs.samples import rows_with_faults
 from dqx_airflow.engine.scan.frames import ReferenceTables, has_lost_its_date, rows_with_texts
 from dqx_airflow.engine.session.concurrency import jobs_called
@@ -39,8 +39,7 @@ from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
-from dqx_airflow.engine.sources.listing import DataFile
-from dqx_airflow.engine.sources.paths import absolute
+from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.failing import FailingRows

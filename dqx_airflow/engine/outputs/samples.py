@@ -1,4 +1,4 @@
-"""Samples of failing rows: one more pass over a dataset, only if assertions failed.
+"""Samples of failing rows, bounded and masked.
 
 All faults of a dataset share the pass. It keeps only the wanted rows of each, and no value of a
 masked column leaves Spark.
@@ -8,36 +8,185 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.engine.outputs.differing_rows import differing_rows
-from dqx_airflow.engine.outputs.malformed_texts import WHOLE_LINE, with_malformed_texts
-from dqx_airflow.engine.outputs.shown_cells import cut, shown_cell
 from dqx_airflow.engine.scan.frames import (
     ReferenceTables,
     rows_with_texts,
     with_named_columns,
     with_places,
 )
+from dqx_airflow.engine.scan.matching import Sides
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.declared_text import TextColumns
-from dqx_airflow.metrics.columns import ColumnPath
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.metrics.types import ColumnPath, Family, family_of
 from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.masks import is_masked, without_values
-from dqx_airflow.plan.model import Plan
+from dqx_airflow.plan.matching import ColumnPair, Match, pair_columns
+from dqx_airflow.plan.model import MetricRequest, Plan
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.schema_check import texts_of
 from dqx_airflow.values import MASK, FailingRow, Verdict
+
+_LONGEST_TEXT = 200
+_LONGEST_BINARY = 32
+
+
+def shown_cell(value: str, spark_type: str, *, is_masked: bool) -> str:
+    """The display of a value of a type."""
+    if is_masked:
+        return f"CASE WHEN {value} IS NOT NULL THEN {quote_literal(MASK)} END"
+    match family_of(spark_type):
+        case Family.TEXT:
+            return cut(value)
+        case Family.OTHER if spark_type == "binary":
+            return f"hex(substring({value}, 1, {_LONGEST_BINARY}))"
+        case Family.ARRAY | Family.MAP:
+            return cut(f"to_json({value})")
+        case Family.OTHER if spark_type.startswith("struct"):
+            return cut(f"to_json({value})")
+        case Family.OTHER:
+            return cut(f"CAST({value} AS STRING)")
+        case _:
+            return value
+
+
+def cut(text: str) -> str:
+    """The string, or its beginning."""
+    beginning = f"concat(left({text}, {_LONGEST_TEXT - 1}), '\N{HORIZONTAL ELLIPSIS}')"
+    return f"CASE WHEN char_length({text}) > {_LONGEST_TEXT} THEN {beginning} ELSE {text} END"
+
+
+WHOLE_LINE = "(the whole line)"
+"""The column name under which a line is shown that is malformed as a whole."""
+
+
+def with_malformed_texts(
+    failing: FailingRow, columns: Collection[str], texts: Mapping[str, str]
+) -> FailingRow:
+    """The row with the original strings instead of their NULLs.
+
+    Numbers keep all of their digits, since nothing else in the row is parsed.
+
+    >>> row = FailingRow("orders", "amount is NULL", '{"id":1.10,"amount":null}')
+    >>> with_malformed_texts(row, ["amount"], {"amount": "twelve"})
+    FailingRow(dataset='orders', reason='amount is malformed: amount is NULL', \
+row='{"id":1.10,"amount":"twelve"}')
+
+    :param columns: those at fault: the reason names the malformed ones.
+    :param texts: those of the malformed columns; for a malformed line, the line.
+    """
+    row = failing.row
+    for column, text in texts.items():
+        cell = f"{json.dumps(column, ensure_ascii=False)}:"
+        shown = cell + json.dumps(text, ensure_ascii=False)
+        row = f"{row[:-1]},{shown}}}" if column == WHOLE_LINE else row.replace(f"{cell}null", shown)
+    if WHOLE_LINE in texts:
+        return replace(failing, row=row, reason=f"the line is malformed: {failing.reason}")
+    names = ", ".join(column for column in columns if column in texts)
+    verb = "are" if "," in names else "is"
+    reason = f"{names} {verb} malformed: {failing.reason}" if names else failing.reason
+    return replace(failing, row=row, reason=reason)
+
+
+_MISSING, _EXTRA, _CHANGED = "missing", "extra", "changed"
+_KINDS = {"missing_count": (_MISSING,), "extra_count": (_EXTRA,), "changed_count": (_CHANGED,)}
+_ALL_KINDS = (_MISSING, _EXTRA, _CHANGED)
+_WITH_KIND = {
+    _MISSING: "size(rights) > size(lefts)",
+    _EXTRA: "size(lefts) > size(rights)",
+    _CHANGED: "size(lefts) > 0 AND size(rights) > 0",
+}
+
+
+def differing_rows(
+    spark: SparkSession, request: MetricRequest, references: ReferenceTables, plan: Plan, most: int
+) -> tuple[FailingRow, ...]:
+    """The first rows that a request counts, in the order of their keys, up to a limit."""
+    match = Match.of(request)
+    left, right = (references.opened[name] for name in (match.dataset, match.reference))
+    columns = pair_columns(match, left.schema, right.schema)
+    sides = Sides.of(match, columns, references)
+    kinds = _KINDS.get(request.metric, _ALL_KINDS)
+    masked = (*plan.masked.get(match.dataset, ()), *plan.masked.get(match.reference, ()))
+
+    def cells(pairs: Sequence[ColumnPair], parts: Sequence[Sequence[str]], row: str = "") -> str:
+        shown = (
+            f"{quote_literal(pair.name)}, {_cell(pair, [row + name for name in names], masked)}"
+            for pair, names in zip(pairs, parts, strict=True)
+        )
+        return f"to_json(named_struct({', '.join(shown)}), map('ignoreNullFields', 'false'))"
+
+    compared = columns.compared
+    of_row = cells(compared, sides.compared_parts, "row.") if compared else "'{}'"
+    differing = (
+        f"CASE WHEN NOT {sides.is_same(number, 'pair.lefts', 'pair.rights')} "
+        f"THEN {quote_literal(pair.name)} END"
+        for number, pair in enumerate(compared)
+    )
+    names = f"array_compact(array({', '.join(differing)}))" if compared else "array()"
+    with jobs_called(spark, f"{match.dataset}: rows that differ from {match.reference}"):
+        rows = (
+            sides.unmatched(most, " OR ".join(_WITH_KIND[kind] for kind in kinds))
+            .selectExpr(
+                f"{cells(columns.keys, sides.key_parts)} AS key",
+                f"transform(lefts, row -> {of_row}) AS lefts",
+                f"transform(rights, row -> {of_row}) AS rights",
+                f"transform(arrays_zip(lefts, rights), pair -> {names}) AS differing",
+            )
+            .collect()
+        )
+    failing_rows = (
+        failing
+        for row in rows
+        for kind, failing in _failing_rows_of(match.dataset, match.reference, row)
+        if kind in kinds
+    )
+    return tuple(islice(failing_rows, most))
+
+
+def _cell(pair: ColumnPair, values: Sequence[str], masked: Sequence[str]) -> str:
+    is_hidden = is_masked(pair.name, masked)
+    if len(values) == 1:
+        return shown_cell(values[0], pair.left.type, is_masked=is_hidden)
+    number = f"coalesce({', '.join(f'CAST({value} AS STRING)' for value in values)})"
+    return shown_cell(number, pair.left.type, is_masked=is_hidden)
+
+
+def _failing_rows_of(dataset: str, reference: str, row: Row) -> Iterator[tuple[str, FailingRow]]:
+    """The rows of one key, each with its kind."""
+    key = json.loads(row["key"])
+    for left, right, differing in zip_longest(row["lefts"], row["rights"], row["differing"]):
+        if right is None:
+            cells = {**key, **json.loads(left)}
+            yield _EXTRA, FailingRow(dataset, f"extra in {dataset}", _json(cells))
+        elif left is None:
+            cells = {**key, **json.loads(right)}
+            yield _MISSING, FailingRow(reference, f"missing in {dataset}", _json(cells))
+        else:
+            values = ((dataset, json.loads(left)), (reference, json.loads(right)))
+            differing_cells = {
+                f"{name}.{at}": row_cells[at] for at in differing for name, row_cells in values
+            }
+            verb = "differs" if len(differing) == 1 else "differ"
+            reason = f"{', '.join(differing)} {verb}"
+            yield _CHANGED, FailingRow(dataset, reason, _json({**key, **differing_cells}))
+
+
+def _json(cells: dict[str, Any]) -> str:
+    return json.dumps(cells, ensure_ascii=False)
+
 
 _log = logging.getLogger("dqx.gate")
 

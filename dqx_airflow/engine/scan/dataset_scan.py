@@ -15,21 +15,25 @@ from fractions import Fraction
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from dqx_airflow.engine.scan.distinct_pass import count_distinct
+from dqx_airflow.engine.scan.collect import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of_dates, with_named_columns
-from dqx_airflow.engine.scan.fused_pass import PassResult, aggregate, merged
+from dqx_airflow.engine.scan.fused_pass import (
+    PassResult,
+    aggregate,
+    aggregate_reshaped,
+    count_distinct,
+    merged,
+)
 from dqx_airflow.engine.scan.grouped_scan import scan_groups
-from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
-from dqx_airflow.engine.scan.reshaped_pass import aggregate_reshaped
-from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
-from dqx_airflow.engine.scan.shortcuts import (
+from dqx_airflow.engine.scan.passes import (
     ask_log,
+    describe_pass,
     scan_in_two_phases,
+    split_into_passes,
     take_shortcuts,
     with_sound_shortcut,
 )
-from dqx_airflow.engine.scan.states.cache import StateCache
-from dqx_airflow.engine.scan.states.incremental import added_file_passes
+from dqx_airflow.engine.scan.states.cache import StateCache, added_file_passes
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset

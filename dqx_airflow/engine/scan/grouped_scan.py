@@ -19,19 +19,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dqx_airflow.engine.scan.collect import collect, date_of
+from dqx_airflow.engine.scan.collect import AggregateRequest, ScanResults, collect, date_of
 from dqx_airflow.engine.scan.frames import DATE, ReferenceTables, rows_of_dates, with_named_columns
-from dqx_airflow.engine.scan.fused_pass import bisected
+from dqx_airflow.engine.scan.fused_pass import bisected, reshaped
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
-from dqx_airflow.engine.scan.reshaped_pass import reshaped
-from dqx_airflow.engine.scan.results import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.exact import exact_text, parse_exact
-from dqx_airflow.metrics.builtin.aggregates import rows_where
+from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.plain_values import is_finite
 from dqx_airflow.metrics.sql import quote_name

@@ -1,4 +1,4 @@
-"""Runs several Spark actions at once, each from a thread of its own.
+"""Work side by side on one Spark session: threads, progress, and how it is cancelled.
 
 Before and after a job, the driver works on one core: it analyses, optimises and compiles plans and
 lists files. Run beside another job, that work costs no extra time, and cores that one job leaves
@@ -7,13 +7,42 @@ idle run the tasks of the next.
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any, TypeAlias, TypeVar
 
 from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
+
+from dqx_airflow.engine.session.spark_errors import Py4JError
+from dqx_airflow.errors import SparkError
+from dqx_airflow.request_arguments import EXIT_TIMED_OUT
+
+
+def import_meanwhile(*modules: str) -> None:
+    """Imports modules on another thread; later imports find them, or wait."""
+
+    def import_them() -> None:
+        for module in modules:
+            import_module(module)
+
+    do_meanwhile(import_them)
+
+
+def do_meanwhile(work: Callable[[], object]) -> None:
+    """Runs an optional preparation on another thread, to save time later."""
+
+    def do() -> None:
+        with suppress(Exception):  # the code that needs it raises the same error
+            work()
+
+    threading.Thread(target=do, name="dqx meanwhile", daemon=True).start()
+
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -60,3 +89,114 @@ def jobs_called(spark: SparkSession, description: str) -> Iterator[None]:
         yield
     finally:
         context.setLocalProperty(_DESCRIPTION, before)
+
+
+_GRACE_S = 10.0
+
+
+class JobEnding:
+    """Ends a job from another thread: stops its Spark, and the process if that hangs.
+
+    `code` is the exit code of a job that was ended, or None while it runs.
+    """
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        self._spark: SparkSession | None = None
+
+    def opening(self, open_session: Callable[[str], SparkSession]) -> Callable[[str], SparkSession]:
+        """`open_session`, wrapped so that its session is stopped when the job is ended."""
+
+        def session(name: str) -> SparkSession:
+            self._spark = spark = open_session(name)
+            if self.code is not None:
+                raise SparkError("the job was ended while Spark was starting")
+            return spark
+
+        return session
+
+    def end_after(self, timeout_s: float | None) -> None:
+        """Ends the job at its deadline, because a Python driver outlives a task that timed out."""
+        if timeout_s is None:
+            return
+        reason = f"the gate took longer than {timeout_s:g} seconds"
+        timer = threading.Timer(timeout_s, self.end, [EXIT_TIMED_OUT, reason])
+        timer.daemon = True
+        timer.start()
+
+    def close(self) -> None:
+        """Releases Spark: a server would keep the session for an hour."""
+        if self._spark is not None:
+            self._spark.stop()
+
+    def end(self, code: int, reason: str) -> None:
+        """Cancels the job's work in Spark, so that it fails, then exits if the job still hangs.
+
+        Only the first reason counts.
+        """
+        if self.code is not None:
+            return
+        self.code = code
+        last = threading.Timer(_GRACE_S, os._exit, [code])
+        last.daemon = True
+        last.start()
+        with suppress(OSError):  # the reader of stdout may be gone
+            print(f"error: {reason}", file=sys.stderr, flush=True)
+        if self._spark is not None:
+            for stop in (self._spark.interruptAll, self._spark.stop):
+                with suppress(Exception):  # Spark itself may be the problem
+                    stop()
+
+
+Listener: TypeAlias = Callable[[int, int], None]
+"""Called repeatedly with the number of completed tasks and the total, over all active stages."""
+
+_INTERVAL_S = 0.2
+
+
+@contextmanager
+def tasks_reported(spark: SparkSession, listener: Listener) -> Iterator[None]:
+    """Reports the progress of the Spark tasks inside the block to the listener."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+    except AttributeError:  # Spark Connect has no such handle, but a server that reports progress
+        with _reported_by_server(spark, listener):
+            yield
+        return
+    ended = threading.Event()
+    thread = threading.Thread(target=_poll, args=(tracker, listener, ended), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
+def _reported_by_server(spark: SparkSession, listener: Listener) -> Iterator[None]:
+    def handler(stages: Any, **_: Any) -> None:
+        stages_left = list(stages or ())
+        if stages_left:
+            listener(
+                sum(stage.num_completed_tasks for stage in stages_left),
+                sum(stage.num_tasks for stage in stages_left),
+            )
+
+    spark.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)
+
+
+def _poll(tracker: Any, listener: Listener, ended: threading.Event) -> None:
+    while not ended.wait(_INTERVAL_S):
+        try:
+            active = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        except (Py4JError, OSError):  # Spark is gone: the waiting call raises that
+            return
+        stages = [stage for stage in active if stage is not None]
+        if stages:
+            done = sum(stage.numCompletedTasks for stage in stages)
+            listener(done, sum(stage.numTasks for stage in stages))

@@ -1,4 +1,4 @@
-"""Errors of Spark: caught in one form, reported in one line.
+"""Errors of Spark: what they mean for a run, and their text without the values of rows.
 
 A failure concerns the query or the data, whatever the class of its exception: the other aggregates
 are still computed. If Spark itself was lost, or a job was cancelled, it concerns the cluster, and
@@ -15,10 +15,22 @@ from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
-from dqx_airflow.engine.session.py4j_errors import Py4JJavaError
 from dqx_airflow.engine.sources.csv_headers import header_fault
 from dqx_airflow.engine.sources.unread_text import RAISED
 from dqx_airflow.errors import SparkError, first_line
+
+__all__ = ["Py4JError", "Py4JJavaError"]
+
+try:
+    from py4j.protocol import Py4JError, Py4JJavaError
+except ModuleNotFoundError:  # pyspark-client comes without py4j, and nothing raises these
+
+    class Py4JError(Exception):  # type: ignore[no-redef]
+        pass
+
+    class Py4JJavaError(Py4JError):  # type: ignore[no-redef,misc]
+        pass
+
 
 _UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
 _OF_THE_SESSION = ("INVALID_HANDLE.SESSION", "NO_ACTIVE_SESSION")

@@ -20,9 +20,8 @@ from dqx_airflow.dql.checks.sql_text import objection_to_select, tables_of_selec
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.load import deltalake_failures
 from dqx_airflow.engine.sources.delta.log import COMMITS_READ, KEEP_THE_DATA
-from dqx_airflow.engine.sources.errors import too_early
-from dqx_airflow.engine.sources.paths import absolute, is_local
-from dqx_airflow.engine.sources.strict_reads import require_strict_session
+from dqx_airflow.engine.sources.errors import require_strict_session, too_early
+from dqx_airflow.engine.sources.listing import absolute, is_local
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import DatasetRef

@@ -18,8 +18,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.sources.csv_headers import groups_by_header, has_header, require_declared
-from dqx_airflow.engine.sources.listing import DataFile, newest_paths, partition_names
-from dqx_airflow.engine.sources.paths import for_spark
+from dqx_airflow.engine.sources.listing import DataFile, for_spark, newest_paths, partition_names
 from dqx_airflow.engine.sources.unread_text import (
     csv_faults,
     json_faults,
@@ -27,8 +26,7 @@ from dqx_airflow.engine.sources.unread_text import (
     with_faults_raised,
 )
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.metrics.text_casts import can_be_cast, cast_sql
+from dqx_airflow.metrics.sql import can_be_cast, cast_sql, quote_name
 from dqx_airflow.metrics.types import Family, family_of, spelled_like
 from dqx_airflow.values import DatasetRef
 

@@ -17,7 +17,13 @@ from dqx_airflow.engine.sources.csv_headers import has_header, require_names
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.declared_text import faults_of, read_texts
-from dqx_airflow.engine.sources.errors import nothing_there, of_table, unreadable
+from dqx_airflow.engine.sources.errors import (
+    NOTHING_IGNORED,
+    nothing_there,
+    of_table,
+    require_checked_folders,
+    unreadable,
+)
 from dqx_airflow.engine.sources.footers import (
     merges_schemas,
     require_folders_as_in_files,
@@ -27,17 +33,18 @@ from dqx_airflow.engine.sources.footers import (
 from dqx_airflow.engine.sources.guessed_types import guess_csv, guess_json
 from dqx_airflow.engine.sources.json_layout import with_json_layout
 from dqx_airflow.engine.sources.listing import (
+    GLOB,
     DataFile,
     dangling_links,
     files_at,
+    for_spark,
     matches_glob,
     partition_names,
+    partition_root,
     paths_of,
     unread_files,
 )
 from dqx_airflow.engine.sources.parquet_types import UNREADABLE, read_stored
-from dqx_airflow.engine.sources.paths import GLOB, for_spark, partition_root
-from dqx_airflow.engine.sources.strict_reads import NOTHING_IGNORED, require_checked_folders
 from dqx_airflow.engine.sources.table_formats import table_format
 from dqx_airflow.engine.sources.text_encoding import require_text
 from dqx_airflow.engine.sources.unread_text import plain_texts, with_faults_raised

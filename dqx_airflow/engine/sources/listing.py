@@ -1,4 +1,4 @@
-"""The files of a dataset at a path, listed without Spark so that changes are noticed."""
+"""The files of a dataset: their paths, how they are compressed, which belong to a date."""
 
 from __future__ import annotations
 
@@ -8,12 +8,105 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 
-from dqx_airflow.engine.sources.paths import GLOB, escaped, for_spark, partition_root
+GLOB = re.compile(r"[*?\[\]{}\\]")
+"""The characters that make a path a glob to Spark."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_FILE_URI = re.compile(r"file:(//(localhost)?(?=/))?", re.IGNORECASE)
+
+
+def absolute(path: str) -> str:
+    """Local paths as absolute ones: Spark and deltalake resolve relative paths differently.
+
+    `~` is the home of the user who runs the job. A file URI becomes a path: `%20` in it is a space.
+    """
+    uri = _FILE_URI.match(path)
+    if uri is not None:
+        return os.path.abspath(unquote(path[uri.end() :]))
+    return os.path.abspath(os.path.expanduser(path)) if is_local(path) else path
+
+
+def is_local(path: str) -> bool:
+    """True for a path of this machine."""
+    return not _SCHEME.match(path)
+
+
+def for_spark(path: str) -> str:
+    """The path for a Spark reader, escaped if the name of a local folder looks like a glob."""
+    is_name = is_local(path) and GLOB.search(path) is not None and Path(path).exists()
+    return escaped(path) if is_name else path
+
+
+def escaped(path: str) -> str:
+    """The path with all glob characters escaped."""
+    return GLOB.sub(r"\\\g<0>", path)
+
+
+def partition_root(path: str) -> str | None:
+    """The folder that contains the partitions, if the path leads to one (`ds=2024-03-02`) or
+    several of them (`ds=2024-03-*`)."""
+    parts = path.split("/")
+    for number, part in enumerate(parts):
+        if "=" in part:
+            return "/".join(parts[:number]) or None
+        if GLOB.search(part):
+            return None
+    return None
+
+
+_REFUSED = re.compile(
+    # Hadoop has formats of its own for the first three. For any other, it takes the first bytes for
+    # a length, and the JVM runs out of memory.
+    r"\.(lz4|snappy|deflate|"
+    r"zip|7z|rar|xz|lzma|br|z|lzo|gzip|zstd|bzip2|tar|tar\.\w+|tgz|tbz2?|txz|tzst)$",
+    re.IGNORECASE,
+)
+_READ = (".gz", ".bz2", ".zst")
+_BEGINNINGS = {
+    b"\x1f\x8b\x08": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xfd7zXZ\x00": "xz",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"PK\x03\x04": "zip",
+    b"\x1f\x9d": "compress",
+    b"\xff\x06\x00\x00sNaPpY": "snappy",
+}
+_BZIP2 = re.compile(rb"BZh[1-9]1AY&SY")
+_OF_TAR = slice(257, 262)
+"""The position of the magic bytes of a tar archive."""
+
+COMPRESSION_HINT = "use gzip (.gz), bzip2 (.bz2) or zstd (.zst) for each file, or no compression"
+
+
+def refused_suffix(path: str) -> str | None:
+    """The file name suffix of a compression or archive that cannot be read as text."""
+    match = _REFUSED.search(path)
+    return None if match is None else match[0]
+
+
+def is_compressed(path: str) -> bool:
+    """True for a file whose name says that it is decompressed when it is read."""
+    return path.lower().endswith(_READ)
+
+
+def left_compression(head: bytes) -> str | None:
+    """The compression or archive that bytes are still in, such as `zip`; None if none is detected.
+
+    :param head: the first bytes of a file, after the decompression that its name implies.
+    """
+    if _BZIP2.match(head):
+        return "bzip2"
+    if head[_OF_TAR] == b"ustar":
+        return "tar"
+    return next((kind for begin, kind in _BEGINNINGS.items() if head.startswith(begin)), None)
+
 
 _HIDDEN = re.compile(r"/(\.|_(?![^/]*=))")
 """Names that Spark does not read, except for partitions such as `_day=2024-03-02`."""

@@ -13,11 +13,10 @@ from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.catalog import open_query, open_table
 from dqx_airflow.engine.sources.dataset import OpenDataset, without_padding
 from dqx_airflow.engine.sources.delta.snapshot import open_delta
-from dqx_airflow.engine.sources.errors import unreadable
+from dqx_airflow.engine.sources.errors import require_plain_sql, unreadable
 from dqx_airflow.engine.sources.files import open_files
-from dqx_airflow.engine.sources.jdbc.table import open_database_table
-from dqx_airflow.engine.sources.paths import absolute
-from dqx_airflow.engine.sources.strict_reads import require_plain_sql
+from dqx_airflow.engine.sources.jdbc import open_database_table
+from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.values import DatasetRef
 

@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
-from dqx_airflow.engine.sources.listing import DataFile, partition_names, read_each
-from dqx_airflow.engine.sources.paths import for_spark
+from dqx_airflow.engine.sources.listing import DataFile, for_spark, partition_names, read_each
 from dqx_airflow.metrics.sql import quote_name
 
 UNREADABLE = "PARQUET_TYPE_ILLEGAL"

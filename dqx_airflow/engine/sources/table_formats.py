@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.engine.sources.listing import files_at, is_folder
-from dqx_airflow.engine.sources.paths import GLOB, for_spark, partition_root
+from dqx_airflow.engine.sources.listing import GLOB, files_at, for_spark, is_folder, partition_root
 
 _LOGS = {"Delta": "_delta_log", "Hudi": ".hoodie"}
 """The folder in a table with the list of its valid files."""

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from pyarrow.fs import FileSystem
 
 from dqx_airflow.datasets.reader_options import given_options, is_on
-from dqx_airflow.engine.sources.compression import (
+from dqx_airflow.engine.sources.csv_headers import has_header
+from dqx_airflow.engine.sources.listing import (
     COMPRESSION_HINT,
+    DataFile,
     is_compressed,
     left_compression,
+    read_each,
     refused_suffix,
 )
-from dqx_airflow.engine.sources.csv_headers import has_header
-from dqx_airflow.engine.sources.listing import DataFile, read_each
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
 

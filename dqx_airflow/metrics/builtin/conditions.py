@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from dqx_airflow.exact import Exact, exact
-from dqx_airflow.metrics.builtin.aggregates import (
+from dqx_airflow.metrics.builtin.counts import equal_count, equal_to_any
+from dqx_airflow.metrics.builtin.values import (
     ANY,
     other_rows,
     quoted_column,
     rows_where,
     value_aggregate,
 )
-from dqx_airflow.metrics.builtin.counts import equal_count, equal_to_any
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.merging import Merge
@@ -27,7 +27,7 @@ from dqx_airflow.metrics.metric import (
     MetricUnit,
     RowsBehind,
 )
-from dqx_airflow.metrics.text_casts import malformed_sql
+from dqx_airflow.metrics.sql import malformed_sql
 from dqx_airflow.values import MetricValue
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow.metrics.builtin.aggregates import (
+from dqx_airflow.metrics.builtin.values import (
     ANY,
     NUMBER,
     columns_of,

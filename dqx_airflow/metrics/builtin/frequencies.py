@@ -1,4 +1,4 @@
-"""Metrics of value frequencies: Shannon's entropy, the most common values, ratios.
+"""Metrics of how often values occur, and of the columns themselves.
 
 The ratios and the entropy are defined as in Deequ (`analyzers/Uniqueness.scala`,
 `Distinctness.scala`, `UniqueValueRatio.scala`, `Entropy.scala`).
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
-from dqx_airflow.metrics.builtin.aggregates import ANY, ORDERED, columns_of, value_aggregate
-from dqx_airflow.metrics.builtin.counts import equal_to_any, is_equal_to_any
+from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.metrics.builtin.counts import equal_to_any, is_equal_to_any, listed_values
+from dqx_airflow.metrics.builtin.values import ANY, ORDERED, columns_of, value_aggregate
 from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.in_python import ColumnValues
@@ -29,9 +32,106 @@ from dqx_airflow.metrics.metric import (
     Metric,
     MetricUnit,
     RowsBehind,
+    Scan,
 )
 from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.types import find_column_path
 from dqx_airflow.values import MetricValue
+
+
+def _type_of_column(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    place = find_column_path(arguments[0], types)
+    return (None if place is None else place.type), ""
+
+
+def _extra_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    places = [find_column_path(name, types) for name in columns_of(arguments[0])]
+    known = {place.path[0] for place in places if place is not None}
+    extra = [column for column in types if column not in known]
+    return len(extra), f"not listed: {listed(extra)}" if extra else ""
+
+
+def _forbidden_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    names = listed_values(arguments[0])
+    patterns = [str(value).lower().replace("[", "[[]").replace("?", "[?]") for value in names]
+    found = [
+        column
+        for column in types
+        if any(fnmatchcase(column.lower(), pattern) for pattern in patterns)
+    ]
+    return len(found), f"forbidden: {listed(found)}" if found else ""
+
+
+def _position_of_column(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    place = find_column_path(arguments[0], types)
+    if place is None or len(place.path) > 1:
+        return None, ""
+    return [*types].index(place.path[0]) + 1, ""
+
+
+def _number_of_columns(_: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
+    return len(types), ""
+
+
+_of_schema = partial(Metric, scan=Scan.SCHEMA)
+
+COLUMNS = (
+    _of_schema(
+        "column_type",
+        (ANY,),
+        MetricUnit.TEXT,
+        "The type of the column; no value if the column does not exist.",
+        "assert column price type decimal(18,2)",
+        is_internal=True,
+        no_value="the column does not exist",
+        of_schema=_type_of_column,
+    ),
+    _of_schema(
+        "column_count",
+        (),
+        MetricUnit.COLUMNS,
+        "The number of columns of the dataset.",
+        "assert column_count() == 12",
+        of_schema=_number_of_columns,
+    ),
+    _of_schema(
+        "extra_column_count",
+        (Argument("columns", ArgumentKind.NAMES),),
+        MetricUnit.COLUMNS,
+        "The number of columns of the dataset that are not in the list.",
+        "assert extra_column_count([order_id, line, price]) == 0",
+        of_schema=_extra_columns,
+    ),
+    _of_schema(
+        "forbidden_column_count",
+        (Argument("names", ArgumentKind.LITERALS),),
+        MetricUnit.COLUMNS,
+        "The number of columns of the dataset whose name is in the list. In a name, `*` matches "
+        "any characters; capital and small letters are the same.",
+        'assert forbidden_column_count(["password", "pii_*"]) == 0',
+        of_schema=_forbidden_columns,
+    ),
+    _of_schema(
+        "column_position",
+        (ANY,),
+        MetricUnit.NUMBER,
+        "The place of the column among those of the dataset, from 1; no value if the column does "
+        "not exist.",
+        "assert column_position(order_id) == 1",
+        least=1,
+        no_value="the column does not exist",
+        of_schema=_position_of_column,
+    ),
+    Metric(
+        "commit_age",
+        (),
+        MetricUnit.SECONDS,
+        "The time since the last commit that changed the data of the Delta table.",
+        "assert commit_age() <= 1 day",
+        scan=Scan.LOG,
+    ),
+)
+
 
 _COLUMNS = Argument("columns", ArgumentKind.COLUMNS)
 

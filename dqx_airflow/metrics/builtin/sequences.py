@@ -10,8 +10,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from dqx_airflow.metrics.builtin.aggregates import ORDERED, rows_where, value_aggregate
 from dqx_airflow.metrics.builtin.counts import distinct_values
+from dqx_airflow.metrics.builtin.values import ORDERED, rows_where, value_aggregate
 from dqx_airflow.metrics.comparison import FLOATING, order_key
 from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.metric import (

@@ -1,4 +1,8 @@
-"""Row conditions of Great Expectations, in its own syntax and in that of pandas, as SQL."""
+"""Row conditions of Great Expectations, in its own syntax and in that of pandas, as SQL.
+
+In pandas, a comparison with a missing value is false, `!=` and `not in` are true, and `not` turns
+them around; in SQL all of them are NULL.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""An ODCS document beside its schema: servers, service levels, support, custom properties."""
+"""An ODCS document beside its schema: servers, service levels, support, custom properties.
+
+customProperties:
+  - {property: deprecationNoticeDays, value: 30}
+  - {property: breakingChangeCadence, value: quarterly_max}
+  - {property: consumers, value: [{team: bi, useCase: Reports, pin: "2"}]}
+"""
 
 from __future__ import annotations
 

@@ -1,29 +1,82 @@
-"""States of earlier runs: reused while the files are the same, and extended if files were added."""
+"""The states of earlier runs, and how they grow with new files."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
 
 from pyspark.sql import SparkSession
 
+from dqx_airflow.engine.scan.collect import AggregateRequest, PartialState, ScanResults
 from dqx_airflow.engine.scan.frames import ReferenceTables
-from dqx_airflow.engine.scan.results import AggregateRequest, PartialState, ScanResults
-from dqx_airflow.engine.scan.states.fingerprints import scope_of
-from dqx_airflow.engine.scan.states.inputs import (
+from dqx_airflow.engine.scan.passes import has_few_rows
+from dqx_airflow.engine.scan.states.fingerprints import (
     FileSnapshot,
     InputFiles,
     files_now,
     files_when_opened,
+    scope_of,
 )
-from dqx_airflow.engine.session.settings import settings_of
+from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.values import Origin
+
+
+def added_file_passes(
+    dataset: OpenDataset,
+    requests: Sequence[AggregateRequest],
+    partial_states: Mapping[AggregateRequest, PartialState],
+) -> Iterator[tuple[Sequence[DataFile], list[AggregateRequest]]]:
+    """The files of each pass over added files, and the aggregates that it completes.
+
+    With few rows there is none if all files have to be read anyway: another pass costs more than
+    reading these files again.
+    """
+    groups: dict[tuple[date | None, int], list[AggregateRequest]] = {}
+    for request in requests:
+        if request in partial_states:
+            groups.setdefault((request.date, len(partial_states[request].added)), []).append(
+                request
+            )
+    are_all = sum(map(len, groups.values())) == len(requests)
+    if not are_all and has_few_rows(dataset, {request.date for request in requests}):
+        return
+    growths: list[_Growth] = []
+    for group in groups.values():
+        part = partial_states[group[0]]
+        growth = next((growth for growth in growths if growth.suits(part)), None)
+        if growth is None:
+            growths.append(growth := _Growth())
+        growth.take(part, group)
+    for growth in growths:
+        yield list(growth.files), growth.requests
+
+
+@dataclass(slots=True)
+class _Growth:
+    """Files that are read together: all of the aggregates lack all of them."""
+
+    files: dict[DataFile, None] = field(default_factory=dict)
+    requests: list[AggregateRequest] = field(default_factory=list)
+    parts: list[PartialState] = field(default_factory=list)
+
+    def suits(self, part: PartialState) -> bool:
+        together = self.files.keys() | set(part.added)
+        return all(
+            together.intersection(state.files) == set(state.added) for state in (*self.parts, part)
+        )
+
+    def take(self, part: PartialState, requests: Sequence[AggregateRequest]) -> None:
+        self.files |= dict.fromkeys(part.added)
+        self.requests += requests
+        self.parts.append(part)
+
 
 _log = logging.getLogger("dqx.gate")
 

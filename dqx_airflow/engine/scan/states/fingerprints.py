@@ -1,5 +1,9 @@
-"""Fingerprints, which prove that a stored state was computed from exactly the current files, read
-in exactly the same way.
+"""Whether a stored state describes the same bytes, read in the same way.
+
+Spark has a hundred ways to ask for the time: `now()`, `current_date` without parentheses,
+`TIMESTAMP'now'`, `at <= 'today'`, `` `localtimestamp` ``, a variable, a function of the catalog. So
+this is an allowlist: a filter is fixed if each of its tokens is known, that is, if it compares
+columns of the dataset with plain literals. For any other filter, no stored state is used.
 
 Added files are recognised as well: the fingerprint of the earlier files is a link in the chain that
 leads to that of all files. Without a fingerprint nothing is reused: neither for catalog tables, nor
@@ -10,18 +14,180 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import dqx_airflow
-from dqx_airflow.engine.scan.states.fixed_filters import is_fixed
+from dqx_airflow.engine.scan.collect import AggregateRequest
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.engine.sources.listing import DataFile, files_at
 from dqx_airflow.values import DatasetRef
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<text>'[^'\\$]*')
+    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYDF])?(?!\w))
+    |(?P<quoted>`[^`$]+`)
+    |(?P<word>[A-Za-z_]\w*)
+    |(?P<sign><=>|<=|>=|<>|!=|==|--|/\*|[=<>+*/%.,()-])
+    )\s*""",
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
+)
+"""A backslash or a dollar may begin an escape or a substitution: strings with one are rejected."""
+
+_WORDS = frozenset({"and", "or", "not", "in", "is", "null", "between", "like", "true", "false"})
+_TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
+_WITH_OPERAND = _WORDS - {"null", "true", "false"}
+_COMMENTS = ("--", "/*")
+_CLOCK = re.compile(r"'\s*(epoch|now|today|tomorrow|yesterday)", re.IGNORECASE)
+"""Strings that Spark reads as a time when a timestamp is compared with them."""
+_FUNCTIONS = frozenset(
+    {*(f"current_{name}" for name in ("date", "time", "timestamp", "timezone", "user"))}
+    | {"current_catalog", "current_database", "current_schema", "localtime", "localtimestamp"}
+    | {"user", "session_user", "system_user"}
+)
+"""Columns with these names may be read as functions, which need no parentheses."""
+
+
+def is_fixed(condition: str, columns: Collection[str]) -> bool:
+    """True for a filter that depends only on the columns of a row; False if that is not certain.
+
+    :param columns: those of the dataset.
+    """
+    known = {name.casefold() for name in columns}
+    position, before, kind_before = 0, "", ""
+    while position < len(condition):
+        token = _TOKEN.match(condition, position)
+        if token is None or token.lastgroup is None:
+            return False
+        position, kind = token.end(), token.lastgroup
+        part = token[kind]
+        word = part.casefold()
+        if kind == "text":
+            if _CLOCK.match(part) or not _may_follow(before, kind_before):
+                return False
+        elif kind in ("quoted", "word"):
+            is_literal = kind == "word" and (
+                word in _WORDS or (word in _TYPED and condition[position : position + 1] == "'")
+            )
+            name = part.strip("`")
+            is_field = before == "."
+            is_column = name.casefold() in known and name.casefold() not in _FUNCTIONS
+            if not (is_literal or is_field or is_column):
+                return False
+        elif part in _COMMENTS or (part == "(" and not _may_open(before, kind_before)):
+            return False
+        before, kind_before = word, kind
+    return True
+
+
+def _may_open(before: str, kind: str) -> bool:
+    """False if a parenthesis opens what may be a function call."""
+    if kind == "word":
+        return before in _WITH_OPERAND
+    return kind in ("", "sign") and before != ")"
+
+
+def _may_follow(before: str, kind: str) -> bool:
+    """False for a string that continues the token before it: `'n' 'ow'` and `X'6E6F77'`."""
+    return kind in ("", "sign") or (kind == "word" and before in _WITH_OPERAND | _TYPED)
+
+
+@dataclass(frozen=True, slots=True)
+class LookedInto:
+    """A dataset that a result looks into: how it is read, on which date, and its files."""
+
+    scope: str
+    date: date | None
+    chain: Chain
+
+    @property
+    def fingerprint(self) -> str:
+        text = f"{self.scope} {self.date} {self.chain.fingerprint}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class InputFiles:
+    """The files that a result depends on: those of its dataset, and those of its lookups."""
+
+    own: Chain
+    looked_into: tuple[LookedInto, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        return " ".join(
+            (self.own.fingerprint, *(reference.fingerprint for reference in self.looked_into))
+        )
+
+    def added_since(self, fingerprint: str) -> tuple[DataFile, ...] | None:
+        """The files added to the dataset; None if anything else has changed."""
+        of_dataset, *looked_into = fingerprint.split(" ")
+        is_same = looked_into == [reference.fingerprint for reference in self.looked_into]
+        return self.own.added_since(of_dataset) if is_same else None
+
+    def is_older_than(self, moment_ns: int) -> bool:
+        """False if a file may have been rewritten since a timestamp and look the same."""
+        chains = (self.own, *(reference.chain for reference in self.looked_into))
+        return all(chain.is_older_than(moment_ns) for chain in chains)
+
+
+@dataclass(slots=True)
+class FileSnapshot:
+    """The files of datasets at one point in time.
+
+    :param listed: returns the files at a path.
+    :param scope: returns how a dataset is read.
+    """
+
+    listed: Callable[[OpenDataset], Sequence[DataFile] | None]
+    scope: Callable[[OpenDataset], str]
+    _files: dict[str, Sequence[DataFile] | None] = field(default_factory=dict)
+    _chains: dict[tuple[str, date | None], Chain | None] = field(default_factory=dict)
+
+    def inputs_of(
+        self, request: AggregateRequest, dataset: OpenDataset, references: ReferenceTables
+    ) -> InputFiles | None:
+        """All files that an aggregate depends on; None if they are unknown."""
+        if not request.is_storable:
+            return None
+        own_chain = self._chain(dataset, request.date)
+        if own_chain is None:
+            return None
+        looked_into = []
+        for name in request.looks_into:
+            reference = references.opened[name]
+            on = references.date if reference.ref.date_column else None
+            chain = self._chain(reference, on)
+            if chain is None:
+                return None
+            looked_into.append(LookedInto(self.scope(reference), on, chain))
+        return InputFiles(own_chain, tuple(looked_into))
+
+    def _chain(self, dataset: OpenDataset, on: date | None) -> Chain | None:
+        name = dataset.ref.name
+        if name not in self._files:
+            self._files[name] = self.listed(dataset)
+        if (name, on) not in self._chains:
+            self._chains[name, on] = chain_of(dataset, on, self._files[name])
+        return self._chains[name, on]
+
+
+def files_when_opened(dataset: OpenDataset) -> Sequence[DataFile] | None:
+    """The files at the time a dataset was opened."""
+    return dataset.files
+
+
+def files_now(dataset: OpenDataset) -> Sequence[DataFile] | None:
+    """The current files."""
+    return None if dataset.files is None else files_at(dataset.location)
+
 
 STATE_FORMAT = 3
 """Incremented whenever a state of the same aggregate and files changes its form or meaning."""

@@ -13,7 +13,7 @@ from deltalake.exceptions import TableNotFoundError
 from dqx_airflow.datasets.settings import timestamp_of
 from dqx_airflow.delta_log import require_whole_commits
 from dqx_airflow.engine.sources.errors import nothing_there, too_early
-from dqx_airflow.engine.sources.paths import is_local
+from dqx_airflow.engine.sources.listing import is_local
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.values import DatasetRef
 

@@ -1,4 +1,7 @@
-"""The transaction log of a Delta table: its files, their statistics, and how they are read.
+"""The log of a Delta table: its files, and what it knows of them.
+
+Writers mark them by `tightBounds: false`, which deltalake does not expose: the log itself is read
+(Delta protocol, "Per-file Statistics").
 
 deltalake reads the log, without a JVM. Actions, statistics and table features are defined in the
 Delta protocol (`PROTOCOL.md` of delta-io/delta), "Actions" and "Per-file Statistics".
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from functools import cached_property
@@ -17,16 +20,102 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql.types import StructType
 
+from dqx_airflow.delta_log import log_files
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.loose_bounds import loose_files
 from dqx_airflow.engine.sources.delta.storage import StoredFile, TableStorage
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.metrics.metric import Aggregate, Statistic
 from dqx_airflow.values import MetricValue
+
+_TIGHT = "tightBounds"
+
+
+def loose_files(root: str, version: int) -> frozenset[str] | None:
+    """The files of a version with such statistics, by their paths in the log.
+
+    It is None if the log cannot be read.
+
+    :param root: the location of the table.
+    """
+    try:
+        return _loose_files(root, version)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        pa.ArrowException,
+        DeltaError,
+    ):
+        return None
+
+
+def _loose_files(root: str, version: int) -> frozenset[str] | None:
+    log = log_files(root, version)
+    needed = range(log.start, version + 1)
+    if any(at not in log.commits for at in needed):
+        return None
+    loose: set[str] = set()
+    for part in log.checkpoint:
+        with log.opened(part) as file:
+            loose |= _in_checkpoint(file)
+    for text in log.texts(log.commits[at] for at in needed):
+        for path, is_loose in _in_commit(text):
+            (loose.add if is_loose else loose.discard)(path)
+    return frozenset(loose)
+
+
+def _in_commit(text: bytes) -> Iterator[tuple[str, bool]]:
+    """The files that a commit adds, each with whether its bounds are loose."""
+    for line in text.splitlines():
+        if b'"add"' in line:
+            added = json.loads(line).get("add")
+            if added is not None:
+                yield added["path"], _is_loose(added.get("stats"))
+
+
+def _is_loose(statistics: str | None) -> bool:
+    if statistics is None or _TIGHT not in statistics:
+        return False
+    return json.loads(statistics).get(_TIGHT) is not True
+
+
+def _in_checkpoint(file: Any) -> set[str]:
+    """The files with loose bounds.
+
+    :raises ValueError: the checkpoint refers to further files.
+    """
+    parquet = pq.ParquetFile(file)
+    schema = parquet.schema_arrow
+    if "sidecar" in schema.names:
+        elsewhere = parquet.read(["sidecar.path"]).column("sidecar").combine_chunks()
+        if pc.struct_field(elsewhere, "path").null_count < len(elsewhere):
+            raise ValueError("the files are listed in sidecars")
+    added = schema.field("add").type
+    fields = {added.field(number).name for number in range(added.num_fields)}
+    columns = [name for name in ("path", "stats") if name in fields]
+    parsed = "stats_parsed" in fields and _TIGHT in str(added.field("stats_parsed").type)
+    columns += [f"stats_parsed.{_TIGHT}"] if parsed else []
+    table = parquet.read([f"add.{name}" for name in columns])
+    rows: pa.Table = pa.Table.from_struct_array(table.column("add").combine_chunks())
+    paths: set[str] = set()
+    if "stats" in fields:
+        stated = rows.filter(pc.match_substring(rows.column("stats"), _TIGHT))
+        paths |= {row["path"] for row in stated.to_pylist() if _is_loose(row["stats"])}
+    if parsed:
+        tight = pc.struct_field(rows.column("stats_parsed"), _TIGHT)
+        loose: list[Any] = rows.filter(pc.equal(tight, False)).column("path").to_pylist()
+        paths.update(loose)
+    return paths
+
 
 _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """Table features that require nothing from a reader of the files."""

@@ -22,10 +22,14 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.load import deltalake_failures, table_at
 from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
 from dqx_airflow.engine.sources.delta.spark_source import EXTENSIONS, has_delta
-from dqx_airflow.engine.sources.errors import lost_file, package_for, unreadable
-from dqx_airflow.engine.sources.listing import DataFile
-from dqx_airflow.engine.sources.paths import escaped
-from dqx_airflow.engine.sources.strict_reads import NOTHING_IGNORED, require_strict_session
+from dqx_airflow.engine.sources.errors import (
+    NOTHING_IGNORED,
+    lost_file,
+    package_for,
+    require_strict_session,
+    unreadable,
+)
+from dqx_airflow.engine.sources.listing import DataFile, escaped
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
