@@ -51,10 +51,7 @@ class SimpleCheck:
         'min(c) >= 3'
         """
         return words[self.kind].format(
-            column=self.column,
-            columns=", ".join(self.columns),
-            least=self.least,
-            most=self.most,
+            column=self.column, columns=", ".join(self.columns), least=self.least, most=self.most
         )
 
 

@@ -118,9 +118,7 @@ def past_day(day: Day) -> PastDay:
 
 
 def simulated(
-    days: Sequence[Day],
-    suite_text: str = SUITE,
-    holidays: Mapping[date, str] | None = None,
+    days: Sequence[Day], suite_text: str = SUITE, holidays: Mapping[date, str] | None = None
 ) -> Learned:
     """Half a year of labels and proposals."""
     text, approved = suite_text, 0

@@ -74,7 +74,7 @@ with DAG(
         task_id="silver_gate",
         suite="suites/flights_silver.dql",
         datasets={
-            "departures": {"path": f"{LAKE}/silver/departures", "date_column": "flight_date"},
+            "departures": {"path": f"{LAKE}/silver/departures", "date_column": "flight_date"}
         },
         date="{{ ds }}",
         conf=SPARK,

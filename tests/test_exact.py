@@ -86,12 +86,7 @@ def test_a_number_of_too_many_digits_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "due"),
-    [
-        (Decimal("2.50"), Fraction(5, 2)),
-        (Decimal("2.00"), 2),
-        (Fraction(6, 3), 2),
-        (True, 1),
-    ],
+    [(Decimal("2.50"), Fraction(5, 2)), (Decimal("2.00"), 2), (Fraction(6, 3), 2), (True, 1)],
 )
 def test_a_whole_number_is_an_int(number: int | Fraction | Decimal, due: int | Fraction) -> None:
     assert exact(number) == due

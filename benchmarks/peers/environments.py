@@ -58,11 +58,9 @@ ENVIRONMENTS: Mapping[str, Environment] = MappingProxyType(
             ("soda-sparkdf==4.28.0", "pyspark==4.2.0", _PANDAS),
             {"SODA_CORE_TELEMETRY_ENABLED": "false"},
         ),
-        "databricks_dqx": Environment(
-            ("databricks-labs-dqx==0.17.0", "pyspark==4.2.0", _PANDAS),
-        ),
+        "databricks_dqx": Environment(("databricks-labs-dqx==0.17.0", "pyspark==4.2.0", _PANDAS)),
         "datacontract_cli": Environment(
-            ("datacontract-cli[dataframe]==1.2.8", "pyspark==4.2.0", _PANDAS),
+            ("datacontract-cli[dataframe]==1.2.8", "pyspark==4.2.0", _PANDAS)
         ),
         "datacontract_cli_local": Environment(("datacontract-cli[duckdb]==1.2.8",)),
         "cuallee": Environment(("cuallee==0.15.4", "pyspark==4.2.0", _PANDAS)),

@@ -138,24 +138,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 5_000_000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--minutes",
-        type=float,
-        default=60,
-        help="no round is begun that takes longer than these",
+        "--minutes", type=float, default=60, help="no round is begun that takes longer than these"
     )
     parser.add_argument("--warm", type=int, default=1, help="how often, after the first run")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument(
-        "--gate-jvm",
-        action="store_true",
-        help="all with the JVM options of a gate",
+        "--gate-jvm", action="store_true", help="all with the JVM options of a gate"
     )
     parser.add_argument("--to", type=Path, help="the result, if not into the docs")
     parser.add_argument(
-        "--prepare",
-        action="store_true",
-        help="make the environments, and measure nothing",
+        "--prepare", action="store_true", help="make the environments, and measure nothing"
     )
     options = parser.parse_args()
     cache = options.cache.resolve()

@@ -52,11 +52,7 @@ class Day:
             writer.option("replaceWhere", condition).save(path)
             return
         write_deltalake(
-            path,
-            frame.toArrow(),
-            mode="overwrite",
-            partition_by=[self.column],
-            predicate=condition,
+            path, frame.toArrow(), mode="overwrite", partition_by=[self.column], predicate=condition
         )
 
     def write(self, table: str, frame: DataFrame) -> None:

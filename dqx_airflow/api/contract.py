@@ -132,11 +132,7 @@ class Contract:
 
     @classmethod
     def from_string(
-        cls,
-        text: str,
-        *,
-        on: date | None = None,
-        variables: Mapping[str, str] = _NO_VARIABLES,
+        cls, text: str, *, on: date | None = None, variables: Mapping[str, str] = _NO_VARIABLES
     ) -> Contract:
         """The contract in a string; it cannot refer to other files.
 
@@ -336,8 +332,7 @@ def assert_contract(
     results = narrowed.run(MemoryDatabase({name: table}), date.today(), allow_empty=True)
     if not results.report.verdicts:
         raise RequestError(
-            f"{contract.id} declares no columns for {name}",
-            "add its fields to the contract",
+            f"{contract.id} declares no columns for {name}", "add its fields to the contract"
         )
     broken = [item for item in results.report.verdicts if item.status is not Status.PASSED]
     if broken:
@@ -352,10 +347,7 @@ def assert_contract(
 
 
 def _of_contract(
-    results: Results,
-    contract: EnforcedContract,
-    selection: Selection | None,
-    options: RunOptions,
+    results: Results, contract: EnforcedContract, selection: Selection | None, options: RunOptions
 ) -> Results:
     """The results with the contract clauses of the verdicts, and those that no assertion
     checked."""

@@ -184,10 +184,7 @@ class MemoryDatabase:
     """
 
     def __init__(
-        self,
-        tables: Mapping[str, Any],
-        *,
-        date_columns: Mapping[str, str] | None = None,
+        self, tables: Mapping[str, Any], *, date_columns: Mapping[str, str] | None = None
     ) -> None:
         self._tables = {name: _table(name, given) for name, given in tables.items()}
         self._inferred = {

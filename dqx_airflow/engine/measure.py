@@ -29,10 +29,7 @@ _log = logging.getLogger("dqx.gate")
 
 
 def measure(
-    spark: SparkSession,
-    refs: Sequence[DatasetRef],
-    plan: Plan,
-    cache: StateCache | None = None,
+    spark: SparkSession, refs: Sequence[DatasetRef], plan: Plan, cache: StateCache | None = None
 ) -> tuple[dict[str, OpenDataset], Scanned]:
     """The datasets that could be opened, by name, and the results of the requests.
 

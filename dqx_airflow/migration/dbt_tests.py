@@ -475,9 +475,7 @@ def _aggregation(arguments: Arguments) -> Claims:
     )
 
 
-def _about_columns(
-    claims: Callable[[list[Any]], tuple[str, ...]],
-) -> Callable[[Arguments], Claims]:
+def _about_columns(claims: Callable[[list[Any]], tuple[str, ...]]) -> Callable[[Arguments], Claims]:
     """A test about the columns that a table has."""
     return lambda arguments: Claims("columns", claims(arguments.list_of("column_list")))
 
@@ -678,10 +676,7 @@ _COLUMNS = ("column_list", "transform")
 _INTERVAL = ("datepart", "interval")
 _GENERIC: Mapping[str, tuple[Callable[[Arguments], tuple[Demand, ...] | Claims], Sequence[str]]] = {
     **dict.fromkeys(
-        (
-            "expect_row_values_to_have_recent_data",
-            "expect_grouped_row_values_to_have_recent_data",
-        ),
+        ("expect_row_values_to_have_recent_data", "expect_grouped_row_values_to_have_recent_data"),
         (_recent, (*_INTERVAL, "timestamp_column")),
     ),
     **{
@@ -741,10 +736,7 @@ _GENERIC: Mapping[str, tuple[Callable[[Arguments], tuple[Demand, ...] | Claims],
         (),
     ),
     "not_accepted_values": (_not_accepted_values, ("values", "quote")),
-    "unique_combination_of_columns": (
-        _combination,
-        ("combination_of_columns", "quote_columns"),
-    ),
+    "unique_combination_of_columns": (_combination, ("combination_of_columns", "quote_columns")),
     "recency": (_recency, (*_INTERVAL, "field", "ignore_time_component")),
     "sequential_values": (_sequential_values, _INTERVAL),
     "equal_rowcount": (_beside_other("row_count", "num_rows(dataset {})"), ("compare_model",)),

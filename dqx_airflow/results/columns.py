@@ -235,16 +235,10 @@ RUNS = (
     ),
     Column("fail_on", TEXT, "the lowest severity that blocks", at_path("report.fail_on.value")),
     Column(
-        "started_at",
-        TIME,
-        "when the job started",
-        lambda source: as_utc(source.report.started_at),
+        "started_at", TIME, "when the job started", lambda source: as_utc(source.report.started_at)
     ),
     Column(
-        "assertions",
-        WHOLE,
-        "the number of assertions",
-        lambda source: len(source.report.verdicts),
+        "assertions", WHOLE, "the number of assertions", lambda source: len(source.report.verdicts)
     ),
     Column("passed", WHOLE, "the number of passed assertions", _count(Status.PASSED)),
     Column("failed", WHOLE, "the number of failed assertions", _count(Status.FAILED)),

@@ -107,9 +107,7 @@ def test_a_missing_dataset_is_an_error_of_the_suite(interpreter: Interpreter) ->
         interpreter.run_string(SUITE.replace("orders", "invoices"))
 
 
-def test_a_lag_on_an_undated_dataset_is_an_error_of_the_suite(
-    interpreter: Interpreter,
-) -> None:
+def test_a_lag_on_an_undated_dataset_is_an_error_of_the_suite(interpreter: Interpreter) -> None:
     with pytest.raises(SourceError, match="E111"):
         interpreter.run_string(
             'suite "S" { check "C" on countries { assert num_rows(lag 1) > 0 name "a" } }'

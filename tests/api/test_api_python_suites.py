@@ -146,10 +146,7 @@ def test_warnings_come_with_the_results() -> None:
             "ctx.assert_all(ctx.assert_column('id').where(name='a'))",
             "assert_all cannot have a name",
         ),
-        (
-            "ctx.assert_any(ctx.assert_column('id').for_each('id'))",
-            "assert_any cannot have groups",
-        ),
+        ("ctx.assert_any(ctx.assert_column('id').for_each('id'))", "assert_any cannot have groups"),
         (
             "a = ctx.assert_column('id'); ctx.assert_if(a, a)",
             "assert_if already belongs to another",

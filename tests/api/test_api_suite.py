@@ -77,10 +77,7 @@ def test_profiles_have_active_dates_and_multipliers(suite: Suite) -> None:
     friday, month_end = suite.get_profiles()
     assert (friday.name, friday.type) == ("Black Friday", "holiday")
     assert (month_end.name, month_end.type) == ("Month End", "recurring")
-    assert friday.get_multipliers() == {
-        'tag "volume"': 3.0,
-        'assertion "stable" in "Volume"': 0.5,
-    }
+    assert friday.get_multipliers() == {'tag "volume"': 3.0, 'assertion "stable" in "Volume"': 0.5}
     assert month_end.get_multipliers() == {}
     assert suite.get_active_profiles(date(2024, 11, 29)) == (friday, month_end)
     assert suite.get_active_profiles(date(2024, 12, 2)) == (friday,)
@@ -113,10 +110,7 @@ def test_a_changed_tunable_applies_to_the_next_run(suite: Suite) -> None:
         results = suite.run(memory(), date(2024, 11, 28), allow_empty=True)
         return next(result for result in results if result.name == "orders.volume.rows")
 
-    assert (rows().passed, rows().expected) == (
-        False,
-        "between MIN_ORDERS (1000) and MOST (2000)",
-    )
+    assert (rows().passed, rows().expected) == (False, "between MIN_ORDERS (1000) and MOST (2000)")
     suite.set_param("MIN_ORDERS", 1)
     assert suite.get_param("MIN_ORDERS") == 1
     assert (rows().passed, rows().expected) == (True, "between MIN_ORDERS (1) and MOST (2)")

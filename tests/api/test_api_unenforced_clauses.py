@@ -175,13 +175,7 @@ def test_an_acceptance_needs_an_owner_and_a_reason(missing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "clause",
-    [
-        "minLength: 3",
-        "format: zipcode",
-        "references: somewhere",
-        "enum: []",
-    ],
+    "clause", ["minLength: 3", "format: zipcode", "references: somewhere", "enum: []"]
 )
 def test_a_constraint_of_a_field_that_cannot_be_enforced_is_an_error(clause: str) -> None:
     broken = ran(DCS % ("", f", {clause}", "{type: library, metric: rowCount, mustBe: 1}", ""))

@@ -74,10 +74,7 @@ def test_diff_exits_with_1_if_the_bump_is_too_small() -> None:
 
 def test_diff_of_the_same_file_reports_no_changes() -> None:
     result = contract("diff", "old.yaml", "old.yaml")
-    assert (result.exit_code, result.output) == (
-        0,
-        "bronze.wagers 1.0.0 → 1.0.0: no changes\n",
-    )
+    assert (result.exit_code, result.output) == (0, "bronze.wagers 1.0.0 → 1.0.0: no changes\n")
 
 
 def test_diff_for_scripts_holds_everything() -> None:

@@ -157,9 +157,7 @@ def test_the_same_packages_make_the_same_bytes(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
-def test_the_command_prints_the_path_and_the_native_packages(
-    packaged: tuple[Path, Result],
-) -> None:
+def test_the_command_prints_the_path_and_the_native_packages(packaged: tuple[Path, Result]) -> None:
     path, done = packaged
     assert done.exit_code == 0
     assert path.is_file()

@@ -107,9 +107,7 @@ def test_an_unreachable_server_ends_with_4_at_once(
     assert "Traceback" not in result.stderr
 
 
-def test_a_results_store_that_cannot_be_written_ends_with_4_before_spark_starts(
-    home: Path,
-) -> None:
+def test_a_results_store_that_cannot_be_written_ends_with_4_before_spark_starts(home: Path) -> None:
     (home / "file").write_text("")
     result = run(home, "orders.dql", "--dataset", "orders=x", "--results", "file/store")
     assert result.returncode == 4, result.stderr

@@ -24,10 +24,7 @@ def generate_ge_suite(contract: dict[str, Any]) -> dict[str, Any]:
         name = col["name"]
         # Existence
         expectations.append(
-            {
-                "expectation_type": "expect_column_to_exist",
-                "kwargs": {"column": name},
-            }
+            {"expectation_type": "expect_column_to_exist", "kwargs": {"column": name}}
         )
         # Type
         type_map = {
@@ -88,10 +85,7 @@ def generate_ge_suite(contract: dict[str, Any]) -> dict[str, Any]:
         expectations.append(
             {
                 "expectation_type": "expect_column_values_to_not_be_null",
-                "kwargs": {
-                    "column": entry["column"],
-                    "mostly": entry["min_pct"] / 100.0,
-                },
+                "kwargs": {"column": entry["column"], "mostly": entry["min_pct"] / 100.0},
             }
         )
     for entry in c.get("quality", {}).get("uniqueness", []):

@@ -83,7 +83,7 @@ DEMANDS = st.one_of(
             demands.OnlyColumns(),
             demands.Required(),
             demands.UniqueItems(),
-        ],
+        ]
     ),
     st.builds(demands.Unique, COLUMNS),
     st.builds(demands.Refers, COLUMNS, NAMES, COLUMNS),

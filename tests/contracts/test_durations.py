@@ -128,8 +128,7 @@ def test_a_cron_expression_has_its_longest_interval(expression: str, seconds: fl
 
 
 @pytest.mark.parametrize(
-    "expression",
-    ["", "daily", "0 0 * *", "61 * * * *", "0 0 31 2 *", "*/0 * * * *", "5-1 * * * *"],
+    "expression", ["", "daily", "0 0 * *", "61 * * * *", "0 0 31 2 *", "*/0 * * * *", "5-1 * * * *"]
 )
 def test_an_invalid_cron_expression_has_no_interval(expression: str) -> None:
     assert cron_interval_s(expression) is None

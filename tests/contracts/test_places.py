@@ -72,10 +72,7 @@ def test_parquet_schemas_are_merged_by_default() -> None:
 def test_settings_of_the_gate_win_over_the_server() -> None:
     server = Server("s", "local", AT, "data/{model}", "delta")
     found = dataset_settings(contract(server, models=("orders", "items")), {"orders": "x/y"})
-    assert found == {
-        "orders": {"path": "x/y"},
-        "items": {"path": "data/items", "format": "delta"},
-    }
+    assert found == {"orders": {"path": "x/y"}, "items": {"path": "data/items", "format": "delta"}}
 
 
 @pytest.mark.parametrize(

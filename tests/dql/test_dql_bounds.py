@@ -126,9 +126,7 @@ ABSURD = {
 
 
 @pytest.mark.parametrize("name", ABSURD)
-def test_absurdly_large_input_is_an_error_at_once_and_the_rest_is_checked(
-    name: str,
-) -> None:
+def test_absurdly_large_input_is_an_error_at_once_and_the_rest_is_checked(name: str) -> None:
     found = _found(_suite(f"{ABSURD[name]}\nassert avg(a) > 0"), seconds=2)
     errors = [item for item in found if (item.code or "").startswith("E")]
     assert 0 < len(errors) <= 3

@@ -77,10 +77,7 @@ CONDITIONS = st.one_of(
 
 
 @settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 @given(EXPRESSIONS, CONDITIONS, st.randoms(use_true_random=False))
 def test_certain_verdicts_hold_for_all_data(

@@ -188,10 +188,7 @@ def test_one_value_that_cannot_be_cast_is_one_failing_row(run: Run, tmp_path: Pa
         "mail,id,total\na@b.ch,1,1.5\nb@b.ch,two,2.5\nc@b.ch,3,many\n"
     )
     given = DatasetRef(
-        "orders",
-        path=str(tmp_path / "orders.csv"),
-        format="csv",
-        options=(("header", "true"),),
+        "orders", path=str(tmp_path / "orders.csv"), format="csv", options=(("header", "true"),)
     )
     report = run(gate_on(tmp_path, CSV, given))
     verdict = failed(report)["orders.well_formed"]

@@ -33,12 +33,7 @@ OTHER = DataFile("/t/day=2024-03-02/b.parquet", 30, 2 * SECOND)
 def dataset(*files: DataFile, **settings: Any) -> OpenDataset:
     ref = replace(DatasetRef("orders", path="/t", format="parquet", date_column="day"), **settings)
     return OpenDataset(
-        ref,
-        STRUCT,
-        lambda _: cast(Any, None),
-        "file:///t",
-        DateColumn.of(ref, STRUCT),
-        files=files,
+        ref, STRUCT, lambda _: cast(Any, None), "file:///t", DateColumn.of(ref, STRUCT), files=files
     )
 
 

@@ -197,10 +197,7 @@ def test_a_csv_file_has_a_header_and_types_by_default(spark: Any, tmp_path: Path
     bare = replace(ref, options=(("Header", "false"), ("inferSchema", "false")))
     assert [field.name for field in open_dataset(spark, bare).fields] == ["_c0", "_c1"]
     typed = replace(ref, schema="id string, price decimal(4,2)")
-    assert [field.type for field in open_dataset(spark, typed).fields] == [
-        "string",
-        "decimal(4,2)",
-    ]
+    assert [field.type for field in open_dataset(spark, typed).fields] == ["string", "decimal(4,2)"]
 
 
 def test_a_configured_but_missing_delta_source_is_not_needed(spark: Any, tmp_path: Path) -> None:

@@ -26,11 +26,7 @@ def cities(spark: Any, path: Path, *options: tuple[str, str], **settings: Any) -
 
 @pytest.mark.parametrize(
     ("encoding", "options"),
-    [
-        ("utf-8-sig", ()),
-        ("latin-1", (("encoding", "ISO-8859-1"),)),
-        ("utf-16", UTF_16),
-    ],
+    [("utf-8-sig", ()), ("latin-1", (("encoding", "ISO-8859-1"),)), ("utf-16", UTF_16)],
 )
 def test_a_file_is_read_in_its_encoding(
     spark: Any, tmp_path: Path, encoding: str, options: tuple[tuple[str, str], ...]

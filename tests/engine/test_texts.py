@@ -237,10 +237,7 @@ def test_files_with_other_headers_have_the_columns_of_all_of_them(
     """
     report = gate(body, ref)
     assert [verdict(report, name).value for name in ("sum", "notes", "price")] == [6, 2, 2]
-    assert rows(report, "price") == [
-        {"(the whole line)": "4,5"},
-        {"id": "3", "price": "abc"},
-    ]
+    assert rows(report, "price") == [{"(the whole line)": "4,5"}, {"id": "3", "price": "abc"}]
 
 
 def test_a_nested_type_in_a_csv_file_is_an_error(spark: Any, prices: DatasetRef) -> None:

@@ -79,10 +79,7 @@ def terminal(request_: GateRequest, passed: GateReport) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("outcome", ["passed", "warned", "blocked", "broken", "crashed"])
 def test_each_outcome_emits_its_golden_events(
-    outcome: str,
-    request_: GateRequest,
-    reports: dict[str, GateReport],
-    problems: Problems,
+    outcome: str, request_: GateRequest, reports: dict[str, GateReport], problems: Problems
 ) -> None:
     start = events.start_event(request_, RUN_ID, START, "dq")
     if outcome == "crashed":
@@ -276,10 +273,7 @@ def test_a_catalog_table_of_unknown_location_is_named_in_its_catalog(
     [("passed", ["silver/orders"]), ("warned", ["silver/orders"]), ("blocked", []), ("broken", [])],
 )
 def test_outputs_are_the_promoted_tables_and_never_the_results_store(
-    outcome: str,
-    expected: list[str],
-    request_: GateRequest,
-    reports: dict[str, GateReport],
+    outcome: str, expected: list[str], request_: GateRequest, reports: dict[str, GateReport]
 ) -> None:
     report = reports[outcome]
     orders = replace(report.datasets[0], promotion=Promotion("s3://lake/silver/orders", 7, 1500))

@@ -214,11 +214,7 @@ MISFITS = [
     ("string", "varchar(3)", ["c is string, not varchar(3)"]),
     ("decimal(2,0)", "varchar(3)", ["c is decimal(2,0), not varchar(3)"]),
     ("date", "string", ["c is date, not string"]),
-    (
-        "struct<a:date>",
-        "struct<a:int,b:int>",
-        ["c.a is date, not int", "c.b is missing"],
-    ),
+    ("struct<a:date>", "struct<a:int,b:int>", ["c.a is date, not int", "c.b is missing"]),
     ("array<string>", "array<date>", ["c[item] is string, not date"]),
     (
         "map<string,int>",

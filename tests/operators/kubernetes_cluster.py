@@ -180,9 +180,7 @@ def _write_credentials(kubernetes: Kubernetes) -> None:
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     (kubernetes.folder / "account.key").write_bytes(key)
     (kubernetes.folder / "tokens.csv").write_text(f"{_TOKEN},airflow,1,system:masters\n")

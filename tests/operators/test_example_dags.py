@@ -175,8 +175,7 @@ def test_the_weekly_loop_promotes_stages_and_tunes(
         ResultsStore(root).write(replace(report, shadow=shadow if n >= 8 else None))
     names = ("orders_gate", days[0], "Volume", "rows")
     write_labels(
-        root,
-        [Label(names[0], on, *names[2:], False, "ada") for n, on in enumerate(days) if n % 2],
+        root, [Label(names[0], on, *names[2:], False, "ada") for n, on in enumerate(days) if n % 2]
     )
     proposal = Proposal("Orders", "autotuner", (ProposedValue("LEAST", 9, 7),))
     propose(root, proposal)

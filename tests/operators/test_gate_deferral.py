@@ -231,10 +231,7 @@ def test_the_state_of_the_triggerer_is_small(
 
     spark_submit.will("on-yarn")
     made = gate(
-        suite=SUITE + "# noise\n" * 10_000,
-        conn_id="yarn",
-        deploy_mode="cluster",
-        deferrable=True,
+        suite=SUITE + "# noise\n" * 10_000, conn_id="yarn", deploy_mode="cluster", deferrable=True
     )
     with pytest.raises(TaskDeferred) as deferred:
         made.execute(context)
@@ -321,8 +318,6 @@ def test_a_kill_ends_spark_submit_on_yarn_too(
     spark_submit.will("on-yarn sleep")
     made = gate(conn_id="yarn", deploy_mode="cluster")
     error = killed(
-        made,
-        context,
-        lambda: getattr(made._hook, "_yarn_application_id", None) is not None,
+        made, context, lambda: getattr(made._hook, "_yarn_application_id", None) is not None
     )
     assert "killed by signal 9" in str(error)

@@ -109,17 +109,11 @@ def ours(event: Event) -> Event:
     """An event with what Airflow itself says of the run and the job left out."""
     run, job = event["run"], event["job"]
     kept = {name: run["facets"][name] for name in ("test", "parent") if name in run["facets"]}
-    return {
-        **event,
-        "run": {**run, "facets": kept},
-        "job": {**job, "facets": {}},
-    }
+    return {**event, "run": {**run, "facets": kept}, "job": {**job, "facets": {}}}
 
 
 @pytest.mark.e2e
-def test_the_task_emits_inputs_and_promoted_outputs(
-    events: Callable[..., Events],
-) -> None:
+def test_the_task_emits_inputs_and_promoted_outputs(events: Callable[..., Events]) -> None:
     """Its job sends no events, since it finds no configuration."""
     events_by_job = events()
     start, complete = events_by_job["lake.warned"]

@@ -132,9 +132,7 @@ def test_without_a_base_url_there_is_no_link(
     assert "/dags/" not in notice.markdown + notice.html
 
 
-def test_an_unreadable_summary_still_gives_a_notice(
-    notice_for: Callable[..., Any],
-) -> None:
+def test_an_unreadable_summary_still_gives_a_notice(notice_for: Callable[..., Any]) -> None:
     assert notice_for(OSError("gone")).text == "no report: gate lake.gate: see its log"
 
 
@@ -330,10 +328,7 @@ def mails(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
 @pytest.mark.parametrize(
     ("outcome", "state", "reader"),
-    [
-        ("blocked", "failed", "on-call@example.com"),
-        ("warned", "success", "data-team@example.com"),
-    ],
+    [("blocked", "failed", "on-call@example.com"), ("warned", "success", "data-team@example.com")],
 )
 def test_the_example_emails_failures_and_warnings(
     run_file: Callable[..., Run],
@@ -586,9 +581,7 @@ def test_a_pass_after_a_failure_without_a_report_is_a_recovery(
 
 @needs_airflow(3, 2)
 def test_a_recovery_from_a_failure_without_a_report_in_airflow(
-    run_file: Callable[..., Run],
-    spark_submit: SparkSubmit,
-    tmp_path: Path,
+    run_file: Callable[..., Run], spark_submit: SparkSubmit, tmp_path: Path
 ) -> None:
     path = tmp_path / "notes"
     callback = 'notify_on_change(lambda notice: Note("change: " + notice.text))'

@@ -252,10 +252,7 @@ def test_settings_are_in_the_request(gate: Gate, context: Context) -> None:
     plain = gate().build_request(context)
     assert (plain.fail_on, plain.allow_empty, plain.timeout_s) == (Severity.P1, False, None)
     built = gate(
-        fail_on="P3",
-        allow_empty=True,
-        recompute=True,
-        execution_timeout=timedelta(minutes=2),
+        fail_on="P3", allow_empty=True, recompute=True, execution_timeout=timedelta(minutes=2)
     ).build_request(context)
     assert (built.fail_on, built.allow_empty, built.timeout_s) == (Severity.P3, True, 120.0)
     assert (plain.recompute, built.recompute) == (False, True)

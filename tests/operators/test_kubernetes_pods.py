@@ -175,11 +175,7 @@ def test_the_submission_returns_with_the_pod(
     ],
 )
 def test_every_driver_has_its_own_pod(
-    on_kubernetes: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    name: str | None,
-    pod: str,
+    on_kubernetes: Gate, context: Context, spark_submit: SparkSubmit, name: str | None, pod: str
 ) -> None:
     made = on_kubernetes(deploy_mode="cluster", name=name)
     found = set()

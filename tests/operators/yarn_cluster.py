@@ -43,10 +43,7 @@ class Yarn:
 
     @property
     def conf(self) -> dict[str, str]:
-        return {
-            "spark.yarn.jars": f"local:{_JARS}/*",
-            "spark.yarn.stagingDir": str(self.staging),
-        }
+        return {"spark.yarn.jars": f"local:{_JARS}/*", "spark.yarn.stagingDir": str(self.staging)}
 
     def in_cluster(self, bundle: Bundle) -> dict[str, Any]:
         return {

@@ -32,9 +32,7 @@ ORDERS = EnforcedContract(
     "orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1, pin="2"
 )
 BROKEN = replace(
-    BAD_NULLS,
-    clause="schema.orders.id.required",
-    span=Span("orders.odcs.yaml", 14, 9, 14, 23),
+    BAD_NULLS, clause="schema.orders.id.required", span=Span("orders.odcs.yaml", 14, 9, 14, 23)
 )
 KEPT = replace(NULLS, clause="schema.orders.id.required")
 

@@ -104,10 +104,7 @@ def test_strings_of_a_report_are_escaped(get: Get, tab: Get, scene: Scene, text:
             ),
             contract=EnforcedContract(stored[:150], stored[:150], stored[:150], checked=1),
         ),
-        sources=(
-            SourceFile(stored[:50], f"{stored}\n" * 4),
-            SourceFile(f"{stored[:50]}2", stored),
-        ),
+        sources=(SourceFile(stored[:50], f"{stored}\n" * 4), SourceFile(f"{stored[:50]}2", stored)),
     )
     assert assert_harmless(tab()).all("div", class_="at failed")
     board = assert_harmless(get("board"))

@@ -55,9 +55,7 @@ def test_the_tab_and_the_link_meet_at_one_address(api_environment: None) -> None
     assert not board["href"].startswith("/")
 
 
-def test_the_provider_names_the_link_and_the_section_of_the_configuration(
-    api_server: Any,
-) -> None:
+def test_the_provider_names_the_link_and_the_section_of_the_configuration(api_server: Any) -> None:
     from airflow.providers_manager import ProvidersManager
 
     from dqx_airflow import get_provider_info

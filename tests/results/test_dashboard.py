@@ -19,10 +19,7 @@ __all__ = ["views"]
 DASHBOARD = json.loads(shipped("dags_examples/grafana/data_quality.json").read_text())
 PANELS = DASHBOARD["panels"]
 # What Grafana fills in before a query reaches DuckDB.
-FILLED_IN = {
-    "${gate:sqlstring}": "'daily','silent','once'",
-    "${assertion:sqlstring}": "'amounts'",
-}
+FILLED_IN = {"${gate:sqlstring}": "'daily','silent','once'", "${assertion:sqlstring}": "'amounts'"}
 SINCE = "now() - INTERVAL 276 HOUR"
 
 

@@ -100,11 +100,7 @@ def test_runs_are_filtered_by_gate_and_date(tmp_path: Path) -> None:
 def test_a_listed_run_matches_its_report(tmp_path: Path) -> None:
     report = sample_report()
     (run,) = list_runs(store(tmp_path, report))
-    assert (run.run_id, run.run_key, run.attempt) == (
-        report.run_id,
-        report.run_key,
-        report.attempt,
-    )
+    assert (run.run_id, run.run_key, run.attempt) == (report.run_id, report.run_key, report.attempt)
     assert (run.assertions, run.passed, run.failed, run.skipped, run.errors) == (4, 1, 1, 1, 1)
     assert (run.outcome, run.started_at, run.finished_at) == (
         report.outcome,

@@ -223,10 +223,7 @@ def test_thousands_of_values_are_tried_in_a_minute(everything: MemoryDatabase) -
     checks = "".join(f'assert sum(price) / num_rows() > LIMIT_{n} name "a{n}"\n' for n in range(50))
     consts = "".join(f"const LIMIT_{n} = 1.0 tunable [0.0, 9.0]\n" for n in range(50))
     suite = node_of(f'suite "S" {{ {consts} check "C" on orders {{ {checks} }} }}')
-    values = {
-        '["orders","sum",["price"],0]': 40,
-        '["orders","num_rows",[],0]': 10,
-    }
+    values = {'["orders","sum",["price"],0]': 40, '["orders","num_rows",[],0]': 10}
     days = [PastDay(day(number), Measurements(values)) for number in range(90)]
     backtest = Backtest(suite, days)
     started = time.perf_counter()

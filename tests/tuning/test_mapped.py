@@ -85,8 +85,7 @@ def store_runs(root: str, runs: list[Run], *, shadow: str = "") -> None:
         if shadow:
             other = Suite.from_string(shadow).run(databases[run.place], run.on).report
             report = replace(
-                report,
-                shadow=ShadowReport("next.dql", other.suite, other.outcome, other.verdicts),
+                report, shadow=ShadowReport("next.dql", other.suite, other.outcome, other.verdicts)
             )
         report = stored(reading(report, run.place), GATE)
         started = datetime(2024, 12, 31, tzinfo=timezone.utc) + timedelta(minutes=number)

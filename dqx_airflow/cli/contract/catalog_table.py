@@ -45,10 +45,7 @@ def observe_over(connection: Connection, settings: Mapping[str, str], table: str
 
 
 def read_over(
-    connection: Connection,
-    settings: Mapping[str, str],
-    table: str,
-    use: Callable[[ColumnTable], T],
+    connection: Connection, settings: Mapping[str, str], table: str, use: Callable[[ColumnTable], T]
 ) -> T:
     """A result computed from the table, with a session of its own.
 

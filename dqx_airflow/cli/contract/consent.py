@@ -27,9 +27,7 @@ def codeowners(
         typer.echo(codeowners_line(path, contract, org))
 
 
-def rfc(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A contract.")],
-) -> None:
+def rfc(file: Annotated[str, typer.Argument(metavar="FILE", help="A contract.")]) -> None:
     """Print the draft of an RFC about a contract, for its consumers to comment on."""
     from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.contracts.publishing import rfc_draft

@@ -36,8 +36,7 @@ def coverage(
     ],
     *,
     fail_on: Annotated[
-        FailOnUnsupported | None,
-        typer.Option(help="Exit with 1 if an unsupported clause is left."),
+        FailOnUnsupported | None, typer.Option(help="Exit with 1 if an unsupported clause is left.")
     ] = None,
     format: Annotated[
         CoverageFormat, typer.Option(help="Output format: table, json or markdown.")

@@ -51,8 +51,7 @@ def init(
         ),
     ],
     format: Annotated[
-        DataFormat | None,
-        typer.Option(help="The format of files, if their names do not show it."),
+        DataFormat | None, typer.Option(help="The format of files, if their names do not show it.")
     ] = None,
     dialect: Annotated[
         DraftDialect, typer.Option(help="The dialect of the contract.")

@@ -28,8 +28,7 @@ def lint(
         typer.Option("--format", help="Output format: text, json, github or sarif."),
     ] = DiagnosticFormat.TEXT,
     ignore: Annotated[
-        list[str] | None,
-        typer.Option("--ignore", help="A rule to ignore, by name or code."),
+        list[str] | None, typer.Option("--ignore", help="A rule to ignore, by name or code.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 on warnings too.")] = False,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,

@@ -22,8 +22,7 @@ def publish(
         str | None, typer.Option(help="The path of the Delta table to which the contract applies.")
     ] = None,
     sql: Annotated[
-        str | None,
-        typer.Option(help="Print Spark SQL statements for this catalog table instead."),
+        str | None, typer.Option(help="Print Spark SQL statements for this catalog table instead.")
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="The model, if the contract has several.")

@@ -72,9 +72,7 @@ def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
     return tuple(contract for _, contract in valid_contracts(named_places))
 
 
-def valid_contracts(
-    places: Iterable[tuple[str, Path | GitFile]],
-) -> Iterator[tuple[str, Contract]]:
+def valid_contracts(places: Iterable[tuple[str, Path | GitFile]]) -> Iterator[tuple[str, Contract]]:
     """The contracts at places, each with the name under which its mistakes are printed. Mistakes
     end the command, after those of all contracts are printed."""
     failed = False

@@ -41,10 +41,7 @@ def java_pattern(pattern: str) -> str:
 
 
 _SPACES = r"\s\p{Z}\x{feff}"
-_WORD_EDGE = {
-    "b": r"(?:(?<=\w)(?!\w)|(?<!\w)(?=\w))",
-    "B": r"(?:(?<=\w)(?=\w)|(?<!\w)(?!\w))",
-}
+_WORD_EDGE = {"b": r"(?:(?<=\w)(?!\w)|(?<!\w)(?=\w))", "B": r"(?:(?<=\w)(?=\w)|(?<!\w)(?!\w))"}
 _WRITTEN = {"$": r"\z", "{": r"\{", "}": r"\}", "]": r"\]"}
 _PUNCTUATION = "^$\\.*+?()[]{}|"
 _CLASSES = (r"\d", r"\D", r"\w", r"\W", _SPACES)

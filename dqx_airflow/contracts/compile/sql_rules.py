@@ -136,11 +136,7 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
 
 
 def _meant(
-    tree: Expr,
-    sql_dialect: str | None,
-    model: str,
-    dataset_of: DatasetNamer,
-    fields_of: FieldsOf,
+    tree: Expr, sql_dialect: str | None, model: str, dataset_of: DatasetNamer, fields_of: FieldsOf
 ) -> Expr:
     """The tree in Spark SQL, with the same value."""
     if sql_dialect in (None, _SPARK, "databricks"):

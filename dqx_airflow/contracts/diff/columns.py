@@ -91,7 +91,7 @@ def _pairs(
             for first, old_item in enumerate(removed)
             for second, new_item in enumerate(added)
             if (score := likeness(old_item, new_item)) >= _ALIKE
-        ),
+        )
     )
     for _, first, second in ranked:
         name, new_name = removed[first].name, added[second].name

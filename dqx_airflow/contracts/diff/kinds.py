@@ -86,10 +86,7 @@ _ROWS: dict[str, tuple[ChangeKind, ...]] = {
             _BOTH,
         ),
         ChangeKind(
-            "type_respelled",
-            "a type is written differently",
-            Bump.PATCH,
-            "it is the same type",
+            "type_respelled", "a type is written differently", Bump.PATCH, "it is the same type"
         ),
         ChangeKind(
             "default_added",
@@ -196,18 +193,8 @@ _ROWS: dict[str, tuple[ChangeKind, ...]] = {
             Bump.MINOR,
             "readers no longer have to guess",
         ),
-        ChangeKind(
-            "example_changed",
-            "examples",
-            Bump.PATCH,
-            "documentation only",
-        ),
-        ChangeKind(
-            "tags_changed",
-            "tags",
-            Bump.PATCH,
-            "documentation only",
-        ),
+        ChangeKind("example_changed", "examples", Bump.PATCH, "documentation only"),
+        ChangeKind("tags_changed", "tags", Bump.PATCH, "documentation only"),
         ChangeKind(
             "lineage_changed",
             "the source fields of a column change",
@@ -217,11 +204,7 @@ _ROWS: dict[str, tuple[ChangeKind, ...]] = {
     ),
     "Rules, quality and service levels": (
         ChangeKind(
-            "rule_added",
-            "a rule is added",
-            Bump.MAJOR,
-            "valid data may now violate it",
-            _WRITERS,
+            "rule_added", "a rule is added", Bump.MAJOR, "valid data may now violate it", _WRITERS
         ),
         ChangeKind(
             "rule_tightened",
@@ -271,11 +254,7 @@ _ROWS: dict[str, tuple[ChangeKind, ...]] = {
             "readers ignore a table that they do not know",
         ),
         ChangeKind(
-            "model_removed",
-            "a model is dropped",
-            Bump.MAJOR,
-            "readers may depend on it",
-            _READERS,
+            "model_removed", "a model is dropped", Bump.MAJOR, "readers may depend on it", _READERS
         ),
         ChangeKind(
             "model_renamed",
@@ -320,10 +299,7 @@ _ROWS: dict[str, tuple[ChangeKind, ...]] = {
             "documentation only",
         ),
         ChangeKind(
-            "consumers_changed",
-            "the listed consumers change",
-            Bump.PATCH,
-            "documentation only",
+            "consumers_changed", "the listed consumers change", Bump.PATCH, "documentation only"
         ),
         ChangeKind(
             "server_added",

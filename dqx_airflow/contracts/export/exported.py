@@ -44,12 +44,7 @@ def loss_of(contract: Contract, model: Model, item: Field | None, rule: Rule, re
     return Loss(contract.assertion_name(model, item, rule), reason)
 
 
-_BOUNDS = {
-    ">=": "minimum",
-    ">": "exclusiveMinimum",
-    "<=": "maximum",
-    "<": "exclusiveMaximum",
-}
+_BOUNDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
 
 
 def keywords_of(demand: Demand, *, is_array: bool) -> dict[str, Any] | None:

@@ -528,12 +528,7 @@ def _options(logical: str | None, demand: Demand) -> dict[str, Any] | None:
 
 
 _VERSION, _WITH_MAPS = "v3.1.0", "v3.2.0"
-_STATUS = {
-    "draft": "draft",
-    "active": "active",
-    "deprecated": "deprecated",
-    "sunset": "retired",
-}
+_STATUS = {"draft": "draft", "active": "active", "deprecated": "deprecated", "sunset": "retired"}
 _FILES = ("local", "s3", "azure", "sftp")
 _FIRST_VERSION = "1.0.0"
 _NOTHING = ("", "false", "null", "~", "[]", "{}")

@@ -296,10 +296,7 @@ class _Composer:
         self._tag_of(event, span)
         if len(self.open) >= DEEPEST:
             self._refuse(
-                "E409",
-                "the document is nested too deeply",
-                span,
-                f"use at most {DEEPEST} levels",
+                "E409", "the document is nested too deeply", span, f"use at most {DEEPEST} levels"
             )
         top = self.open[-1] if self.open else None
         if top is not None and top.is_mapping and top.key is None:

@@ -207,10 +207,7 @@ def _closed(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
 def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Model, ...]:
     """The models, with the rules about them outside of `models`."""
     levels = reading.mapping(reading.root, "servicelevels")
-    promises = (
-        *read_older_quality(reading, models),
-        *read_service_levels(reading, levels, models),
-    )
+    promises = (*read_older_quality(reading, models), *read_service_levels(reading, levels, models))
     kept = []
     for model in models:
         placed = tuple((column, rule) for name, column, rule in promises if name == model.name)

@@ -43,12 +43,7 @@ from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.exact import is_finite_number
 
 _REMARKS = ("name", "attributes")
-_FORMATS = {
-    "email": "email",
-    "ipv4 address": "ipv4",
-    "ipv6 address": "ipv6",
-    "uuid": "uuid",
-}
+_FORMATS = {"email": "email", "ipv4 address": "ipv4", "ipv6 address": "ipv6", "uuid": "uuid"}
 _AGGREGATES = {"avg": "average", "sum": "sum", "min": "minimum", "max": "maximum"}
 _AGGREGATES |= {name: name for name in ("min_length", "max_length")}
 _AGGREGATES |= dict.fromkeys(("variance", "var_samp"), "variance")

@@ -118,8 +118,7 @@ def _lifecycle(context: OdcsContext) -> Lifecycle:
     reading = context.reading
     written = reading.text(reading.root, "status")
     lifecycle = Lifecycle(
-        status=_STATUS.get(written.lower()) if written is not None else None,
-        written_status=written,
+        status=_STATUS.get(written.lower()) if written is not None else None, written_status=written
     )
     dates = {}
     for level in reading.mappings(reading.root, "slaProperties"):
@@ -127,9 +126,7 @@ def _lifecycle(context: OdcsContext) -> Lifecycle:
         if name is not None:
             dates[name] = reading.text(level, "value")
     return replace(
-        lifecycle,
-        effective_date=dates.get("effective_date"),
-        sunset_date=dates.get("sunset_date"),
+        lifecycle, effective_date=dates.get("effective_date"), sunset_date=dates.get("sunset_date")
     )
 
 

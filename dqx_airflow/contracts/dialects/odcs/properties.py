@@ -95,10 +95,7 @@ def _bounds(
                 yield Rule(rule.name, rule.demand, (*rule.clauses, mark))
             reading.documented_keys(options, exclusive, reason=f"there is no {key}")
             continue
-        for bounding in (
-            bound(key, key, inclusive),
-            bound(exclusive, f"exclusive_{key}", strict),
-        ):
+        for bounding in (bound(key, key, inclusive), bound(exclusive, f"exclusive_{key}", strict)):
             if bounding is not None:
                 yield bounding
 
@@ -226,12 +223,7 @@ _DOCUMENTS = ("object", "array")
 
 _TIMES = ("date", "timestamp", "time")
 
-_VECTOR_ITEMS = {
-    "float32": "float",
-    "float64": "double",
-    "int8": "tinyint",
-    "uint8": "smallint",
-}
+_VECTOR_ITEMS = {"float32": "float", "float64": "double", "int8": "tinyint", "uint8": "smallint"}
 
 
 def read_property(context: OdcsContext, node: Mapping, path: str | None = None) -> Field:

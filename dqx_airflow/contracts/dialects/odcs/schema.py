@@ -20,10 +20,7 @@ _OF_PEOPLE = ("businessImpact", "method", "schedule", "scheduler")
 
 
 def read_rules(
-    context: OdcsContext,
-    owner: Mapping,
-    column: str | None = None,
-    columns: tuple[str, ...] = (),
+    context: OdcsContext, owner: Mapping, column: str | None = None, columns: tuple[str, ...] = ()
 ) -> Iterator[PlacedRule]:
     """The rules of an object with these columns, or of the property with this column."""
     rules = tuple(context.reading.mappings(owner, "quality"))
