@@ -17,10 +17,9 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.errors import RequestError, SourceError, UpstreamFailure
-from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.selection import choose
 from dqx_airflow.selection import Words, selection_of
 from dqx_airflow.values import (

@@ -8,9 +8,9 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.errors import RequestError, UpstreamFailure
+from dqx_airflow.plan.masks import snapshot_of
 from dqx_airflow.plan.measured import keys_of
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.snapshots import snapshot_of
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
 
 if TYPE_CHECKING:

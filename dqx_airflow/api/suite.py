@@ -30,7 +30,7 @@ from dqx_airflow.dql.imports import FileReader, Reader, no_imports, search_path
 from dqx_airflow.dql.printer import show_claim, show_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
-from dqx_airflow.plan.profiles import active_profiles
+from dqx_airflow.plan.resolve import active_profiles
 from dqx_airflow.selection import selection_of
 from dqx_airflow.tuning.history import TunableChange
 from dqx_airflow.tuning.protection import DEFAULT_AGENT, judge_values

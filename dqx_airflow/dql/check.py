@@ -14,7 +14,7 @@ from dqx_airflow.dql.constants import settle_one
 from dqx_airflow.dql.expand import Expander
 from dqx_airflow.dql.imports import Linker, Reader, no_imports
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
-from dqx_airflow.dql.syntax.gc_pause import gc_paused
+from dqx_airflow.dql.syntax.grammar import gc_paused
 from dqx_airflow.dql.syntax.parser import Parsed, parse
 from dqx_airflow.values import ImportedFile, SourceFile, Span
 

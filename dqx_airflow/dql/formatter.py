@@ -25,8 +25,7 @@ from lark import Token, Tree
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.printer import Rung
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
-from dqx_airflow.dql.syntax.gc_pause import gc_paused
-from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, grammar, is_line_start
+from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, gc_paused, grammar, is_line_start
 from dqx_airflow.dql.syntax.parser import concrete_tree
 from dqx_airflow.errors import SourceError
 from dqx_airflow.values import SourceFile

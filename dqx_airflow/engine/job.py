@@ -44,14 +44,13 @@ from dqx_airflow.engine.session.spark_session import (
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
 from dqx_airflow.lineage import spool as spools
-from dqx_airflow.lineage.configured import is_configured
+from dqx_airflow.lineage.emitter import is_configured
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
-from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.selection import chosen_of, selected_clauses
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
 from dqx_airflow.redact import redact_urls

@@ -15,7 +15,7 @@ from dqx_airflow.contracts.dialects.foreign.expectations import (
     ExpectationArguments,
     NoCounterpartError,
 )
-from dqx_airflow.contracts.dialects.foreign.severities import severity_of
+from dqx_airflow.contracts.dialects.foreign.thresholds import severity_of
 from dqx_airflow.migration.documents import one_line
 from dqx_airflow.migration.foreign_rule import (
     Claims,

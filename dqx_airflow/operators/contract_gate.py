@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.operators.arguments import has_open, is_open, one_of
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
+from dqx_airflow.operators.gate_arguments import has_open, is_open, one_of
 from dqx_airflow.operators.templates import given_fields
 
 if TYPE_CHECKING:

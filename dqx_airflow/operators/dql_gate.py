@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from dqx_airflow.operators.arguments import is_open
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
+from dqx_airflow.operators.gate_arguments import is_open
 from dqx_airflow.operators.templates import given_fields
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class DqlGateOperator(GateOperator):
             have the same name.
         """
         from dqx_airflow.operators.sources import log_diagnostics
-        from dqx_airflow.plan.dataset_needs import check_datasets
+        from dqx_airflow.plan.resolve import check_datasets
         from dqx_airflow.values import GateOrigin, GatePart
 
         checked = [_checked(source)[0] for source in self._found]
@@ -171,7 +171,7 @@ class DqlGateOperator(GateOperator):
         """Mistakes in a suite that is not a template, also with these datasets."""
         from dqx_airflow.operators.mistakes import known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, possible_paths
-        from dqx_airflow.plan.dataset_needs import check_datasets
+        from dqx_airflow.plan.resolve import check_datasets
 
         mistakes: list[str] = []
         files: list[Path] = []

@@ -42,7 +42,7 @@ def _targets(value: Any) -> list[str]:
 
 def _fixed(value: Any) -> str | None:
     """A value as a string; None if it is only known when the instance runs."""
-    from dqx_airflow.operators.arguments import has_open
+    from dqx_airflow.operators.gate_arguments import has_open
 
     text = repr(value)
     if isinstance(value, str) and "{{" in value:

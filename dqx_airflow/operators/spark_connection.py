@@ -18,8 +18,8 @@ from urllib.parse import quote
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from dqx_airflow.operators.arguments import as_written, is_open, one_of
 from dqx_airflow.operators.exceptions import GateInfrastructureError, GateMisconfigured
+from dqx_airflow.operators.gate_arguments import as_written, is_open, one_of
 from dqx_airflow.redact import HIDDEN
 
 

@@ -1,4 +1,4 @@
-"""From metric values to verdicts, and from verdicts to the outcome of the gate."""
+"""From metric values to verdicts, and from verdicts to the outcome."""
 
 from __future__ import annotations
 
@@ -51,6 +51,23 @@ from dqx_airflow.plan.term_values import (
     with_answers,
 )
 from dqx_airflow.values import Origin, Outcome, Severity, Status, Verdict
+
+
+def not_promoted(dataset: str, target: str, reason: str, severity: Severity) -> Verdict:
+    """The rows satisfy the assertions, but the target does not take them.
+
+    :param severity: one that fails the gate, which must not be green.
+    """
+    return Verdict(
+        name=f"{dataset}.promoted",
+        check=IMPLICIT_CHECK,
+        datasets=(dataset,),
+        expression=f"promotion to {target}",
+        expected="the target accepts the rows",
+        severity=severity,
+        status=Status.ERROR,
+        reason=f"the rows passed, but cannot be promoted to {target}: {reason}",
+    )
 
 
 def evaluate(

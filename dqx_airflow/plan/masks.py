@@ -1,4 +1,4 @@
-"""Decides what may be shown of masked columns: of the results of a scan, in verdicts, in rows.
+"""What may be shown of masked columns, and of the datasets of a run.
 
 Whether a request reveals values is decided in `reveals` alone, for verdicts, for what is stored of
 them, for stored states and for lineage.
@@ -13,8 +13,75 @@ from typing import TypeAlias
 
 from dqx_airflow.dql.checks.sql_text import may_read
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
-from dqx_airflow.plan.model import MetricRequest, Plan, PlannedAssertion, Scanned, Term, requests_of
-from dqx_airflow.values import MASK, MetricValue, Status, Verdict
+from dqx_airflow.plan.model import (
+    MetricRequest,
+    Plan,
+    PlannedAssertion,
+    Scanned,
+    Term,
+    requests_of,
+    row_count,
+)
+from dqx_airflow.values import (
+    MASK,
+    DatasetField,
+    DatasetRef,
+    DatasetSnapshot,
+    MetricResult,
+    MetricValue,
+    Status,
+    Verdict,
+)
+
+
+def snapshot_of(
+    ref: DatasetRef,
+    plan: Plan,
+    scanned: Scanned,
+    *,
+    location: str | None = None,
+    version: int | None = None,
+    fields: tuple[DatasetField, ...] = (),
+) -> DatasetSnapshot:
+    """The snapshot of a dataset on the date of the plan; for an unreadable one only its
+    location."""
+    on = plan.date if ref.date_column else None
+    rows = scanned.values.get(row_count(ref.name, on))
+    return DatasetSnapshot(
+        name=ref.name,
+        location=location or ref.location,
+        format=_format_of(ref),
+        version=version,
+        rows=rows if isinstance(rows, int) else None,
+        fields=fields,
+        metrics=tuple(
+            MetricResult(request.metric, _column_of(request), value)
+            for request, value in scanned.values.items()
+            if request.dataset == ref.name
+            and request.date == on
+            and request.where is None
+            and _is_of_one_column(request)
+            and not reveals(request, plan.masked)
+        ),
+        lineage_name=ref.lineage_name,
+    )
+
+
+def _format_of(ref: DatasetRef) -> str:
+    if ref.table is not None and ref.conn_id is None:
+        return "table"
+    return "query" if ref.query else ref.format
+
+
+def _is_of_one_column(request: MetricRequest) -> bool:
+    metric = request.definition
+    kinds = [argument.kind for argument in metric.arguments]
+    return not metric.is_internal and kinds in ([], [ArgumentKind.COLUMN]) and not metric.parameters
+
+
+def _column_of(request: MetricRequest) -> str | None:
+    return str(request.arguments[0]) if request.arguments else None
+
 
 Masked: TypeAlias = Mapping[str, tuple[str, ...]]
 

@@ -1,20 +1,33 @@
-"""From a checked suite, the datasets of a gate and a date to the plan."""
+"""From assertions to metric requests, with the profiles of the day and the needs of datasets."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
 
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.profile_selectors import is_required
+from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.checks.profile_rules import (
+    check_downgrades,
+    is_beyond,
+    is_required,
+    is_scalable,
+    selects,
+)
+from dqx_airflow.dql.checks.shares import is_about_share
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.constants import settle
-from dqx_airflow.dql.printer import show_for_each, show_where
-from dqx_airflow.dql.walk import joined
+from dqx_airflow.dql.dates import is_active
+from dqx_airflow.dql.printer import show_claim, show_for_each, show_where
+from dqx_airflow.dql.walk import joined, simple_claims
 from dqx_airflow.errors import RequestError
+from dqx_airflow.exact import Exact, exact, exact_text
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.claim_compiler import (
     ClaimCompiler,
@@ -38,8 +51,149 @@ from dqx_airflow.plan.model import (
     row_count,
 )
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.profiles import Adjustment, active_profiles, adjust
 from dqx_airflow.values import DEFAULT_CLOCK_SKEW_HOURS, DatasetRef, Severity, SourceFile, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """The effect of the active profiles on one assertion.
+
+    Multipliers compound, the last severity wins, and `profiles` are the names of those with a rule
+    for the assertion, in definition order.
+    """
+
+    severity: Severity
+    multiplier: Exact = 1
+    disabled_by: str | None = None
+    profiles: tuple[str, ...] = ()
+
+
+def active_profiles(suite: nodes.Suite, on: date) -> tuple[nodes.Profile, ...]:
+    """The profiles whose period contains `on`, in definition order."""
+    return tuple(
+        profile
+        for profile in suite.profiles
+        if profile.start and profile.end and is_active(profile.start, profile.end, on)
+    )
+
+
+def adjust(
+    profiles: Iterable[nodes.Profile],
+    check: nodes.Check,
+    assertion: nodes.Assertion,
+    constants: Mapping[str, nodes.Constant],
+) -> Adjustment:
+    """Applies all rules of the profiles in definition order. A share is not scaled.
+
+    :param constants: those of the suite, evaluated.
+    :raises RequestError: together they nearly disable a required assertion.
+    """
+    severity = Severity(assertion.severity.text) if assertion.severity else nodes.DEFAULT_SEVERITY
+    multiplier: Exact = 1
+    unallowed: Exact = 1
+    disabled_by, names = None, []
+    for profile in profiles:
+        for rule in profile.rules:
+            if not selects(rule.selector, check, assertion):
+                continue
+            if isinstance(rule, nodes.Scale) and is_about_share(
+                assertion.claim, constants, check.datasets[0].text
+            ):
+                continue
+            names.append(profile.name.value)
+            match rule:
+                case nodes.Scale(factor=factor):
+                    multiplier = exact(multiplier * factor)
+                    unallowed = unallowed if profile.allows_required else exact(unallowed * factor)
+                case nodes.Downgrade(severity=name):
+                    severity = Severity(name.text)
+                case nodes.Disable():
+                    disabled_by = disabled_by or profile.name.value
+    if is_beyond(unallowed) and is_required(assertion) and is_scalable(assertion.claim):
+        title = assertion.name.value if assertion.name else show_claim(assertion.claim)
+        together = ", ".join(map(repr, dict.fromkeys(names)))
+        raise RequestError(
+            f"the profiles {together} are active together: by the factor {exact_text(unallowed)} "
+            f"they nearly disable {title!r}, which is required",
+            "write factors that are together from 0.1x to 10x, or @allow_required above a profile",
+        )
+    return Adjustment(severity, multiplier, disabled_by, tuple(dict.fromkeys(names)))
+
+
+def check_datasets(
+    suite: nodes.Suite, datasets: Sequence[DatasetRef], fail_on: Severity = Severity.P1
+) -> tuple[Diagnostic, ...]:
+    """The requirements that the datasets of a gate do not meet: a name, a date column; and profiles
+    by which required assertions would not block with this `fail_on`.
+    """
+    by_name = {dataset.name: dataset for dataset in datasets}
+    # With P1, they are errors of the suite itself.
+    mistakes = list(check_downgrades(suite, fail_on)) if fail_on is not Severity.P1 else []
+    for name in datasets_of(suite.checks):
+        if name not in by_name:
+            names = ", ".join(by_name) or "none"
+            mistakes.append(
+                Diagnostic(
+                    f"the gate has no dataset '{name}'",
+                    _first_mention(suite, name),
+                    code="E009",
+                    help=f"its datasets are: {names}; add '{name}', or correct the suite",
+                )
+            )
+    for check in suite.checks:
+        named_datasets = [name.text for name in check.datasets]
+        undated = [
+            name for name in named_datasets if name in by_name and by_name[name].date_column is None
+        ]
+        for call in _lagged_metrics(check):
+            named = call.parameter("dataset")
+            name = named.text if isinstance(named, nodes.Name) else named_datasets[0]
+            if name in undated:
+                message = f"this needs `{call.name.text}` on other dates, but '{name}' has no dates"
+                help_line = f"set the date_column of dataset '{name}' in the gate"
+                mistakes.append(Diagnostic(message, call.span, code="E111", help=help_line))
+    return tuple(mistakes)
+
+
+def _lagged_metrics(check: nodes.Check) -> Iterator[nodes.Call]:
+    """The metric calls of a check for dates other than the target date."""
+    claims = (claim for assertion in check.assertions for claim in simple_claims(assertion.claim))
+    for claim in claims:
+        if not isinstance(claim, nodes.Measure):
+            continue
+        is_lagged = isinstance(claim.condition, nodes.WithinStddev)
+        yield from _lagged_in(claim.expression, is_lagged)
+        for bound in nodes.bounds_of(claim.condition):
+            yield from _lagged_in(bound, False)
+
+
+def _lagged_in(node: nodes.Expression, is_lagged: bool) -> Iterator[nodes.Call]:
+    match node:
+        case nodes.Call(name=name, arguments=arguments):
+            is_lagged |= name.text in (*CHANGES, *WINDOWS)
+            is_lagged |= node.parameter("lag") is not None
+            if is_lagged and name.text in (*METRICS, *AGES):
+                yield node
+            for argument in arguments:
+                yield from _lagged_in(argument, is_lagged)
+        case nodes.Negative(operand=operand):
+            yield from _lagged_in(operand, is_lagged)
+        case nodes.Arithmetic(left=left, right=right):
+            yield from _lagged_in(left, is_lagged)
+            yield from _lagged_in(right, is_lagged)
+
+
+def _first_mention(suite: nodes.Suite, dataset: str) -> Span:
+    for check in suite.checks:
+        for name in check.datasets:
+            if name.text == dataset:
+                return name.span
+    for check in suite.checks:
+        for assertion in check.assertions:
+            if dataset in datasets_of([replace(check, datasets=(), body=(assertion,))]):
+                return assertion.claim.span
+    return suite.name.span
+
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 

@@ -10,10 +10,9 @@ from datetime import date, datetime
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.imports import Reader, inlined
 from dqx_airflow.dql.syntax.source_file import Unreadable
-from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Plan, Scanned, joined
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.selection import chosen_of
 from dqx_airflow.values import DatasetRef, GateRequest, ShadowReport, ShadowSuite, SourceFile
 

@@ -16,14 +16,13 @@ from functools import partial
 from itertools import chain
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.profile_selectors import is_required
+from dqx_airflow.dql.checks.profile_rules import is_required
 from dqx_airflow.exact import NUMBERS, Number, nearest_float
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.condition import Side, compare
 from dqx_airflow.plan.model import Applied, ConstantTerm, Measured, Plan, PlannedAssertion, Term
-from dqx_airflow.plan.profiles import active_profiles
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import active_profiles, resolve
 from dqx_airflow.tuning import past_days
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values, written_number
 from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict

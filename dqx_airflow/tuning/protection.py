@@ -17,13 +17,12 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.dql.checks.profile_selectors import is_required
+from dqx_airflow.dql.checks.profile_rules import is_required
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.plan.model import PlannedAssertion
-from dqx_airflow.plan.profiles import Adjustment, adjust
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import Adjustment, adjust, resolve
 from dqx_airflow.tuning.past_days import number_of
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.tunables import tunables_of, with_values

@@ -13,7 +13,7 @@ from dqx_airflow.cli.main import app
 from dqx_airflow.config.settings_file import read_settings
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan.dataset_needs import check_datasets
+from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import SourceFile
 
 

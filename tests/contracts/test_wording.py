@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.contracts.diff.change import Wording, compare_wording
+from dqx_airflow.contracts.diff.kinds import Wording, compare_wording
 
 
 @pytest.mark.parametrize(

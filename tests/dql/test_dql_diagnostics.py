@@ -13,7 +13,7 @@ from dqx_airflow.diagnostics import CODES, draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
-from dqx_airflow.plan.dataset_needs import check_datasets
+from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import DatasetRef, SourceFile
 
 HERE = Path(__file__).parent

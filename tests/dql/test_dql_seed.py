@@ -11,8 +11,7 @@ from dqx_airflow.diagnostics import Level, draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.imports import FileReader
-from dqx_airflow.plan.dataset_needs import check_datasets
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.values import DatasetRef, SourceFile
 
 SUITES = sorted(Path(__file__).parent.glob("seed/*.dql"))

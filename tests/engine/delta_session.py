@@ -18,7 +18,7 @@ from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
-from dqx_airflow.engine.sources.delta.spark_source import has_delta
+from dqx_airflow.engine.sources.delta.load import has_delta
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile

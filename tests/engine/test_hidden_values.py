@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from lake import TODAY, YESTERDAY, delta, request
 
-from dqx_airflow.cli.run.junit import junit_xml
+from dqx_airflow.cli.run.outputs import junit_xml
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.session.spark_session import without_log

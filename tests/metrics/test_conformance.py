@@ -35,10 +35,9 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.exact import exact_text
 from dqx_airflow.metrics.builtin import METRICS, TABLES
 from dqx_airflow.metrics.metric import Scan
-from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.reference.measure import measure
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
 

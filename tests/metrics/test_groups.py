@@ -22,11 +22,10 @@ from spark_tables import frame_of
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.measured import measured_json, measurements_from, request_key
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.reference.measure import measure
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, SourceFile, Verdict

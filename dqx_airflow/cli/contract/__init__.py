@@ -19,11 +19,11 @@ VERBS = {
     "diff": "dqx_airflow.cli.contract.diff:diff",
     "registry": "dqx_airflow.cli.contract.registry:app",
     "consumers": "dqx_airflow.cli.contract.consumers:consumers",
-    "evolve": "dqx_airflow.cli.contract.evolve:evolve",
-    "export": "dqx_airflow.cli.contract.export:export",
+    "evolve": "dqx_airflow.cli.contract.to_suite:evolve",
+    "export": "dqx_airflow.cli.contract.to_suite:export",
     "init": "dqx_airflow.cli.contract.init:init",
-    "codeowners": "dqx_airflow.cli.contract.consent:codeowners",
-    "rfc": "dqx_airflow.cli.contract.consent:rfc",
+    "codeowners": "dqx_airflow.cli.contract.published:codeowners",
+    "rfc": "dqx_airflow.cli.contract.published:rfc",
 }
 """The location of each verb: a function, or a `typer.Typer` with verbs of its own."""
 

@@ -1,4 +1,4 @@
-"""The common part of the verbs about published contracts: options and look-ups."""
+"""Published versions of a contract, and the consent that a version needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,36 @@ from dqx_airflow.errors import RegistryError, RequestError
 if TYPE_CHECKING:
     from dqx_airflow.contracts.publishing import PublishedVersion
     from dqx_airflow.registry.versions import Registry
+
+
+def codeowners(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Contracts, with paths relative to the repository."),
+    ],
+    *,
+    org: Annotated[
+        str | None, typer.Option(help="The organisation of the teams: @ORG/team.")
+    ] = None,
+) -> None:
+    """Print the CODEOWNERS lines that request a review by the owner and every consumer of each
+    contract.
+    """
+    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.contracts.publishing import codeowners_line
+
+    for path, contract in zip(files, read_versions(files), strict=True):
+        typer.echo(codeowners_line(path, contract, org))
+
+
+def rfc(file: Annotated[str, typer.Argument(metavar="FILE", help="A contract.")]) -> None:
+    """Print the draft of an RFC about a contract, for its consumers to comment on."""
+    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.contracts.publishing import rfc_draft
+
+    (contract,) = read_versions((file,))
+    typer.echo(rfc_draft(contract), nl=False)
+
 
 PLACE_VARIABLE = "DQX_CONTRACT_REGISTRY"
 PLACE_HELP = "A folder, or a Delta table: its path, a URL, or delta:PATH for a new one."
@@ -32,7 +62,7 @@ def registry_at(place: str) -> Registry:
 
     :raises RequestError: the location is invalid.
     """
-    from dqx_airflow.registry.open import registry_at as found_at
+    from dqx_airflow.registry.table import registry_at as found_at
 
     try:
         return found_at(place)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.cli.project import CONTRACT_ENDINGS, suite_files, variables_in, what_to_give
-from dqx_airflow.cli.run.call import Options, RunCall
-from dqx_airflow.cli.run.call_problems import CallProblems, with_advice
+from dqx_airflow.cli.run.call import CallProblems, Options, RunCall, with_advice
 from dqx_airflow.config.connection import connection_of
 from dqx_airflow.config.datasets import datasets_of_arguments
 from dqx_airflow.config.settings import Settings, Unsupported, date_of
@@ -32,7 +31,7 @@ from dqx_airflow.dql.imports import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
-from dqx_airflow.plan.dataset_needs import check_datasets
+from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.plan.selection import (
     Selectable,
     choose,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.diff.change import Change
 from dqx_airflow.contracts.diff.demands import ContractLocation
+from dqx_airflow.contracts.diff.kinds import Change
 from dqx_airflow.contracts.model import Contract, Dialect, Note, Treatment
 from dqx_airflow.values import Span
 

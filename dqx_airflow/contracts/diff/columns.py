@@ -14,8 +14,8 @@ from difflib import SequenceMatcher
 from typing import TypeVar
 
 from dqx_airflow.contracts.demands import Complete, Demand, OfType, Presence, Required, literal_text
-from dqx_airflow.contracts.diff.change import Change, Wording, compare_wording
 from dqx_airflow.contracts.diff.demands import ColumnChanges, ContractLocation, Order, compare_rules
+from dqx_airflow.contracts.diff.kinds import Change, Wording, compare_wording
 from dqx_airflow.contracts.model import Field, Model, Renamed
 from dqx_airflow.metrics.types import parts_of
 

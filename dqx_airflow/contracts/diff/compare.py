@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from dqx_airflow.contracts.demands import Unique
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.diff.change import Change, Diff, Wording, compare_wording
 from dqx_airflow.contracts.diff.clauses import compare_clauses
 from dqx_airflow.contracts.diff.columns import (
     Habits,
@@ -16,6 +15,7 @@ from dqx_airflow.contracts.diff.columns import (
     renamed_models,
 )
 from dqx_airflow.contracts.diff.demands import ColumnChanges, ContractLocation, compare_rules
+from dqx_airflow.contracts.diff.kinds import Change, Diff, Wording, compare_wording
 from dqx_airflow.contracts.model import Contract, Lifecycle, Model, Rule, Server
 from dqx_airflow.contracts.versions import Bump
 

@@ -46,8 +46,7 @@ from dqx_airflow.contracts.demands import (
     Volume,
     literal_text,
 )
-from dqx_airflow.contracts.diff.change import Change
-from dqx_airflow.contracts.diff.kinds import KINDS
+from dqx_airflow.contracts.diff.kinds import KINDS, Change
 from dqx_airflow.contracts.model import Rule
 from dqx_airflow.exact import is_finite_number
 from dqx_airflow.values import Span

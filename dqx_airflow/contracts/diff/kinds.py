@@ -1,4 +1,4 @@
-"""The kinds of changes between two versions of a contract: ONE row each, with its effects.
+"""Kinds of changes, their class, and how a change is worded.
 
 The rows follow seed 003's table where it has one. The page `docs/contracts/changes.md` is generated
 from them.
@@ -6,10 +6,308 @@ from them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from enum import Enum
+from typing import Any
 
-from dqx_airflow.contracts.versions import Bump
+from dqx_airflow.contracts.dialects import reader_of
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.versions import Bump, bump_between, is_enough, next_version, version_of
+from dqx_airflow.diagnostics.nearest import edits
+from dqx_airflow.values import Span
+
+
+class Wording(Enum):
+    """How a text differs from the previous one, from the least to the most."""
+
+    SAME = "same"
+    CORRECTED = "corrected"
+    REWORDED = "reworded"
+    OTHER_MEANING = "other meaning"
+
+
+def compare_wording(old: str, new: str) -> Wording:
+    """The difference between two texts.
+
+    `CORRECTED`: only punctuation, capitals and typos. `OTHER_MEANING`: numbers, symbols, and words
+    that reverse a meaning, such as `not` or `excludes`, have changed.
+    """
+    if " ".join(old.split()) == " ".join(new.split()):
+        return Wording.SAME
+    before, after = _words(old), _words(new)
+    if _is_corrected(before, after):
+        return Wording.CORRECTED
+    if Counter(map(_stem, filter(_weighs, before))) != Counter(map(_stem, filter(_weighs, after))):
+        return Wording.OTHER_MEANING
+    return Wording.REWORDED
+
+
+_WORD = re.compile(r"(?:(?<![\w.])[-+])?\d+(?:[.,:]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[%$€£¥<>=≤≥≠]")
+_ARTICLES = {"a", "an", "the"}
+_MOST_WORDS = 3000
+_SHORTEST_TYPO = 4
+_TWO_SLIPS = 8
+
+_WEIGHTY = {
+    *("no", "not", "never", "none", "nothing", "neither", "nor", "cannot", "without", "except"),
+    *("exclude", "include", "only", "all", "any", "each", "every", "some", "and", "or", "both"),
+    *("before", "after", "since", "until", "gross", "net", "minimum", "maximum", "min", "max"),
+    *("least", "most", "more", "less", "over", "under", "above", "below", "plus", "minus"),
+    *("first", "last", "latest", "earliest", "sum", "total", "average", "mean", "median", "count"),
+    *("usd", "eur", "gbp", "chf", "jpy", "dollar", "euro", "pound", "cent", "percent", "fraction"),
+    *("millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "ms"),
+    *("hourly", "daily", "weekly", "monthly", "quarterly", "yearly", "annual", "utc", "local"),
+    *("byte", "kb", "mb", "gb", "gram", "kg", "lb", "meter", "metre", "km", "mile", "liter"),
+    *("celsius", "fahrenheit", "hundred", "thousand", "million", "billion", "basis"),
+    *("hashed", "encrypted", "masked", "plaintext", "unique", "required", "optional"),
+}
+
+
+def _words(text: str) -> list[str]:
+    """Words, numbers and symbols; a hyphen separates words like a space."""
+    return [
+        _plain(word)
+        for word in _WORD.findall(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    ]
+
+
+def _plain(word: str) -> str:
+    """Contracted negations in a countable form: `doesn't` is a `not`."""
+    return "not" if word.endswith("n't") else word
+
+
+def _stem(word: str) -> str:
+    """A word without its grammatical ending: `includes` and `including` are equal."""
+    for ending in ("ing", "ed", "es", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word.removesuffix(ending)
+    return word
+
+
+_WEIGHTY_STEMS = frozenset(map(_stem, _WEIGHTY))
+
+
+def _weighs(word: str) -> bool:
+    """True for a token that changes a meaning by itself: numbers, symbols, negations, bounds,
+    units."""
+    return not word.isalpha() or _stem(word) in _WEIGHTY_STEMS
+
+
+def _is_corrected(before: list[str], after: list[str]) -> bool:
+    if len(before) + len(after) > _MOST_WORDS:
+        return before == after
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    return all(
+        step == "equal" or _is_slip(before, start, end, after[other_start:other_end], other_start)
+        for step, start, end, other_start, other_end in matcher.get_opcodes()
+    )
+
+
+def _is_slip(before: list[str], start: int, end: int, words: list[str], other_start: int) -> bool:
+    """True if the old words were typos of these, or are unnecessary."""
+    slips = before[start:end]
+    if len(slips) == len(words):
+        return all(map(_is_typo, slips, words))
+    if "".join(slips) == "".join(words) and "".join(slips).isalpha():
+        return True
+    if slips and words:
+        return False
+    around = before[start - 1 : start] + before[end : end + 1]
+    return all(word in _ARTICLES or (slips and word in around) for word in slips or words)
+
+
+def _is_typo(old: str, new: str) -> bool:
+    """True if one word is the other with a letter or two wrong, and not another word."""
+    if not (old.isalpha() and new.isalpha()):
+        return old == new
+    if old == new or {old, new} <= _ARTICLES:
+        return True
+    if _weighs(old) and _weighs(new):
+        return _stem(old) == _stem(new)
+    distance, shortest = edits(old, new, 2), min(len(old), len(new))
+    if shortest < _SHORTEST_TYPO:
+        return distance == 1 and (sorted(old) == sorted(new) or _stem(old) == _stem(new))
+    if old[0] != new[0] and sorted(old) != sorted(new):
+        return False
+    return distance <= (2 if shortest >= _TWO_SLIPS else 1)
+
+
+class ChangeClass(str, Enum):
+    """The severity of a change for the consumers of the contract."""
+
+    BREAKING = "breaking"
+    COMPATIBLE = "compatible"
+    DOCUMENTATION = "documentation"
+
+    __str__ = str.__str__  # prints as its value, on every Python
+
+
+_CLASSES = {
+    Bump.MAJOR: ChangeClass.BREAKING,
+    Bump.MINOR: ChangeClass.COMPATIBLE,
+    Bump.PATCH: ChangeClass.DOCUMENTATION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change. `path` is `model.column.rule`, as in the names of assertions.
+
+    `old` and `new` are the texts there, None if there is none. `bump` is that of the kind, or an
+    override. `column` is the path of the column, None if it is about none.
+    """
+
+    kind: ChangeKind
+    path: str
+    message: str
+    bump: Bump
+    old: str | None = None
+    new: str | None = None
+    old_span: Span | None = field(default=None, compare=False)
+    new_span: Span | None = field(default=None, compare=False)
+    model: str | None = None
+    column: str | None = None
+
+    @property
+    def change_class(self) -> ChangeClass:
+        return _CLASSES[self.bump]
+
+    @property
+    def breaks(self) -> tuple[View, ...]:
+        return self.kind.breaks if self.bump is Bump.MAJOR else ()
+
+    @property
+    def reason(self) -> str:
+        return self.kind.reason
+
+    def as_plain(self) -> Mapping[str, Any]:
+        """The change in machine-readable form."""
+        return {
+            "kind": self.kind.name,
+            "class": self.change_class.value,
+            "bump": self.bump.word,
+            "breaks": [view.value for view in self.breaks],
+            "path": self.path,
+            "message": self.message,
+            "reason": self.reason,
+            "old": self.old,
+            "new": self.new,
+            "old_span": _plain_span(self.old_span),
+            "new_span": _plain_span(self.new_span),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """All changes between two versions of a contract, breaking ones first."""
+
+    old: Contract
+    new: Contract
+    changes: tuple[Change, ...]
+
+    @property
+    def due(self) -> Bump:
+        """The bump that the changes require."""
+        return max((change.bump for change in self.changes), default=Bump.NONE)
+
+    @property
+    def declared(self) -> Bump | None:
+        """The declared bump of the versions; None if one of them is not a valid version."""
+        old, new = version_of(self.old.version), version_of(self.new.version)
+        return bump_between(old, new) if old is not None and new is not None else None
+
+    @property
+    def breaking(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.bump is Bump.MAJOR)
+
+    @property
+    def shortfall(self) -> str | None:
+        """Why the declared version is too low for the changes; None if it is not."""
+        if reader_of(self.new.dialect).versions_models:
+            return self._same_signature()
+        old, new = version_of(self.old.version), version_of(self.new.version)
+        if new is None or old is None:
+            return self._unread_version(old is None)
+        if new < old:
+            return f"the version goes back, from {self.old.version} to {self.new.version}"
+        if is_enough(old, new, self.due):
+            return None
+        moves = (
+            f"stays {self.new.version}"
+            if new == old
+            else f"goes from {self.old.version} to {self.new.version}"
+        )
+        wanted = next_version(old, self.due)
+        return f"the version {moves}, and a {self.due.word} bump is required: {wanted} or higher"
+
+    @property
+    def falls_short(self) -> bool:
+        return self.shortfall is not None
+
+    def as_plain(self) -> Mapping[str, Any]:
+        """The diff in machine-readable form."""
+        return {
+            "id": self.new.id,
+            "old_version": self.old.version,
+            "new_version": self.new.version,
+            "due": self.due.word,
+            "declared": self.declared.word if self.declared is not None else None,
+            "falls_short": self.falls_short,
+            "shortfall": self.shortfall,
+            "changes": [change.as_plain() for change in self.changes],
+        }
+
+    def _same_signature(self) -> str | None:
+        """The note about a DataLex manifest, whose contracts have versions of their own: a model
+        with the same name is a contract of the same version. Entities, which are bound to tables,
+        have neither an id as their title nor a version."""
+        before, after = (
+            {model.name for model in contract.models if model.title is not None}
+            for contract in (self.old, self.new)
+        )
+        kept = before & after
+        removed = sorted(before - after)
+        broken = dict.fromkeys(
+            change.model or change.path.partition(".signature")[0]
+            for change in self.breaking
+            if change.model in kept or change.kind.name == "input_changed"
+        )
+        if removed:
+            return (
+                f"{', '.join(removed)}: removed while consumers may still pin it: "
+                "keep it until no consumer does"
+            )
+        if not broken:
+            return None
+        return (
+            f"{', '.join(broken)}: raise the version of each breaking contract, "
+            "and keep the previous one"
+        )
+
+    def _unread_version(self, is_old: bool) -> str | None:
+        """The note about versions that are not numbers: if neither is, any other version is
+        sufficient."""
+        before, after = self.old.version, self.new.version
+        if self.due is Bump.NONE:
+            return None
+        if after is None:
+            return f"the contract has no version, and a {self.due.word} bump is required"
+        if before is None:
+            return None
+        if before == after:
+            return f"the version stays {after}, and a {self.due.word} bump is required"
+        if self.due is not Bump.MAJOR:
+            return None
+        version = before if is_old else after
+        return f"a major bump is required, and '{version}' does not show how the version changed"
+
+
+def _plain_span(span: Span | None) -> Mapping[str, Any] | None:
+    return None if span is None else {"file": span.file, "line": span.line, "column": span.column}
 
 
 class View(str, Enum):

@@ -37,7 +37,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.plan.clauses import unenforced_line
-from dqx_airflow.plan.dataset_needs import check_datasets
+from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import (
     DatasetRef,
     EnforcedClause,

@@ -1,4 +1,4 @@
-"""Checks the arguments of calls: their number, kinds, and parameters."""
+"""Checks the arguments of calls: their number, names, types and filters."""
 
 from __future__ import annotations
 
@@ -9,12 +9,38 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.unfiltered import hint_without_where
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_name
 from dqx_airflow.exact import NUMBERS
-from dqx_airflow.metrics.metric import Argument, ArgumentKind
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, SHORTCUTS, TIMELINESS
+from dqx_airflow.metrics.metric import Argument, ArgumentKind, Scan
+from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.values import MetricValue, Span
+
+_OF_ROWS = frozenset((*AGES, *SHORTCUTS, DISTRIBUTION, MOST_COMMON, TIMELINESS, "values"))
+"""Calls other than metrics that select rows."""
+
+
+def takes_where(name: str) -> bool:
+    """True for a call that measures rows, and so can measure some of them."""
+    return METRICS[name].takes_where if name in METRICS else name in _OF_ROWS
+
+
+def hint_without_where(name: str) -> str:
+    """What to write instead of a filter in a call that takes none."""
+    if name == "sql":
+        return "write it in the SQL, as in sum(amount) FILTER (WHERE status = 'paid')"
+    if name == "query":
+        return "write it in the SQL, as in SELECT count(*) FROM orders WHERE status = 'paid'"
+    if name in METRICS and METRICS[name].scan is Scan.MATCH:
+        return "set a filter on each dataset"
+    if name in METRICS and METRICS[name].scan is not Scan.FLAT:
+        return "remove it: the result does not depend on the rows"
+    if name in ROW_FUNCTIONS or name in QUANTIFIERS:
+        return "write it after the assertion"
+    return f'write it in the metric: {name}(average(price, where status == "paid"))'
+
 
 COLUMN = Argument("column", ArgumentKind.COLUMN)
 

@@ -1,10 +1,9 @@
-"""Everything that is wrong with a suite as a whole: its names, constants, checks, assertions and
-profiles, each of which other modules of this folder look at closely."""
+"""Checks a whole suite: its statements, and what its assertions mean."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
@@ -12,15 +11,57 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.annotations import check_annotation
 from dqx_airflow.dql.checks.assertions import ClaimChecker
-from dqx_airflow.dql.checks.meaning import MeaningChecker
-from dqx_airflow.dql.checks.profile_rules import check_rules
-from dqx_airflow.dql.checks.profile_selectors import SelectableAssertions
+from dqx_airflow.dql.checks.profile_rules import SelectableAssertions, check_rules
 from dqx_airflow.dql.checks.shares import is_about_share
+from dqx_airflow.dql.checks.units import Quantity, check_units, constant_quantities
 from dqx_airflow.dql.constants import fold, settle_one
 from dqx_airflow.dql.dates import check_date, is_backwards
 from dqx_airflow.dql.expand import placeholders_in, placeholders_of
+from dqx_airflow.dql.satisfiability.metric_assertions import CertaintyChecker
+from dqx_airflow.dql.satisfiability.metric_ranges import constant_ranges
+from dqx_airflow.dql.satisfiability.row_predicates import check_filter, check_predicate
+from dqx_airflow.dql.walk import filters_over, joined
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.values import Severity, Span
+
+
+@dataclass(frozen=True, slots=True)
+class MeaningChecker:
+    """Checks the assertions of one suite, with the units and ranges of its constants."""
+
+    quantities: Mapping[str, Quantity]
+    certainty: CertaintyChecker
+
+    @classmethod
+    def of(cls, constants: Iterable[nodes.Constant]) -> MeaningChecker:
+        constants = tuple(constants)
+        return cls(constant_quantities(constants), CertaintyChecker(constant_ranges(constants)))
+
+    def check(
+        self, assertion: nodes.Assertion, check: nodes.Check, *, is_scaled: bool
+    ) -> Iterator[Diagnostic]:
+        """The diagnostics of a valid assertion of a check.
+
+        :param is_scaled: a profile may multiply the value, which changes its range.
+        """
+        claim = assertion.claim
+        if isinstance(claim, nodes.Composite):
+            inner = replace(check, where=joined(check.where, assertion.where))
+            for part in claim.parts:
+                yield from self.check(part, inner, is_scaled=False)
+            return
+        for where in filters_over(check, assertion):
+            yield from check_filter(where, self.certainty.constants)
+        misfits = tuple(check_units(claim, self.quantities))
+        yield from misfits
+        if misfits or is_scaled:
+            return
+        if isinstance(claim, nodes.Rows):
+            yield from check_predicate(claim, self.certainty.constants)
+        else:
+            dataset = check.datasets[0].text
+            yield from self.certainty.check(claim, assertion.tolerance, dataset)
+
 
 IMPLICIT_CHECK = "implicit"
 """The name of the check that contains the assertions which every suite has implicitly."""

@@ -33,8 +33,13 @@ from dqx_airflow.dql.syntax.errors import (
     too_large,
     too_many,
 )
-from dqx_airflow.dql.syntax.gc_pause import gc_paused
-from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, begins_line, grammar, is_line_start
+from dqx_airflow.dql.syntax.grammar import (
+    LINE_KEYWORDS,
+    begins_line,
+    gc_paused,
+    grammar,
+    is_line_start,
+)
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, MOST_WORDS, no_text, too_large_file
 from dqx_airflow.dql.syntax.tree_builder import build_file, span_of
 from dqx_airflow.values import SourceFile, Span

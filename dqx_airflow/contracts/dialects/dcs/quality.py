@@ -19,8 +19,7 @@ from dqx_airflow.contracts.dialects.foreign import (
     soda,
     sodacl,
 )
-from dqx_airflow.contracts.dialects.foreign.severities import severity_of
-from dqx_airflow.contracts.dialects.foreign.thresholds import conditions, is_threshold
+from dqx_airflow.contracts.dialects.foreign.thresholds import conditions, is_threshold, severity_of
 from dqx_airflow.contracts.model import Model, Promise
 from dqx_airflow.contracts.source import yaml_document
 from dqx_airflow.contracts.source.yaml_document import (

@@ -16,7 +16,7 @@ from dqx_airflow.contracts.dialects.foreign.expectations import (
     ExpectationArguments,
     NoCounterpartError,
 )
-from dqx_airflow.contracts.dialects.foreign.severities import severity_of
+from dqx_airflow.contracts.dialects.foreign.thresholds import severity_of
 
 _REMARKS = ("meta", "notes", "description", "id", "severity", "rendered_content")
 _ARGUMENT_REMARKS = (

@@ -1,4 +1,4 @@
-"""The thresholds of quality rules: `mustBeLessThan: 5`, `must_be_between: [1, 5]`."""
+"""Thresholds and severities of rules in other languages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ from typing import Any
 from dqx_airflow.contracts.demands import Condition
 from dqx_airflow.contracts.dialects.extensions import slug
 from dqx_airflow.exact import is_finite_number
+from dqx_airflow.values import Severity
+
+_WORDS = {
+    **dict.fromkeys(("p0", "critical", "blocker", "fatal"), Severity.P0),
+    **dict.fromkeys(("p1", "error", "high", "major"), Severity.P1),
+    **dict.fromkeys(("p2", "warning", "warn", "medium", "minor"), Severity.P2),
+    **dict.fromkeys(("p3", "info", "low", "informational", "notice"), Severity.P3),
+}
+
+
+def severity_of(word: str | None) -> Severity | None:
+    """The severity for a word; None for no word, and for an unknown one."""
+    return _WORDS.get(word.strip().lower()) if word else None
+
 
 _OPERATORS = {
     "must_be": "==",

@@ -19,9 +19,13 @@ from pyspark.sql.types import StructType
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.load import deltalake_failures, table_at
+from dqx_airflow.engine.sources.delta.load import (
+    EXTENSIONS,
+    deltalake_failures,
+    has_delta,
+    table_at,
+)
 from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
-from dqx_airflow.engine.sources.delta.spark_source import EXTENSIONS, has_delta
 from dqx_airflow.engine.sources.errors import (
     NOTHING_IGNORED,
     lost_file,
