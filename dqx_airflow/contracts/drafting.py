@@ -11,18 +11,8 @@ from dataclasses import dataclass
 from math import floor
 from typing import Any
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import column_path, plain_name
-from dqx_airflow.contracts.demands import (
-    Bound,
-    Complete,
-    Demand,
-    OfType,
-    OneOf,
-    Pattern,
-    Presence,
-    Required,
-    Unique,
-)
 from dqx_airflow.contracts.dialects.clause_reader import with_type
 from dqx_airflow.contracts.dialects.extensions import looks_personal
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
@@ -181,7 +171,7 @@ def draft(table: ObservedTable, dialect: Dialect) -> Contract:
                 table.name,
                 _NOWHERE,
                 tuple(_field(column, table) for column in table.columns),
-                (_rule("primary_key", Unique(key)),) if key else (),
+                (_rule("primary_key", demands.Unique(key)),) if key else (),
                 location=table.place.rpartition(".")[2] if table.format is None else None,
             ),
         ),
@@ -212,23 +202,23 @@ def _field(column: ObservedColumn, table: ObservedTable) -> Field:
     return with_type(item, column.type)
 
 
-def _demands(column: ObservedColumn, table: ObservedTable) -> Iterator[tuple[str, Demand]]:
-    yield "exists", Presence()
-    yield "type", OfType()
+def _demands(column: ObservedColumn, table: ObservedTable) -> Iterator[tuple[str, demands.Demand]]:
+    yield "exists", demands.Presence()
+    yield "type", demands.OfType()
     if table.rows and column.nulls == 0:
-        yield "required", Required()
+        yield "required", demands.Required()
     # The minimum of an id is meaningless.
     if column.name not in table.key and not column.is_named_like_a_key:
         if column.lowest is not None:
-            yield "minimum", Bound(">=", column.lowest)
+            yield "minimum", demands.Bound(">=", column.lowest)
         if column.highest is not None:
-            yield "maximum", Bound("<=", column.highest)
+            yield "maximum", demands.Bound("<=", column.highest)
     if column.pattern is not None:
-        yield "pattern", Pattern(column.pattern)
+        yield "pattern", demands.Pattern(column.pattern)
     if column.values:
-        yield "enum", OneOf(column.values)
+        yield "enum", demands.OneOf(column.values)
     if 0 < column.nulls < table.rows and (percent := _percent(column, table)) > 0:
-        yield "completeness", Complete(column_path(column.name), percent / 100)
+        yield "completeness", demands.Complete(column_path(column.name), percent / 100)
 
 
 def _percent(column: ObservedColumn, table: ObservedTable) -> float:
@@ -236,7 +226,7 @@ def _percent(column: ObservedColumn, table: ObservedTable) -> float:
     return floor(100 * (table.rows - column.nulls) / table.rows)
 
 
-def _rule(name: str, demand: Demand) -> Rule:
+def _rule(name: str, demand: demands.Demand) -> Rule:
     return Rule(name, demand, ())
 
 
@@ -312,7 +302,7 @@ def _fabric(contract: Contract) -> str:
         {"column": item.name, "min_pct": round(demand.share * 100)}
         for item in model.fields
         for rule in item.rules
-        if isinstance(demand := rule.demand, Complete)
+        if isinstance(demand := rule.demand, demands.Complete)
     ]
     keys = [{"keys": names} for names in _keys(model)]
     quality = {"completeness": completeness, "uniqueness": keys}
@@ -339,7 +329,7 @@ def _keys(model: Model) -> list[list[str]]:
     return [
         list(map(plain_name, rule.demand.columns))
         for rule in model.rules
-        if isinstance(rule.demand, Unique)
+        if isinstance(rule.demand, demands.Unique)
     ]
 
 
@@ -360,9 +350,9 @@ def _demanded(item: Field, names: dict[str, str]) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for rule in item.rules:
         match rule.demand:
-            case Bound(value=value) | Pattern(expression=value):
+            case demands.Bound(value=value) | demands.Pattern(expression=value):
                 plain[names[rule.name]] = value
-            case OneOf(values=values):
+            case demands.OneOf(values=values):
                 plain[names[rule.name]] = list(values)
     return plain
 
@@ -401,7 +391,7 @@ def _dcs_server(server: Server) -> dict[str, Any]:
 
 def _dcs_field(item: Field, keys: list[list[str]]) -> dict[str, Any]:
     plain = _dcs_type(item)
-    if any(isinstance(rule.demand, Required) for rule in item.rules):
+    if any(isinstance(rule.demand, demands.Required) for rule in item.rules):
         plain["required"] = True
     if [item.name] in keys:
         plain["primaryKey"] = True
@@ -410,7 +400,7 @@ def _dcs_field(item: Field, keys: list[list[str]]) -> dict[str, Any]:
     names = ("pattern", "enum", "minimum", "maximum")
     plain |= _demanded(item, {name: name for name in names})
     for rule in item.rules:
-        if isinstance(rule.demand, Complete):
+        if isinstance(rule.demand, demands.Complete):
             most = 100 - round(rule.demand.share * 100)
             metric = {"type": "library", "metric": "nullValues", "unit": "percent"}
             plain["quality"] = [metric | {"mustBeLessThanOrEqualTo": most}]

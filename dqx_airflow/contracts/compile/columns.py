@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import column_path, parts_of
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.measured import like_pattern, spark_text
@@ -23,16 +24,6 @@ from dqx_airflow.contracts.compile.sql_predicates import (
 )
 from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
 from dqx_airflow.contracts.compile.values import PREDICATES
-from dqx_airflow.contracts.demands import (
-    Demand,
-    OfFormat,
-    OfType,
-    OnlyColumns,
-    Pattern,
-    Presence,
-    Required,
-    UniqueItems,
-)
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_text
@@ -43,13 +34,13 @@ _AT_NO_COLUMN = "it applies to a column, but is not set on one"
 _SIMPLE_TYPE = re.compile(r"\w+(\(\d+(, \d+)*\))?", re.ASCII)
 
 
-def presence(context: RuleContext, _: Presence) -> CompiledClaim | EnforcedByType:
+def presence(context: RuleContext, _: demands.Presence) -> CompiledClaim | EnforcedByType:
     if not context.is_reachable:
         return EnforcedByType(context.reachable[-1])
     return CompiledClaim(f"column {show(_column_of(context))} exists")
 
 
-def of_type(context: RuleContext, _: OfType) -> CompiledClaim | EnforcedByType:
+def of_type(context: RuleContext, _: demands.OfType) -> CompiledClaim | EnforcedByType:
     if not context.is_reachable:
         return EnforcedByType(context.reachable[-1])
     column, item = _column_of(context), context.item
@@ -79,14 +70,14 @@ def type_text(item: Field) -> str:
             return kind
 
 
-def only_columns(context: RuleContext, _: OnlyColumns) -> CompiledClaim:
+def only_columns(context: RuleContext, _: demands.OnlyColumns) -> CompiledClaim:
     names = ", ".join(show(terms.column_named(item.name)) for item in context.model.fields)
     if not names:
         raise UnenforceableError("the contract lists no columns")
     return CompiledClaim(f"extra_column_count([{names}]) == 0")
 
 
-def required(context: RuleContext, _: Required) -> CompiledClaim:
+def required(context: RuleContext, _: demands.Required) -> CompiledClaim:
     if not is_sayable(context.way):
         return no_rows(sql(nested(context.way).count_of_rows_with_null()))
     way = _steps(context)
@@ -101,11 +92,14 @@ def required(context: RuleContext, _: Required) -> CompiledClaim:
     return each_row(of_every(way, present))
 
 
-def value(context: RuleContext, demand: Demand) -> CompiledClaim:
+def value(context: RuleContext, demand: demands.Demand) -> CompiledClaim:
     """A demand on single values: on those of a column, or on those nested in it."""
     share = context.rule.share
     predicate_of, kind = PREDICATES[type(demand)], kind_of(context.item)
-    if isinstance(demand, Pattern | OfFormat) and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
+    if isinstance(demand, demands.Pattern | demands.OfFormat) and kind not in (
+        ValueKind.TEXT,
+        ValueKind.UNKNOWN,
+    ):
         return _matches_as_text(context, demand, kind)
     if not is_sayable(context.way):
         values = nested(context.way)
@@ -115,7 +109,7 @@ def value(context: RuleContext, demand: Demand) -> CompiledClaim:
     return each_row(of_every(way, predicate_of(way[-1].operand, demand, context.item)), share)
 
 
-def unique_items(context: RuleContext, _: UniqueItems) -> CompiledClaim:
+def unique_items(context: RuleContext, _: demands.UniqueItems) -> CompiledClaim:
     """No array contains a value twice; NULL counts as a value."""
     if context.item is None or context.item.type != "array":
         raise UnenforceableError("only the items of an array can be unique")
@@ -131,7 +125,7 @@ def unique_items(context: RuleContext, _: UniqueItems) -> CompiledClaim:
 
 
 def _matches_as_text(
-    context: RuleContext, demand: Pattern | OfFormat, kind: ValueKind
+    context: RuleContext, demand: demands.Pattern | demands.OfFormat, kind: ValueKind
 ) -> CompiledClaim:
     """A pattern on values that are not strings, applied to their string form."""
     share = context.rule.share
@@ -158,7 +152,7 @@ def _matches_as_text(
 
 
 def _is_typed(item: Field) -> bool:
-    return any(isinstance(rule.demand, OfType) for rule in item.rules)
+    return any(isinstance(rule.demand, demands.OfType) for rule in item.rules)
 
 
 def _column_of(context: RuleContext) -> nodes.Name:

@@ -6,6 +6,7 @@ import math
 from calendar import monthrange
 from datetime import date, datetime, time, timedelta
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import parts_of
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.columns import nested
@@ -20,17 +21,6 @@ from dqx_airflow.contracts.compile.sql_predicates import (
     sql,
 )
 from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
-from dqx_airflow.contracts.demands import (
-    Arrives,
-    Condition,
-    Fresh,
-    HourlyVolume,
-    Prompt,
-    Refers,
-    Retained,
-    RowsSatisfy,
-    Volume,
-)
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.metrics.sql import quote_name
@@ -39,7 +29,7 @@ _MONTH_S = 31_556_952 // 12
 """A twelfth of a year of 365.2425 days: the length of a month in durations."""
 
 
-def days_due(demand: Arrives, on: date | None) -> int:
+def days_due(demand: demands.Arrives, on: date | None) -> int:
     """The number of days from the last delivery day up to a date, inclusive: one of them must have
     rows.
 
@@ -74,7 +64,7 @@ def _months_before(on: date, months: int) -> date:
 _DAY_S = 86400
 
 
-def refers(context: RuleContext, demand: Refers) -> CompiledClaim:
+def refers(context: RuleContext, demand: demands.Refers) -> CompiledClaim:
     other = context.dataset(demand.dataset)
     if len(demand.columns) != len(demand.other_columns) or not demand.columns:
         raise UnenforceableError("both sides of a reference need the same number of columns")
@@ -92,7 +82,7 @@ def refers(context: RuleContext, demand: Refers) -> CompiledClaim:
     return _unfound(context, f"{quote_name(context.model.name)} AS own", other, present, equal)
 
 
-def rows_satisfy(context: RuleContext, demand: RowsSatisfy) -> CompiledClaim:
+def rows_satisfy(context: RuleContext, demand: demands.RowsSatisfy) -> CompiledClaim:
     share = min(demand.share, context.rule.share)
     rule = row_meaning(context, demand.predicate, demand.sql_dialect)
     match rule:
@@ -111,7 +101,7 @@ def rows_satisfy(context: RuleContext, demand: RowsSatisfy) -> CompiledClaim:
             return each_row(rule, share)
 
 
-def fresh(context: RuleContext, demand: Fresh) -> CompiledClaim:
+def fresh(context: RuleContext, demand: demands.Fresh) -> CompiledClaim:
     try:
         column = demand.column or _clock(context)
     except UnenforceableError:
@@ -150,7 +140,7 @@ def _clock(context: RuleContext, *, of_what: str = "age", tells_hours: bool = Fa
     )
 
 
-def prompt(context: RuleContext, demand: Prompt) -> CompiledClaim:
+def prompt(context: RuleContext, demand: demands.Prompt) -> CompiledClaim:
     share = min(demand.share, context.rule.share)
     if any(_is_text(context, column) for column in (demand.source, demand.processed)):
         passed = f"{_timestamp(context, demand.processed)} - {_timestamp(context, demand.source)}"
@@ -161,7 +151,7 @@ def prompt(context: RuleContext, demand: Prompt) -> CompiledClaim:
     return each_row(predicate, share)
 
 
-def retained(context: RuleContext, demand: Retained) -> CompiledClaim:
+def retained(context: RuleContext, demand: demands.Retained) -> CompiledClaim:
     column = demand.column or _clock(context)
     _time(demand.seconds)
     days, rest = divmod(demand.seconds, _DAY_S)
@@ -170,7 +160,7 @@ def retained(context: RuleContext, demand: Retained) -> CompiledClaim:
     return CompiledClaim(f"{sql(f'count_if({_timestamp(context, column)} < {limit})')} == 0")
 
 
-def volume(context: RuleContext, demand: Volume) -> CompiledClaim:
+def volume(context: RuleContext, demand: demands.Volume) -> CompiledClaim:
     rows = "num_rows()" if demand.days <= 1 else mean_rows(context, demand.days)
     if demand.baseline is None:
         _need_dates(context)
@@ -196,7 +186,7 @@ def _need_dates(context: RuleContext) -> None:
         raise UnenforceableError(reason)
 
 
-def hourly_volume(context: RuleContext, demand: HourlyVolume) -> CompiledClaim:
+def hourly_volume(context: RuleContext, demand: demands.HourlyVolume) -> CompiledClaim:
     bounds = [
         f"found {op} {show(terms.number(limit))}"
         for op, limit in (("<", demand.low), (">", demand.high))
@@ -245,7 +235,7 @@ def _local(timestamp: str, zone: str | None) -> str:
     return f"from_utc_timestamp(to_utc_timestamp({timestamp}, current_timezone()), '{name}')"
 
 
-def arrives(context: RuleContext, demand: Arrives) -> CompiledClaim:
+def arrives(context: RuleContext, demand: demands.Arrives) -> CompiledClaim:
     if demand.column is not None:
         return _younger(context, demand.column, demand.seconds)
     _time(demand.seconds)
@@ -260,11 +250,11 @@ def show_free(path: str) -> str:
 
 def _within(expression: str, low: float | None, high: float | None) -> CompiledClaim:
     if low is not None and high is not None:
-        return CompiledClaim(compared(expression, Condition("between", low, high)))
+        return CompiledClaim(compared(expression, demands.Condition("between", low, high)))
     if low is not None:
-        return CompiledClaim(compared(expression, Condition(">=", low)))
+        return CompiledClaim(compared(expression, demands.Condition(">=", low)))
     if high is not None:
-        return CompiledClaim(compared(expression, Condition("<=", high)))
+        return CompiledClaim(compared(expression, demands.Condition("<=", high)))
     raise UnenforceableError("it has no limits")
 
 

@@ -6,33 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import columns, datasets, measured
 from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql, row_meaning
 from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import PREDICATES
-from dqx_airflow.contracts.demands import (
-    AllComplete,
-    AmongRows,
-    Arrives,
-    Complete,
-    Distinct,
-    Fresh,
-    HourlyVolume,
-    MetricRule,
-    OfType,
-    OnlyColumns,
-    Presence,
-    Prompt,
-    QueryGives,
-    Refers,
-    Required,
-    Retained,
-    RowsSatisfy,
-    Unique,
-    UniqueItems,
-    Volume,
-)
 from dqx_airflow.dql.printer import show_where
 
 
@@ -45,7 +24,7 @@ def claim_of(context: RuleContext) -> CompiledClaim | EnforcedByType:
     return CLAIMS[type(demand)](context, demand)
 
 
-def _among_rows(context: RuleContext, demand: AmongRows) -> CompiledClaim | EnforcedByType:
+def _among_rows(context: RuleContext, demand: demands.AmongRows) -> CompiledClaim | EnforcedByType:
     where = row_meaning(context, demand.where, demand.sql_dialect)
     if isinstance(where, RowSql | TableSql | Query):
         raise UnenforceableError(f"DQL cannot express the filter: {demand.where}")
@@ -59,26 +38,26 @@ def _among_rows(context: RuleContext, demand: AmongRows) -> CompiledClaim | Enfo
 
 
 CLAIMS: dict[type, Callable[[RuleContext, Any], CompiledClaim | EnforcedByType]] = {
-    Presence: columns.presence,
-    OfType: columns.of_type,
-    OnlyColumns: columns.only_columns,
-    Required: columns.required,
+    demands.Presence: columns.presence,
+    demands.OfType: columns.of_type,
+    demands.OnlyColumns: columns.only_columns,
+    demands.Required: columns.required,
     **dict.fromkeys(PREDICATES, columns.value),
-    UniqueItems: columns.unique_items,
-    Unique: measured.unique,
-    Distinct: measured.distinct,
-    Complete: measured.complete,
-    AllComplete: measured.all_complete,
-    MetricRule: measured.measured,
-    QueryGives: measured.query_gives,
-    Refers: datasets.refers,
-    RowsSatisfy: datasets.rows_satisfy,
-    AmongRows: _among_rows,
-    Fresh: datasets.fresh,
-    Prompt: datasets.prompt,
-    Retained: datasets.retained,
-    Volume: datasets.volume,
-    HourlyVolume: datasets.hourly_volume,
-    Arrives: datasets.arrives,
+    demands.UniqueItems: columns.unique_items,
+    demands.Unique: measured.unique,
+    demands.Distinct: measured.distinct,
+    demands.Complete: measured.complete,
+    demands.AllComplete: measured.all_complete,
+    demands.MetricRule: measured.measured,
+    demands.QueryGives: measured.query_gives,
+    demands.Refers: datasets.refers,
+    demands.RowsSatisfy: datasets.rows_satisfy,
+    demands.AmongRows: _among_rows,
+    demands.Fresh: datasets.fresh,
+    demands.Prompt: datasets.prompt,
+    demands.Retained: datasets.retained,
+    demands.Volume: datasets.volume,
+    demands.HourlyVolume: datasets.hourly_volume,
+    demands.Arrives: datasets.arrives,
 }
 """What makes the claim of a rule, by the type of its demand."""

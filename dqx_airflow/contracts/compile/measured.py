@@ -5,6 +5,7 @@ The engine writes its own SQL, with faster patterns; here they stay as in the co
 
 from __future__ import annotations
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.sql_meanings import CountOfRows, SqlAggregate, query_meaning
 from dqx_airflow.contracts.compile.sql_predicates import (
@@ -16,17 +17,6 @@ from dqx_airflow.contracts.compile.sql_predicates import (
 )
 from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import among, matches
-from dqx_airflow.contracts.demands import (
-    NONE,
-    AllComplete,
-    Complete,
-    Condition,
-    Distinct,
-    MetricRule,
-    Pattern,
-    QueryGives,
-    Unique,
-)
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
@@ -74,18 +64,18 @@ def like_pattern(value: str, pattern: str) -> str:
     return f"({short}{value} RLIKE {quote_literal(decided.text)})"
 
 
-def unique(context: RuleContext, demand: Unique) -> CompiledClaim:
+def unique(context: RuleContext, demand: demands.Unique) -> CompiledClaim:
     return CompiledClaim(f"{repeated(demand.columns)} == 0")
 
 
-def distinct(context: RuleContext, demand: Distinct) -> CompiledClaim:
+def distinct(context: RuleContext, demand: demands.Distinct) -> CompiledClaim:
     if demand.duplicates <= 0:
         return CompiledClaim(f"{repeated(demand.columns)} == 0")
     most = show_number(terms.share(demand.duplicates))
     return CompiledClaim(f"{repeated(demand.columns)} / num_rows() <= {most}")
 
 
-def complete(context: RuleContext, demand: Complete) -> CompiledClaim:
+def complete(context: RuleContext, demand: demands.Complete) -> CompiledClaim:
     column = show(terms.column(demand.column))
     if demand.share >= 1:
         return CompiledClaim(f"null_count({column}) == 0")
@@ -94,7 +84,7 @@ def complete(context: RuleContext, demand: Complete) -> CompiledClaim:
     )
 
 
-def all_complete(context: RuleContext, demand: AllComplete) -> CompiledClaim:
+def all_complete(context: RuleContext, demand: demands.AllComplete) -> CompiledClaim:
     counts = [f"null_count({show(terms.column(item.path))})" for item in context.model.fields]
     if not counts:
         raise UnenforceableError("the contract lists no columns")
@@ -105,7 +95,7 @@ def all_complete(context: RuleContext, demand: AllComplete) -> CompiledClaim:
     return CompiledClaim(f"coalesce({missing} / (num_rows() * {len(counts)}), 0) <= {most}")
 
 
-def measured(context: RuleContext, demand: MetricRule) -> CompiledClaim:
+def measured(context: RuleContext, demand: demands.MetricRule) -> CompiledClaim:
     """A metric with a condition. A count of rows becomes a demand on each of them if possible: then
     failing rows can be shown."""
     if demand.metric == MOST_COMMON:
@@ -119,7 +109,7 @@ def measured(context: RuleContext, demand: MetricRule) -> CompiledClaim:
     else:
         bad = counted(context, demand)
         condition = demand.condition
-        if condition == NONE or (condition.op == "<=" and condition.bound == 0):
+        if condition == demands.NONE or (condition.op == "<=" and condition.bound == 0):
             return each_row(terms.negation(bad))
         expression = (
             f"num_rows(where {show(bad)})"
@@ -131,10 +121,10 @@ def measured(context: RuleContext, demand: MetricRule) -> CompiledClaim:
     return CompiledClaim(compared(expression, demand.condition))
 
 
-def query_gives(context: RuleContext, demand: QueryGives) -> CompiledClaim:
+def query_gives(context: RuleContext, demand: demands.QueryGives) -> CompiledClaim:
     rule = query_meaning(context, demand)
     if isinstance(rule, CountOfRows):
-        if demand.condition == NONE:
+        if demand.condition == demands.NONE:
             return each_row(terms.negation(rule.predicate))
         return CompiledClaim(
             compared(sql(f"count_if({spark_text(rule.predicate)})"), demand.condition)
@@ -151,7 +141,7 @@ def repeated(columns: tuple[str, ...]) -> str:
     return f"repeated_count({listed if len(columns) == 1 else f'[{listed}]'})"
 
 
-def compared(expression: str, condition: Condition, unit: str = "") -> str:
+def compared(expression: str, condition: demands.Condition, unit: str = "") -> str:
     """An expression with its condition; bounds are in the unit."""
     op, low, high = condition.op, condition.bound, condition.high
     if op == "between" and high is not None:
@@ -167,7 +157,7 @@ def _bound(value: int | float, unit: str) -> str:
     return f"{show(terms.number(value))}{unit}"
 
 
-def _metric(demand: MetricRule) -> str:
+def _metric(demand: demands.MetricRule) -> str:
     if demand.metric == "duplicate_count":
         return repeated(demand.arguments)
     if demand.metric not in CALLABLE:
@@ -177,7 +167,7 @@ def _metric(demand: MetricRule) -> str:
     return f"{demand.metric}({arguments})"
 
 
-def _invalid(context: RuleContext, demand: MetricRule) -> nodes.Expression:
+def _invalid(context: RuleContext, demand: demands.MetricRule) -> nodes.Expression:
     """A value is none of the valid ones."""
     column, item = _subject(context, demand)
     valid = _listed(column, demand, item)
@@ -186,7 +176,7 @@ def _invalid(context: RuleContext, demand: MetricRule) -> nodes.Expression:
     return terms.negated(_joined(valid, "and"))
 
 
-def _missing(context: RuleContext, demand: MetricRule) -> nodes.Expression:
+def _missing(context: RuleContext, demand: demands.MetricRule) -> nodes.Expression:
     """The value is NULL, or one of those that mean a missing value."""
     column, item = _subject(context, demand)
     try:
@@ -198,7 +188,7 @@ def _missing(context: RuleContext, demand: MetricRule) -> nodes.Expression:
     return _joined([terms.is_null(column), *listed], "or")
 
 
-def _equal(context: RuleContext, demand: MetricRule) -> nodes.Expression:
+def _equal(context: RuleContext, demand: demands.MetricRule) -> nodes.Expression:
     """A value is one of those that are counted."""
     column, item = _subject(context, demand)
     predicates = _listed(column, demand, item)
@@ -211,19 +201,21 @@ _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values"
 """Metrics that count the rows for which a predicate is true."""
 
 
-def _subject(context: RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:
+def _subject(context: RuleContext, demand: demands.MetricRule) -> tuple[nodes.Name, Field | None]:
     if len(demand.arguments) != 1:
         raise UnenforceableError(f"{demand.metric} takes exactly one column")
     (path,) = demand.arguments
     return terms.column(path), context.field_at(path)
 
 
-def _listed(column: nodes.Name, demand: MetricRule, item: Field | None) -> list[nodes.Expression]:
+def _listed(
+    column: nodes.Name, demand: demands.MetricRule, item: Field | None
+) -> list[nodes.Expression]:
     predicates = []
     if demand.values:
         predicates.append(among(column, demand.values, item))
     if demand.pattern is not None:
-        predicates.append(matches(column, Pattern(demand.pattern), item))
+        predicates.append(matches(column, demands.Pattern(demand.pattern), item))
     return predicates
 
 

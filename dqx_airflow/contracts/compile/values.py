@@ -9,19 +9,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.ecma_regex import UntranslatableEcmaError, java_pattern
 from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
-from dqx_airflow.contracts.demands import (
-    Bound,
-    Digits,
-    Length,
-    Literal,
-    MultipleOf,
-    OfFormat,
-    OneOf,
-    Pattern,
-)
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
@@ -33,7 +24,9 @@ _NEARLY = 0.000001
 """The tolerance for multiples, as a share of the divisor, for floating-point numbers."""
 
 
-def matches(operand: nodes.Expression, demand: Pattern, item: Field | None) -> nodes.Expression:
+def matches(
+    operand: nodes.Expression, demand: demands.Pattern, item: Field | None
+) -> nodes.Expression:
     try:
         pattern = java_pattern(demand.expression)
     except UntranslatableEcmaError as error:
@@ -45,19 +38,23 @@ def matches(operand: nodes.Expression, demand: Pattern, item: Field | None) -> n
     return nodes.Matches(operand, terms.text(pattern), terms.NOWHERE)
 
 
-def has_format(operand: nodes.Expression, demand: OfFormat, item: Field | None) -> nodes.Expression:
+def has_format(
+    operand: nodes.Expression, demand: demands.OfFormat, item: Field | None
+) -> nodes.Expression:
     if demand.name not in TEXT_FORMATS:
         hint = did_you_mean(demand.name, TEXT_FORMATS)
         raise UnenforceableError(f"unknown format '{demand.name}': {hint}")
     return nodes.HasFormat(operand, terms.name(demand.name), terms.NOWHERE)
 
 
-def one_of(operand: nodes.Expression, demand: OneOf, item: Field | None) -> nodes.Expression:
+def one_of(
+    operand: nodes.Expression, demand: demands.OneOf, item: Field | None
+) -> nodes.Expression:
     return among(operand, demand.values, item)
 
 
 def among(
-    operand: nodes.Expression, values: tuple[Literal, ...], item: Field | None
+    operand: nodes.Expression, values: tuple[demands.Literal, ...], item: Field | None
 ) -> nodes.Expression:
     """A value is one of these. NULL and values that the type cannot have are dropped."""
     kind = kind_of(item)
@@ -77,7 +74,7 @@ def among(
     return terms.member(operand, *choices) if choices else terms.is_null(operand)
 
 
-def bound(operand: nodes.Expression, demand: Bound, item: Field | None) -> nodes.Expression:
+def bound(operand: nodes.Expression, demand: demands.Bound, item: Field | None) -> nodes.Expression:
     kind = kind_of(item)
     if kind in (ValueKind.NESTED, ValueKind.BINARY, ValueKind.BOOLEAN):
         raise UnenforceableError(f"values of type {kind.value} have no order")
@@ -86,7 +83,9 @@ def bound(operand: nodes.Expression, demand: Bound, item: Field | None) -> nodes
     return terms.compare(operand, demand.op, terms.literal(demand.value, kind))
 
 
-def length(operand: nodes.Expression, demand: Length, item: Field | None) -> nodes.Expression:
+def length(
+    operand: nodes.Expression, demand: demands.Length, item: Field | None
+) -> nodes.Expression:
     kind = kind_of(item)
     if kind not in (ValueKind.TEXT, ValueKind.NESTED, ValueKind.UNKNOWN) or (
         item and item.type == "struct"
@@ -99,7 +98,7 @@ def length(operand: nodes.Expression, demand: Length, item: Field | None) -> nod
 
 
 def multiple_of(
-    operand: nodes.Expression, demand: MultipleOf, item: Field | None
+    operand: nodes.Expression, demand: demands.MultipleOf, item: Field | None
 ) -> nodes.Expression:
     _demand_number(item, "a multiple")
     if demand.divisor <= 0:
@@ -114,7 +113,9 @@ def multiple_of(
     return terms.compare(terms.call("abs", rest), "<=", terms.number(_NEARLY))
 
 
-def digits(operand: nodes.Expression, demand: Digits, item: Field | None) -> nodes.Expression:
+def digits(
+    operand: nodes.Expression, demand: demands.Digits, item: Field | None
+) -> nodes.Expression:
     _demand_number(item, "digits")
     rounded = terms.call("round", operand, terms.number(demand.scale))
     has_scale = terms.compare(rounded, "==", operand)
@@ -124,18 +125,18 @@ def digits(operand: nodes.Expression, demand: Digits, item: Field | None) -> nod
 
 
 PREDICATES: dict[type, Callable[[nodes.Expression, Any, Field | None], nodes.Expression]] = {
-    Pattern: matches,
-    OfFormat: has_format,
-    OneOf: one_of,
-    Bound: bound,
-    Length: length,
-    MultipleOf: multiple_of,
-    Digits: digits,
+    demands.Pattern: matches,
+    demands.OfFormat: has_format,
+    demands.OneOf: one_of,
+    demands.Bound: bound,
+    demands.Length: length,
+    demands.MultipleOf: multiple_of,
+    demands.Digits: digits,
 }
 """The predicate of each demand over one value."""
 
 
-def _sort_of(value: Literal) -> type:
+def _sort_of(value: demands.Literal) -> type:
     if isinstance(value, bool | str):
         return type(value)
     return float

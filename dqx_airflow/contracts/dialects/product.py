@@ -10,26 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import column_path
-from dqx_airflow.contracts.demands import (
-    VALUE_DEMANDS,
-    AllComplete,
-    Arrives,
-    Complete,
-    Digits,
-    Distinct,
-    Fresh,
-    Length,
-    OfType,
-    OneOf,
-    OnlyColumns,
-    Pattern,
-    Presence,
-    Refers,
-    Required,
-    Retained,
-    Unique,
-)
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
@@ -149,10 +131,10 @@ def _model(reading: ClauseReader, name: str) -> Model:
     rules = [*rules_of_no_field(fields, promises)]
     if keys:
         marks = (key.get("business_key") for key in keys)
-        rules.insert(0, reading.rule("business_key", Unique(key_paths), *marks))
+        rules.insert(0, reading.rule("business_key", demands.Unique(key_paths), *marks))
     if columns:
         names = (column.get("name") for column in columns)
-        rules.append(reading.rule("only_columns", OnlyColumns(), *names))
+        rules.append(reading.rule("only_columns", demands.OnlyColumns(), *names))
     _unmeasured(reading, quality)
     return Model(
         name,
@@ -187,7 +169,7 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
     reading.documented_keys(column, "pii", reason="determines which values are masked")
     item, type_rules = _typed(reading, column, item)
     rules = [
-        reading.rule("exists", Presence(), column.get("name")),
+        reading.rule("exists", demands.Presence(), column.get("name")),
         *type_rules,
         *_key_rules(reading, column, item),
         *_value_rules(reading, column, item),
@@ -202,7 +184,7 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
     sizes = tuple(column.get(key) for key in ("precision", "scale"))
     if written == "decimal" and precision is not None and scale is not None and scale <= precision:
         item = replace(item, type=f"decimal({int(precision)},{int(scale)})")
-        return item, (reading.rule("type", OfType(), column.get("type"), *sizes),)
+        return item, (reading.rule("type", demands.OfType(), column.get("type"), *sizes),)
     spark_type = spark_type_of(written)
     if written in _TYPES:
         item = replace(item, type=_TYPES[written])
@@ -211,26 +193,26 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
     else:
         report_unknown_type(reading, column, "type")
         return item, ()
-    rules = [reading.rule("type", OfType(), column.get("type"))]
+    rules = [reading.rule("type", demands.OfType(), column.get("type"))]
     if precision is not None or scale is not None:
         most = int(precision) if precision is not None else LONGEST_DECIMAL
-        demand = Digits(most, int(scale) if scale is not None else most)
+        demand = demands.Digits(most, int(scale) if scale is not None else most)
         rules.append(reading.rule("digits", demand, *sizes))
     return item, tuple(rules)
 
 
 def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     if reading.truth(column, "nullable") is False:
-        yield reading.rule("required", Required(), column.get("nullable"))
+        yield reading.rule("required", demands.Required(), column.get("nullable"))
     elif item.is_key:
-        yield reading.rule("required", Required(), column.get("business_key"))
+        yield reading.rule("required", demands.Required(), column.get("business_key"))
     reading.documented_keys(column, "nullable", reason="NULL is permitted")
     reading.documented_keys(column, "business_key", reason="the field is not a key")
     if (written := reading.text(column, "foreign_key")) is not None:
         node = column.get("foreign_key")
         table, _, other = written.strip().rpartition(".")
         if table and other:
-            demand = Refers((item.path,), table, (column_path(other),))
+            demand = demands.Refers((item.path,), table, (column_path(other),))
             yield reading.rule("references", demand, node)
         else:
             reading.unsupported(node, "does not name a dataset and a field: write `dataset.field`")
@@ -241,12 +223,12 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
     if (pattern := reading.text(column, "pattern")) is not None:
         is_anchored = pattern.startswith("^") and "|" not in pattern
         expression = pattern if is_anchored else f"^(?:{pattern})"
-        yield reading.rule("pattern", Pattern(expression), node_of("pattern"))
+        yield reading.rule("pattern", demands.Pattern(expression), node_of("pattern"))
     if accepted := reading.values(column, "valid_values"):
-        yield reading.rule("enum", OneOf(accepted), node_of("valid_values"))
+        yield reading.rule("enum", demands.OneOf(accepted), node_of("valid_values"))
     for key, name, op in (("min_length", "min_length", ">="), ("max_length", "max_length", "<=")):
         if (count := reading.number(column, key)) is not None:
-            yield reading.rule(name, Length(op, int(count)), node_of(key))
+            yield reading.rule(name, demands.Length(op, int(count)), node_of(key))
     for key, name, op in (("min_value", "minimum", ">="), ("max_value", "maximum", "<=")):
         if (rule := bound_rule(reading, column, key, name, op, item.type)) is not None:
             yield rule
@@ -266,7 +248,7 @@ def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field
         return item
     rules = tuple(
         replace(rule, share=float(share), clauses=(*rule.clauses, reading.clause(node)))
-        if isinstance(rule.demand, VALUE_DEMANDS)
+        if isinstance(rule.demand, demands.VALUE_DEMANDS)
         else rule
         for rule in item.rules
     )
@@ -276,10 +258,10 @@ def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field
 def _completeness(reading: ClauseReader, quality: Mapping | None) -> Iterator[PlacedRule]:
     """Completeness of the named fields; a single share is that of all their values."""
     for column, share, node in _shares(reading, quality, "completeness"):
-        yield column, reading.rule("completeness", Complete(column, share), node)
+        yield column, reading.rule("completeness", demands.Complete(column, share), node)
     of_all, whole = reading.number(quality, "completeness"), reading.node(quality, "completeness")
     if of_all is not None:
-        yield None, reading.rule("completeness", AllComplete(float(of_all)), whole)
+        yield None, reading.rule("completeness", demands.AllComplete(float(of_all)), whole)
     elif isinstance(whole, Scalar):
         reading.unsupported(whole, "not a share: write 0.95, or one for each field")
 
@@ -289,11 +271,11 @@ def _uniqueness(
 ) -> Iterator[PlacedRule]:
     """Uniqueness for the named fields; a single share is that of the business key."""
     for column, share, node in _shares(reading, quality, "uniqueness"):
-        demand = Distinct((column,), round(1 - share, 12))
+        demand = demands.Distinct((column,), round(1 - share, 12))
         yield column, reading.rule("uniqueness", demand, node)
     of_keys = reading.number(quality, "uniqueness")
     if of_keys is not None and keys:
-        demand = Distinct(keys, round(1 - of_keys, 12))
+        demand = demands.Distinct(keys, round(1 - of_keys, 12))
         rule = reading.rule("uniqueness", demand, reading.node(quality, "uniqueness"))
         yield (keys[0] if len(keys) == 1 else None), rule
     elif of_keys is not None:
@@ -321,7 +303,7 @@ def _freshness(reading: ClauseReader, quality: Mapping | None) -> Iterator[Rule]
     column_node = reading.node(freshness, "column")
     for node, key in ((freshness, "max_hours"), (quality, "freshness_hours")):
         if (hours := reading.number(node, key)) is not None:
-            demand = Fresh(column, hours * HOUR_S)
+            demand = demands.Fresh(column, hours * HOUR_S)
             yield reading.rule("freshness", demand, reading.node(node, key), column_node)
     frequency = reading.node(freshness, "update_frequency")
     interval = interval_s(reading.text(freshness, "update_frequency") or "")
@@ -329,7 +311,7 @@ def _freshness(reading: ClauseReader, quality: Mapping | None) -> Iterator[Rule]
         reason = "this is not an interval: write hourly, daily, or `6 hours`"
         reading.unsupported(frequency, reason, "E422")
     else:
-        yield reading.rule("frequency", Arrives(column, interval), frequency, column_node)
+        yield reading.rule("frequency", demands.Arrives(column, interval), frequency, column_node)
 
 
 def _retention(reading: ClauseReader, freshness: Mapping | None) -> Iterator[Rule]:
@@ -340,7 +322,7 @@ def _retention(reading: ClauseReader, freshness: Mapping | None) -> Iterator[Rul
     if days is None:
         reading.unsupported(node, "not a number of days")
     else:
-        demand = Retained(column_path(named) if named is not None else None, days * DAY_S)
+        demand = demands.Retained(column_path(named) if named is not None else None, days * DAY_S)
         yield reading.rule("retention", demand, node, reading.node(freshness, "column"))
 
 

@@ -12,32 +12,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import plain_name
-from dqx_airflow.contracts.demands import (
-    AmongRows,
-    Bound,
-    Complete,
-    Condition,
-    Demand,
-    Digits,
-    Distinct,
-    Fresh,
-    Length,
-    MetricRule,
-    MultipleOf,
-    OfFormat,
-    OfType,
-    OneOf,
-    OnlyColumns,
-    Pattern,
-    Presence,
-    Prompt,
-    Refers,
-    Required,
-    Retained,
-    RowsSatisfy,
-    Unique,
-)
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
 from dqx_airflow.contracts.export.exported import Exported, Loss, loss_of, unsupported_clauses
@@ -138,7 +114,9 @@ def type_name(spark_type: str | None) -> str | None:
     return _TYPES.get(spark_type.partition("(")[0]) if spark_type else None
 
 
-def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expectation:
+def bounds_of(
+    column: str, lowest: demands.Bound | None, highest: demands.Bound | None
+) -> Expectation:
     """Both bounds of a range are one expectation."""
     kwargs: dict[str, Any] = {
         "column": column,
@@ -152,11 +130,11 @@ def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expec
     return Expectation("expect_column_values_to_be_between", kwargs)
 
 
-def _required(place: ExportedRule, _: Required) -> ExpectationOrReason:
+def _required(place: ExportedRule, _: demands.Required) -> ExpectationOrReason:
     return Expectation("expect_column_values_to_not_be_null", {"column": place.column})
 
 
-def _type(place: ExportedRule, _: OfType) -> ExpectationOrReason:
+def _type(place: ExportedRule, _: demands.OfType) -> ExpectationOrReason:
     kind = place.item.type if place.item is not None else None
     if (name := type_name(kind)) is not None:
         kwargs: dict[str, Any] = {"column": place.column, "type_": name}
@@ -167,7 +145,7 @@ def _type(place: ExportedRule, _: OfType) -> ExpectationOrReason:
     return NO_COUNTERPART
 
 
-def _bound(place: ExportedRule, demand: Bound) -> ExpectationOrReason:
+def _bound(place: ExportedRule, demand: demands.Bound) -> ExpectationOrReason:
     is_lowest = demand.op.startswith(">")
     expectation = bounds_of(
         place.column, demand if is_lowest else None, None if is_lowest else demand
@@ -175,11 +153,11 @@ def _bound(place: ExportedRule, demand: Bound) -> ExpectationOrReason:
     return Expectation(expectation.type, expectation.kwargs | place.mostly)
 
 
-def _pattern(place: ExportedRule, demand: Pattern) -> ExpectationOrReason:
+def _pattern(place: ExportedRule, demand: demands.Pattern) -> ExpectationOrReason:
     return _matching(place, demand.expression)
 
 
-def _format(place: ExportedRule, demand: OfFormat) -> ExpectationOrReason:
+def _format(place: ExportedRule, demand: demands.OfFormat) -> ExpectationOrReason:
     form = TEXT_FORMATS[demand.name]
     if form.check_digits is not None:
         return "no expectation computes check digits"
@@ -191,12 +169,12 @@ def _matching(place: ExportedRule, regex: str) -> ExpectationOrReason:
     return Expectation("expect_column_values_to_match_regex", kwargs)
 
 
-def _one_of(place: ExportedRule, demand: OneOf) -> ExpectationOrReason:
+def _one_of(place: ExportedRule, demand: demands.OneOf) -> ExpectationOrReason:
     kwargs = {"column": place.column, "value_set": list(demand.values), **place.mostly}
     return Expectation("expect_column_values_to_be_in_set", kwargs)
 
 
-def _length(place: ExportedRule, demand: Length) -> ExpectationOrReason:
+def _length(place: ExportedRule, demand: demands.Length) -> ExpectationOrReason:
     if place.item is None or place.item.type == "array":
         return NO_COUNTERPART
     ends = (demand.count, None) if demand.op == ">=" else (None, demand.count)
@@ -204,13 +182,13 @@ def _length(place: ExportedRule, demand: Length) -> ExpectationOrReason:
     return Expectation("expect_column_value_lengths_to_be_between", kwargs)
 
 
-def _complete(_: ExportedRule, demand: Complete) -> ExpectationOrReason:
+def _complete(_: ExportedRule, demand: demands.Complete) -> ExpectationOrReason:
     # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbor.
     kwargs = {"column": plain_name(demand.column), "mostly": round(demand.share * 100, 10) / 100}
     return Expectation("expect_column_values_to_not_be_null", kwargs)
 
 
-def _unique(_: ExportedRule, demand: Unique) -> ExpectationOrReason:
+def _unique(_: ExportedRule, demand: demands.Unique) -> ExpectationOrReason:
     columns = [plain_name(column) for column in demand.columns]
     if len(columns) == 1:
         return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
@@ -218,7 +196,7 @@ def _unique(_: ExportedRule, demand: Unique) -> ExpectationOrReason:
     return Expectation("expect_compound_columns_to_be_unique", kwargs)
 
 
-def _distinct(_: ExportedRule, demand: Distinct) -> ExpectationOrReason:
+def _distinct(_: ExportedRule, demand: demands.Distinct) -> ExpectationOrReason:
     if demand.duplicates > 0:
         return "Great Expectations permits no share of duplicates"
     columns = [plain_name(column) for column in demand.columns]
@@ -227,7 +205,7 @@ def _distinct(_: ExportedRule, demand: Distinct) -> ExpectationOrReason:
     return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
 
 
-def _measured(_: ExportedRule, demand: MetricRule) -> ExpectationOrReason:
+def _measured(_: ExportedRule, demand: demands.MetricRule) -> ExpectationOrReason:
     if demand.metric == "null_count" and demand.is_percent:
         if demand.condition.op != "<=":
             return NO_COUNTERPART
@@ -251,7 +229,7 @@ def _measured(_: ExportedRule, demand: MetricRule) -> ExpectationOrReason:
     return Expectation(_AGGREGATES[demand.metric], kwargs)
 
 
-def _ends(condition: Condition, *, is_count: bool) -> dict[str, Any] | None:
+def _ends(condition: demands.Condition, *, is_count: bool) -> dict[str, Any] | None:
     """A comparison as a range; None if it is not one. Ranges of counts are inclusive."""
     op, bound = condition.op, condition.bound
     match op:
@@ -283,20 +261,20 @@ def _rows(query: str) -> Expectation:
     return Expectation("unexpected_rows_expectation", {"unexpected_rows_query": query})
 
 
-def _satisfying(_: ExportedRule, demand: RowsSatisfy) -> ExpectationOrReason:
+def _satisfying(_: ExportedRule, demand: demands.RowsSatisfy) -> ExpectationOrReason:
     if demand.share < 1:
         return "Great Expectations permits no share of rows that a query finds"
     return _rows(f"SELECT * FROM {{batch}} WHERE NOT ({demand.predicate})")  # noqa: S608
 
 
-def _multiple_of(place: ExportedRule, demand: MultipleOf) -> ExpectationOrReason:
+def _multiple_of(place: ExportedRule, demand: demands.MultipleOf) -> ExpectationOrReason:
     if place.rule.share < 1:
         return NO_COUNTERPART
     column = sql_name(place.item.path if place.item else "")
     return _rows(f"SELECT * FROM {{batch}} WHERE {column} % {demand.divisor} <> 0")  # noqa: S608
 
 
-def _digits(place: ExportedRule, demand: Digits) -> ExpectationOrReason:
+def _digits(place: ExportedRule, demand: demands.Digits) -> ExpectationOrReason:
     if place.rule.share < 1:
         return NO_COUNTERPART
     column = sql_name(place.item.path if place.item else "")
@@ -305,13 +283,13 @@ def _digits(place: ExportedRule, demand: Digits) -> ExpectationOrReason:
     return _rows(f"SELECT * FROM {{batch}} WHERE {too_long}")  # noqa: S608
 
 
-def _refers(place: ExportedRule, demand: Refers) -> ExpectationOrReason:
+def _refers(place: ExportedRule, demand: demands.Refers) -> ExpectationOrReason:
     if "." not in demand.dataset:
         return "Great Expectations reads one table: the location of the other one is unknown"
     return _rows(missing_rows("{batch}", demand))
 
 
-def missing_rows(table: str, demand: Refers) -> str:
+def missing_rows(table: str, demand: demands.Refers) -> str:
     """A query for the rows of a table whose values are missing in the other one."""
     columns, other_columns = (
         tuple(map(sql_name, names)) for names in (demand.columns, demand.other_columns)
@@ -324,13 +302,13 @@ def missing_rows(table: str, demand: Refers) -> str:
     return f"SELECT * FROM {table} AS here WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
 
 
-def _fresh(_: ExportedRule, demand: Fresh) -> ExpectationOrReason:
+def _fresh(_: ExportedRule, demand: demands.Fresh) -> ExpectationOrReason:
     if demand.column is None:
         return "it does not name a column"
     return _aged(f"max({sql_name(demand.column)})", demand.seconds)
 
 
-def _retained(_: ExportedRule, demand: Retained) -> ExpectationOrReason:
+def _retained(_: ExportedRule, demand: demands.Retained) -> ExpectationOrReason:
     if demand.column is None:
         return "it does not name a column"
     return _aged(f"min({sql_name(demand.column)})", demand.seconds)
@@ -343,7 +321,7 @@ def _aged(timestamp: str, age_s: float) -> ExpectationOrReason:
     )
 
 
-def _prompt(_: ExportedRule, demand: Prompt) -> ExpectationOrReason:
+def _prompt(_: ExportedRule, demand: demands.Prompt) -> ExpectationOrReason:
     if demand.share < 1:
         return "Great Expectations permits no share of rows that a query finds"
     deadline = f"{sql_name(demand.source)} + INTERVAL {demand.delay_s:.10g} SECONDS"
@@ -351,7 +329,7 @@ def _prompt(_: ExportedRule, demand: Prompt) -> ExpectationOrReason:
     return _rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
 
 
-def _among_rows(place: ExportedRule, demand: AmongRows) -> ExpectationOrReason:
+def _among_rows(place: ExportedRule, demand: demands.AmongRows) -> ExpectationOrReason:
     if demand.sql_dialect not in (None, "spark", "databricks"):
         return NO_COUNTERPART
     expectation = expectation_of(replace(place, rule=replace(place.rule, demand=demand.demand)))
@@ -361,26 +339,26 @@ def _among_rows(place: ExportedRule, demand: AmongRows) -> ExpectationOrReason:
     return replace(expectation, kwargs={**expectation.kwargs, **where})
 
 
-_WRITERS: dict[type[Demand], Callable[[ExportedRule, Any], ExpectationOrReason]] = {
-    Required: _required,
-    OfType: _type,
-    Bound: _bound,
-    Pattern: _pattern,
-    OfFormat: _format,
-    OneOf: _one_of,
-    Length: _length,
-    Complete: _complete,
-    Unique: _unique,
-    Distinct: _distinct,
-    MetricRule: _measured,
-    RowsSatisfy: _satisfying,
-    AmongRows: _among_rows,
-    MultipleOf: _multiple_of,
-    Digits: _digits,
-    Refers: _refers,
-    Fresh: _fresh,
-    Retained: _retained,
-    Prompt: _prompt,
+_WRITERS: dict[type[demands.Demand], Callable[[ExportedRule, Any], ExpectationOrReason]] = {
+    demands.Required: _required,
+    demands.OfType: _type,
+    demands.Bound: _bound,
+    demands.Pattern: _pattern,
+    demands.OfFormat: _format,
+    demands.OneOf: _one_of,
+    demands.Length: _length,
+    demands.Complete: _complete,
+    demands.Unique: _unique,
+    demands.Distinct: _distinct,
+    demands.MetricRule: _measured,
+    demands.RowsSatisfy: _satisfying,
+    demands.AmongRows: _among_rows,
+    demands.MultipleOf: _multiple_of,
+    demands.Digits: _digits,
+    demands.Refers: _refers,
+    demands.Fresh: _fresh,
+    demands.Retained: _retained,
+    demands.Prompt: _prompt,
 }
 
 
@@ -448,14 +426,14 @@ class _SuiteWriter:
         """The expectations of the generator, in its order."""
         model = self.model
         if model.fields:
-            closing = [rule for rule in model.rules if isinstance(rule.demand, OnlyColumns)]
+            closing = [rule for rule in model.rules if isinstance(rule.demand, demands.OnlyColumns)]
             self._mark_written(*closing)
             names = [item.name for item in model.fields]
             kwargs = {"column_set": names, "exact_match": bool(closing)}
             yield Expectation("expect_table_columns_to_match_set", kwargs)
         for item in model.fields:
             yield from self._of_column(item)
-        for kinds in ((Complete,), (Unique, Distinct)):
+        for kinds in ((demands.Complete,), (demands.Unique, demands.Distinct)):
             for owner, rule in self._written_in_order(kinds):
                 yield self._promise(owner, rule)
 
@@ -476,17 +454,17 @@ class _SuiteWriter:
         rules = [rule for rule in item.rules if rule.share >= 1]
         column = item.name
         for rule in rules:
-            if isinstance(rule.demand, Presence):
+            if isinstance(rule.demand, demands.Presence):
                 self._mark_written(rule)
                 yield Expectation("expect_column_to_exist", {"column": column})
         for rule in rules:
-            if isinstance(rule.demand, OfType) and self._has_type(item):
+            if isinstance(rule.demand, demands.OfType) and self._has_type(item):
                 yield from self._as_expectation(item, rule)
         for rule in rules:
-            if isinstance(rule.demand, Required):
+            if isinstance(rule.demand, demands.Required):
                 yield from self._as_expectation(item, rule)
         yield from self._range(column, rules)
-        for kind in (Pattern, OneOf):
+        for kind in (demands.Pattern, demands.OneOf):
             for rule in rules:
                 if isinstance(rule.demand, kind):
                     yield from self._as_expectation(item, rule)
@@ -508,23 +486,25 @@ class _SuiteWriter:
         separate."""
         ends: dict[str, Rule] = {}
         for rule in rules:
-            if isinstance(rule.demand, Bound) and rule.severity is None:
+            if isinstance(rule.demand, demands.Bound) and rule.severity is None:
                 ends.setdefault(rule.demand.op[0], rule)
         if not ends:
             return
         self._mark_written(*ends.values())
         lowest, highest = (ends[sign].demand if sign in ends else None for sign in "><")
-        assert isinstance(lowest, Bound | None)
-        assert isinstance(highest, Bound | None)
+        assert isinstance(lowest, demands.Bound | None)
+        assert isinstance(highest, demands.Bound | None)
         yield bounds_of(column, lowest, highest)
 
     def _promise(self, item: Field | None, rule: Rule) -> Expectation:
         self._mark_written(rule)
         demand = rule.demand
-        if isinstance(demand, Distinct) and demand.duplicates > 0:
+        if isinstance(demand, demands.Distinct) and demand.duplicates > 0:
             self._lose(item, rule, _STRICTER)
-            rule = replace(rule, demand=Distinct(demand.columns, 0))
-        if isinstance(demand, Unique | Distinct) and self._is_compound(demand.columns):
+            rule = replace(rule, demand=demands.Distinct(demand.columns, 0))
+        if isinstance(demand, demands.Unique | demands.Distinct) and self._is_compound(
+            demand.columns
+        ):
             columns = [plain_name(column) for column in demand.columns]
             return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
         expectation = expectation_of(ExportedRule(self.model, None, rule))

@@ -7,32 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import plain_name
-from dqx_airflow.contracts.demands import (
-    NONE,
-    Bound,
-    Complete,
-    Condition,
-    Demand,
-    DemandOnPeriod,
-    Digits,
-    Distinct,
-    Length,
-    MetricRule,
-    MultipleOf,
-    OfFormat,
-    OfType,
-    OneOf,
-    OnlyColumns,
-    Pattern,
-    Presence,
-    QueryGives,
-    Refers,
-    Required,
-    RowsSatisfy,
-    Unique,
-    UniqueItems,
-)
 from dqx_airflow.contracts.dialects.extensions import is_sensitive
 from dqx_airflow.contracts.dialects.foreign import great_expectations
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
@@ -110,7 +86,7 @@ def quality_of(
     return {key: value for key, value in about.items() if value} | quality
 
 
-def _compared(condition: Condition) -> dict[str, Any]:
+def _compared(condition: demands.Condition) -> dict[str, Any]:
     value: Any = condition.bound
     if condition.high is not None:
         value = [condition.bound, condition.high]
@@ -123,20 +99,20 @@ def _compared(condition: Condition) -> dict[str, Any]:
 def _library(item: Field | None, rule: Rule) -> dict[str, Any] | None:
     column = item.path if item is not None else None
     match rule.demand:
-        case OneOf(values=values) if rule.share >= 1:
-            return _metric("invalidValues", NONE, {"validValues": list(values)})
-        case Unique(columns=columns):
-            return _duplicates(columns, column, NONE, is_percent=False)
-        case Distinct(columns=columns, duplicates=share):
+        case demands.OneOf(values=values) if rule.share >= 1:
+            return _metric("invalidValues", demands.NONE, {"validValues": list(values)})
+        case demands.Unique(columns=columns):
+            return _duplicates(columns, column, demands.NONE, is_percent=False)
+        case demands.Distinct(columns=columns, duplicates=share):
             return _duplicates(columns, column, _at_most(share), is_percent=True)
-        case Complete(column=named, share=share) if named == column:
+        case demands.Complete(column=named, share=share) if named == column:
             return _metric("nullValues", _at_most(1 - share), is_percent=True)
-        case MetricRule() as demand:
+        case demands.MetricRule() as demand:
             return _measured(demand, column)
     return None
 
 
-def _measured(demand: MetricRule, column: str | None) -> dict[str, Any] | None:
+def _measured(demand: demands.MetricRule, column: str | None) -> dict[str, Any] | None:
     metric = _METRICS.get(demand.metric)
     is_percent, columns = demand.is_percent, demand.arguments
     if metric == "duplicateValues":
@@ -157,7 +133,7 @@ def _measured(demand: MetricRule, column: str | None) -> dict[str, Any] | None:
 
 
 def _duplicates(
-    columns: tuple[str, ...], column: str | None, condition: Condition, *, is_percent: bool
+    columns: tuple[str, ...], column: str | None, condition: demands.Condition, *, is_percent: bool
 ) -> dict[str, Any] | None:
     if columns == (column,):
         return _metric("duplicateValues", condition, is_percent=is_percent)
@@ -167,14 +143,14 @@ def _duplicates(
     return _metric("duplicateValues", condition, names, is_percent=is_percent)
 
 
-def _at_most(share: float) -> Condition:
+def _at_most(share: float) -> demands.Condition:
     percent = round(share * 100, 9)
-    return Condition("<=", int(percent) if percent == int(percent) else percent)
+    return demands.Condition("<=", int(percent) if percent == int(percent) else percent)
 
 
 def _metric(
     name: str,
-    condition: Condition,
+    condition: demands.Condition,
     arguments: dict[str, Any] | None = None,
     *,
     is_percent: bool = False,
@@ -221,25 +197,25 @@ def _sql(
 
 def _query(
     model: Model, item: Field | None, rule: Rule
-) -> tuple[str, Condition, str | None] | None:
+) -> tuple[str, demands.Condition, str | None] | None:
     """A query that returns a number, its condition, and its dialect."""
-    demand: Demand = rule.demand
+    demand: demands.Demand = rule.demand
     match demand:
-        case QueryGives():
+        case demands.QueryGives():
             return demand.query, demand.condition, demand.sql_dialect
-        case RowsSatisfy(share=1):
-            return f"{_COUNT} WHERE NOT ({demand.predicate})", NONE, demand.sql_dialect
-        case RowsSatisfy():
+        case demands.RowsSatisfy(share=1):
+            return f"{_COUNT} WHERE NOT ({demand.predicate})", demands.NONE, demand.sql_dialect
+        case demands.RowsSatisfy():
             wrong = f"count(CASE WHEN NOT ({demand.predicate}) THEN 1 END)"
             query = f"SELECT 100.0 * {wrong} / count(*) FROM {{model}}"  # noqa: S608
             return query, _at_most(1 - demand.share), demand.sql_dialect
-        case Refers():
+        case demands.Refers():
             rows = missing_rows("{model}", demand)
-            return rows.replace("SELECT *", "SELECT count(*)", 1), NONE, None
-        case Digits() if item is not None and item in model.fields and rule.share >= 1:
+            return rows.replace("SELECT *", "SELECT count(*)", 1), demands.NONE, None
+        case demands.Digits() if item is not None and item in model.fields and rule.share >= 1:
             name, most = sql_name(item.path), 10 ** (demand.precision - demand.scale)
             too_long = f"{name} <> round({name}, {demand.scale}) OR abs({name}) >= {most}"
-            return f"{_COUNT} WHERE {too_long}", NONE, None
+            return f"{_COUNT} WHERE {too_long}", demands.NONE, None
     return None
 
 
@@ -327,9 +303,9 @@ class SchemaWriter:
         for rule in model.rules:
             if _is_the_key(rule, keys) or self._is_service(model, rule):
                 self._check_is_plain(model, None, rule)
-            elif isinstance(rule.demand, Refers) and self._is_object(rule.demand.dataset):
+            elif isinstance(rule.demand, demands.Refers) and self._is_object(rule.demand.dataset):
                 relationships.append(_relationship(model, rule.demand))
-            elif isinstance(rule.demand, OnlyColumns):
+            elif isinstance(rule.demand, demands.OnlyColumns):
                 self._lose(model, None, rule, "the standard cannot say that there is nothing else")
             else:
                 quality += self._quality(model, None, rule)
@@ -404,13 +380,13 @@ class SchemaWriter:
         """The keys of a property, or of its options, that are equivalent to a rule."""
         demand = rule.demand
         match demand:
-            case Presence() | OfType():
+            case demands.Presence() | demands.OfType():
                 return "property", {}
-            case Required():
+            case demands.Required():
                 return "property", {"required": True}
-            case Unique(columns=columns) if columns == (item.path,):
+            case demands.Unique(columns=columns) if columns == (item.path,):
                 return "property", {"unique": True}
-            case Refers(columns=columns) if columns == (item.path,) and self._is_object(
+            case demands.Refers(columns=columns) if columns == (item.path,) and self._is_object(
                 demand.dataset
             ):
                 to = f"{demand.dataset}.{plain_name(demand.other_columns[0])}"
@@ -427,7 +403,7 @@ class SchemaWriter:
     def _is_service(self, model: Model, rule: Rule) -> bool:
         """Adds the service level that is equivalent to a rule, if there is one."""
         demand = rule.demand
-        if not isinstance(demand, DemandOnPeriod) or demand.column is None:
+        if not isinstance(demand, demands.DemandOnPeriod) or demand.column is None:
             return False
         value, unit = _duration(demand.seconds)
         element = f"{model.name}.{plain_name(demand.column)}"
@@ -480,10 +456,10 @@ def _is_known(item: Field) -> bool:
 
 
 def _is_the_key(rule: Rule, keys: tuple[str, ...]) -> bool:
-    return isinstance(rule.demand, Unique) and set(rule.demand.columns) == set(keys)
+    return isinstance(rule.demand, demands.Unique) and set(rule.demand.columns) == set(keys)
 
 
-def _relationship(model: Model, demand: Refers) -> dict[str, Any]:
+def _relationship(model: Model, demand: demands.Refers) -> dict[str, Any]:
     ends = (
         [f"{name}.{plain_name(column)}" for column in columns]
         for name, columns in ((model.name, demand.columns), (demand.dataset, demand.other_columns))
@@ -503,26 +479,26 @@ def _duration(seconds: float) -> tuple[int | float, str]:
 
 
 _NUMBERS, _TIMES = ("integer", "number"), ("date", "timestamp")
-_TYPES_OF_OPTIONS: dict[type[Demand], tuple[str, ...]] = {
-    Bound: (*_NUMBERS, *_TIMES),
-    Length: ("string", "array"),
-    Pattern: ("string",),
-    OfFormat: ("string",),
-    MultipleOf: _NUMBERS,
-    UniqueItems: ("array",),
+_TYPES_OF_OPTIONS: dict[type[demands.Demand], tuple[str, ...]] = {
+    demands.Bound: (*_NUMBERS, *_TIMES),
+    demands.Length: ("string", "array"),
+    demands.Pattern: ("string",),
+    demands.OfFormat: ("string",),
+    demands.MultipleOf: _NUMBERS,
+    demands.UniqueItems: ("array",),
 }
 """The logical types with an option that is equivalent to a demand."""
 
 
-def _options(logical: str | None, demand: Demand) -> dict[str, Any] | None:
+def _options(logical: str | None, demand: demands.Demand) -> dict[str, Any] | None:
     if logical not in _TYPES_OF_OPTIONS.get(type(demand), ()):
         return None
     match demand:
-        case Bound() if logical in _TIMES:
+        case demands.Bound() if logical in _TIMES:
             demand = replace(demand, value=str(demand.value))
-        case Bound() if not is_finite_number(demand.value):
+        case demands.Bound() if not is_finite_number(demand.value):
             return None
-        case OfFormat():
+        case demands.OfFormat():
             return {"format": demand.name}
     return keywords_of(demand, is_array=logical == "array")
 

@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import column_path, dotted_path
-from dqx_airflow.contracts.demands import (
-    NONE,
-    Bound,
-    Digits,
-    Length,
-    MetricRule,
-    OfFormat,
-    OfType,
-    OneOf,
-    Pattern,
-    Presence,
-    Refers,
-    Required,
-    Unique,
-)
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, spark_type_of, with_type
 from dqx_airflow.contracts.dialects.dcs.quality import read_quality
 from dqx_airflow.contracts.dialects.extensions import is_sensitive, with_unique_names
@@ -88,7 +74,7 @@ def read_field(
 ) -> Field:
     """A field of a model or of a struct. `key_nodes` declare that it belongs to the primary key."""
     item = _read(around, Field(name, path, None, entry.span), entry.node, key_nodes)
-    exists = Rule("exists", Presence(), (_presence_clause(around.reading, entry),))
+    exists = Rule("exists", demands.Presence(), (_presence_clause(around.reading, entry),))
     return replace(item, rules=with_unique_names((exists, *item.rules)), is_key=bool(key_nodes))
 
 
@@ -228,13 +214,15 @@ def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[R
     clause = node.get("type")
     config = reading.mapping(node, "config")
     if config is not None and item.written_type == reading.text(config, "databricksType"):
-        yield reading.rule("type", OfType(), config.get("databricksType"), clause)
+        yield reading.rule("type", demands.OfType(), config.get("databricksType"), clause)
         return
     match (item.written_type or "").lower():
         case "":
             return
         case "null":
-            yield reading.rule("type", MetricRule("count", (item.path,), NONE), clause)
+            yield reading.rule(
+                "type", demands.MetricRule("count", (item.path,), demands.NONE), clause
+            )
         case "object" | "record" | "struct" if item.type == "any":
             reading.documented(
                 clause, "an object with arbitrary fields: a struct, a map or JSON can contain it"
@@ -246,12 +234,12 @@ def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[R
                 clause, "may be a string, a struct or a variant, so no type can be checked"
             )
         case "time":
-            yield reading.rule("type", OfType(), clause)
-            yield reading.rule("format", OfFormat("time"), clause)
+            yield reading.rule("type", demands.OfType(), clause)
+            yield reading.rule("format", demands.OfFormat("time"), clause)
         case _ if item.type is None or clause is None:
             reading.unsupported(clause, "unknown type")
         case _:
-            yield reading.rule("type", OfType(), clause)
+            yield reading.rule("type", demands.OfType(), clause)
 
 
 # Keys --------------------------------------------------------------------------------------------
@@ -263,12 +251,12 @@ def _keys(
     reading = around.reading
     demanded = [node.get("required")] if reading.truth(node, "required") else []
     if demanded or key_nodes:
-        yield reading.rule("required", Required(), *demanded, *key_nodes)
+        yield reading.rule("required", demands.Required(), *demanded, *key_nodes)
     for key in ("required", "unique", "primaryKey", "primary"):
         if reading.truth(node, key) is False:
             reading.documented(node.get(key), "demands nothing")
     if reading.truth(node, "unique"):
-        yield reading.rule("unique", Unique((item.path,)), node.get("unique"))
+        yield reading.rule("unique", demands.Unique((item.path,)), node.get("unique"))
     yield from _references(around, node, item)
 
 
@@ -282,7 +270,7 @@ def _references(around: FieldContext, node: Mapping, item: Field) -> Iterator[Ru
     if not dataset or not other:
         around.reading.unsupported(clause, "does not name a model and a field: write `model.field`")
         return
-    demand = Refers((item.path,), dataset, (dotted_path(other),))
+    demand = demands.Refers((item.path,), dataset, (dotted_path(other),))
     yield around.reading.rule("references", demand, clause)
 
 
@@ -307,7 +295,7 @@ def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     clause = node.get("enum")
     accepted = tuple(value for value in reading.values(node, "enum") if value is not None)
     if accepted:
-        yield reading.rule("enum", OneOf(accepted), clause)
+        yield reading.rule("enum", demands.OneOf(accepted), clause)
     else:
         reading.unsupported(clause, "permits no value: list the values")
 
@@ -320,7 +308,7 @@ def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> 
     elif family not in (None, Family.TEXT):
         _refuse_keys(reading, node, ("format",), "texts")
     elif name in TEXT_FORMATS:
-        yield reading.rule("format", OfFormat(name), clause)
+        yield reading.rule("format", demands.OfFormat(name), clause)
     else:
         meant = slip_of(name, [*TEXT_FORMATS, *_FORMATS])
         code, hint = ("E422", f"did you mean '{meant}'?") if meant else (None, None)
@@ -329,11 +317,11 @@ def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> 
         _refuse_keys(reading, node, ("pattern", *_LENGTHS), "texts")
         return
     if (expression := reading.text(node, "pattern")) is not None:
-        yield reading.rule("pattern", Pattern(expression), node.get("pattern"))
+        yield reading.rule("pattern", demands.Pattern(expression), node.get("pattern"))
     for key, (rule_name, op) in _LENGTHS.items():
         count = reading.number(node, key)
         if count is not None and count == int(count):
-            yield reading.rule(rule_name, Length(op, int(count)), node.get(key))
+            yield reading.rule(rule_name, demands.Length(op, int(count)), node.get(key))
         else:
             reading.unsupported(node.get(key), "not a whole number")
 
@@ -345,12 +333,12 @@ def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -
     for key, (rule_name, op) in _BOUNDS.items():
         bound = reading.number(node, key)
         if bound is not None:
-            yield reading.rule(rule_name, Bound(op, bound), node.get(key))
+            yield reading.rule(rule_name, demands.Bound(op, bound), node.get(key))
         else:
             reading.unsupported(node.get(key), "not a number that values can be compared with")
     precision, scale = reading.number(node, "precision"), reading.number(node, "scale")
     if precision is not None or scale is not None:
-        digits = Digits(int(precision or LONGEST_DECIMAL), int(scale or 0))
+        digits = demands.Digits(int(precision or LONGEST_DECIMAL), int(scale or 0))
         yield reading.rule("digits", digits, node.get("precision"), node.get("scale"))
 
 

@@ -6,19 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import column_path
-from dqx_airflow.contracts.demands import (
-    Complete,
-    Distinct,
-    Fresh,
-    HourlyVolume,
-    Prompt,
-    Refers,
-    Retained,
-    RowsSatisfy,
-    Unique,
-    Volume,
-)
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.extensions import PlacedRule
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
@@ -83,7 +72,7 @@ def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]
         reading.unsupported(entry, "it needs a `column` and a `min_pct`")
     else:
         path = column_path(column)
-        demand = Complete(path, round(percent / 100, 12))
+        demand = demands.Complete(path, round(percent / 100, 12))
         nodes = entry.get("min_pct"), entry.get("column")
         yield path, reading.rule("completeness", demand, *nodes)
 
@@ -97,9 +86,9 @@ def _uniqueness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
     column = columns[0] if len(columns) == 1 else None
     keys = entry.get("keys")
     if percent is None:
-        yield column, reading.rule("unique", Unique(columns), keys)
+        yield column, reading.rule("unique", demands.Unique(columns), keys)
     else:
-        demand = Distinct(columns, round(percent / 100, 12))
+        demand = demands.Distinct(columns, round(percent / 100, 12))
         yield column, reading.rule("uniqueness", demand, entry.get("max_dup_pct"), keys)
 
 
@@ -152,14 +141,14 @@ def _accuracy(reading: ClauseReader, entry: Mapping, tables: _Tables) -> Iterato
     bare = _BARE_TABLE.search("".join(_STRINGS.split(predicate)[::2]))
     if match := _IN_TABLE.fullmatch(predicate):
         column, other, table = match.groups()
-        demand = Refers((column_path(column),), table, (column_path(other),))
+        demand = demands.Refers((column_path(column),), table, (column_path(other),))
         yield column_path(column), reading.rule("references", demand, entry.get("rule"))
     elif bare is not None:
         reason = f"the column is ambiguous in '{bare[0]}'"
         hint = "write `IN (SELECT column FROM table)`"
         reading.unsupported(entry.get("rule"), reason, "E420", hint)
     else:
-        yield None, reading.rule("accuracy", RowsSatisfy(predicate), entry.get("rule"))
+        yield None, reading.rule("accuracy", demands.RowsSatisfy(predicate), entry.get("rule"))
 
 
 def _freshness(
@@ -174,7 +163,7 @@ def _freshness(
         for node in nodes:
             reading.unsupported(node, f"the column is ambiguous: {_SAY_CLOCK}")
         return
-    yield clock, reading.rule("freshness", Fresh(clock, minutes * MINUTE_S), *nodes)
+    yield clock, reading.rule("freshness", demands.Fresh(clock, minutes * MINUTE_S), *nodes)
 
 
 def _volume(
@@ -190,7 +179,7 @@ def _volume(
         if band is None:
             reading.unsupported(volume.get(key), "not a band: write [0.5, 2.0] or 0.5..2.0")
         else:
-            demand = Volume(*band, baseline, days if baseline is not None else _WEEK_DAYS)
+            demand = demands.Volume(*band, baseline, days if baseline is not None else _WEEK_DAYS)
             yield None, reading.rule("volume", demand, volume.get(key), baseline_node)
     reading.documented(baseline_node, "has no effect without an `alert_band`")
     low, high = (
@@ -199,7 +188,7 @@ def _volume(
     if low is None and high is None:
         return
     nodes = volume.get("trough_rows_per_hour"), volume.get("peak_rows_per_hour")
-    yield clock, reading.rule("hourly_volume", HourlyVolume(clock, low, high), *nodes)
+    yield clock, reading.rule("hourly_volume", demands.HourlyVolume(clock, low, high), *nodes)
 
 
 def _band(node: Node | None) -> tuple[float, float] | None:
@@ -223,7 +212,7 @@ def _retention(
     if days is None:
         reading.documented(node)
     else:
-        yield clock, reading.rule("retention", Retained(clock, days * DAY_S), node)
+        yield clock, reading.rule("retention", demands.Retained(clock, days * DAY_S), node)
 
 
 def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]:
@@ -254,7 +243,7 @@ def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]
             reading.unsupported(entry.node, "not a number of minutes above 0")
         else:
             ends = column_path(source), column_path(processed)
-            demand = Prompt(*ends, most * _UNITS_S[match["unit"]], share)
+            demand = demands.Prompt(*ends, most * _UNITS_S[match["unit"]], share)
             assert columns is not None
             nodes = entry.node, columns.get("from"), columns.get("to")
             yield None, reading.rule(f"{match['what']}_latency", demand, *nodes)

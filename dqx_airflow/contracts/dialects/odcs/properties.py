@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import column_path
-from dqx_airflow.contracts.demands import (
-    Bound,
-    Length,
-    MultipleOf,
-    OfFormat,
-    OfType,
-    OneOf,
-    Pattern,
-    Presence,
-    Refers,
-    Required,
-    RowsSatisfy,
-    Unique,
-    UniqueItems,
-)
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, bound_rule, with_type
 from dqx_airflow.contracts.dialects.extensions import is_sensitive, with_unique_names
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
@@ -48,10 +34,12 @@ def option_rules(
     if options is not None:
         yield from _bounds(reading, options, item, logical)
         if (divisor := reading.number(options, "multipleOf")) is not None:
-            yield reading.rule("multiple_of", MultipleOf(divisor), options.get("multipleOf"))
+            yield reading.rule(
+                "multiple_of", demands.MultipleOf(divisor), options.get("multipleOf")
+            )
         yield from _lengths(reading, options)
         if (expression := reading.text(options, "pattern")) is not None:
-            yield reading.rule("pattern", Pattern(expression), options.get("pattern"))
+            yield reading.rule("pattern", demands.Pattern(expression), options.get("pattern"))
         yield from _format(reading, options, item, logical)
         _mark_others(reading, options)
     yield from _enum(reading, owner)
@@ -63,7 +51,7 @@ def _enum(reading: ClauseReader, owner: Mapping) -> Iterator[Rule]:
     values = [entry.get("value") for entry in entries]
     accepted = tuple(value.value for value in values if isinstance(value, Scalar))
     if accepted:
-        yield reading.rule("enum", OneOf(accepted), *values)
+        yield reading.rule("enum", demands.OneOf(accepted), *values)
 
 
 def _bounds(
@@ -78,7 +66,7 @@ def _bounds(
             return None  # it does not fit the schema, which was reported
         if meant is not None and limit is not None:
             shown = limit if logical in _NUMBERS else f"CAST({quote_literal(limit)} AS TIMESTAMP)"
-            demand = RowsSatisfy(f"{meant} {op} {shown}", "spark")
+            demand = demands.RowsSatisfy(f"{meant} {op} {shown}", "spark")
             return reading.rule(name, demand, options.get(key))
         return bound_rule(reading, options, key, name, op, item.type)
 
@@ -108,14 +96,14 @@ def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:
         ("maxItems", "max_items", "<="),
     ):
         if (count := reading.number(options, key)) is not None:
-            yield reading.rule(name, Length(op, int(count)), options.get(key))
+            yield reading.rule(name, demands.Length(op, int(count)), options.get(key))
     if reading.truth(options, "uniqueItems"):
-        yield reading.rule("unique_items", UniqueItems(), options.get("uniqueItems"))
+        yield reading.rule("unique_items", demands.UniqueItems(), options.get("uniqueItems"))
     reading.documented_keys(options, "uniqueItems", reason="duplicate items are allowed")
     if (dimensions := reading.number(options, "dimensions")) is not None:
         node = options.get("dimensions")
-        yield reading.rule("min_items", Length(">=", int(dimensions)), node)
-        yield reading.rule("max_items", Length("<=", int(dimensions)), node)
+        yield reading.rule("min_items", demands.Length(">=", int(dimensions)), node)
+        yield reading.rule("max_items", demands.Length("<=", int(dimensions)), node)
 
 
 def _mark_others(reading: ClauseReader, options: Mapping) -> None:
@@ -152,9 +140,9 @@ def _format(
 def _text_format(reading: ClauseReader, written: str, node: Node, _item: Field) -> Iterator[Rule]:
     name = written.strip().lower()
     if name in _FORMATS:
-        yield reading.rule("format", OfFormat(_FORMATS[name]), node)
+        yield reading.rule("format", demands.OfFormat(_FORMATS[name]), node)
     elif name == "byte":
-        yield reading.rule("format", Pattern(_BASE64), node)
+        yield reading.rule("format", demands.Pattern(_BASE64), node)
     elif name in ("password", "binary"):
         reading.documented(node, "every string is valid")
     else:
@@ -169,11 +157,11 @@ def _whole_format(reading: ClauseReader, written: str, node: Node, _item: Field)
         return
     is_signed = written.startswith("i")
     if not is_signed:
-        yield reading.rule("format_minimum", Bound(">=", 0), node)
+        yield reading.rule("format_minimum", demands.Bound(">=", 0), node)
     elif bits < _MOST_BITS:
-        yield reading.rule("format_minimum", Bound(">=", -(2 ** (bits - 1))), node)
+        yield reading.rule("format_minimum", demands.Bound(">=", -(2 ** (bits - 1))), node)
     if bits < _MOST_BITS:
-        yield reading.rule("format_maximum", Bound("<=", 2 ** (bits - is_signed) - 1), node)
+        yield reading.rule("format_maximum", demands.Bound("<=", 2 ** (bits - is_signed) - 1), node)
     reading.documented(node, "every Spark integer is valid")
 
 
@@ -192,10 +180,10 @@ def _time_format(reading: ClauseReader, written: str, node: Node, item: Field) -
     if item.type != "string":
         reading.documented(node, "a column of dates has no format")
     elif written == _ISO_DATE:
-        yield reading.rule("date_format", OfFormat("date"), node)
+        yield reading.rule("date_format", demands.OfFormat("date"), node)
     else:
         can_be_read = f"{_meant(item, 'timestamp', written)} IS NOT NULL"
-        demand = RowsSatisfy(f"{sql_name(item.path)} IS NULL OR {can_be_read}", "spark")
+        demand = demands.RowsSatisfy(f"{sql_name(item.path)} IS NULL OR {can_be_read}", "spark")
         yield reading.rule("date_format", demand, node)
 
 
@@ -285,7 +273,7 @@ def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
     rules += (rule for _, rule in read_rules(context, node, path))
     if "name" in node.entries and not path.endswith(("]", "}")):
         mark = node.get("physicalName") or node.get("name")
-        rules.insert(0, reading.rule("exists", Presence(), mark))
+        rules.insert(0, reading.rule("exists", demands.Presence(), mark))
     return replace(item, rules=with_unique_names(rules))
 
 
@@ -318,11 +306,11 @@ def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, lis
         return item, declared.rules
     item = _with_parts(context, node, item, declared.spark_type)
     if any(mark is not None for mark in declared.marks):
-        declared.rules.insert(0, reading.rule("type", OfType(), *declared.marks))
+        declared.rules.insert(0, reading.rule("type", demands.OfType(), *declared.marks))
     if physical is not None and physical.most_characters is not None:
         has_length = "maxLength" in (reading.mapping(node, "logicalTypeOptions") or node).entries
         name = "physical_length" if has_length else "max_length"
-        length = Length("<=", physical.most_characters)
+        length = demands.Length("<=", physical.most_characters)
         declared.rules.append(reading.rule(name, length, node.get("physicalType")))
     return item, declared.rules
 
@@ -370,7 +358,7 @@ def _by_physical(
     if spark_type == "string" and logical in _TIMES and reading.text(options, "format"):
         reading.documented(logical_node, "its format is checked")
     elif spark_type == "string" and logical in _IN_TEXT:
-        rule = reading.rule("format", OfFormat(logical), logical_node)
+        rule = reading.rule("format", demands.OfFormat(logical), logical_node)
         return _Declared(spark_type, marks, [rule])
     elif spark_type == "string" and logical in _DOCUMENTS and not _has_parts(node):
         reading.documented(logical_node, "JSON in a string: its content is not described")
@@ -424,7 +412,7 @@ def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> t
     demanded = []
     for item in fields:
         mark = marks.pop(item.name, None)
-        required = () if mark is None else (reading.rule("required", Required(), mark),)
+        required = () if mark is None else (reading.rule("required", demands.Required(), mark),)
         demanded.append(replace(item, rules=with_unique_names((*item.rules, *required))))
     for mark in marks.values():
         reading.unsupported(mark, f"the object has no property '{mark.text}'")
@@ -439,7 +427,7 @@ def _vector(context: OdcsContext, node: Mapping, item: Field) -> Field:
     if part.type is None:
         context.reading.unsupported(element, "Spark has no type for it")
     elif element is not None:
-        part = replace(part, rules=(context.reading.rule("type", OfType(), element),))
+        part = replace(part, rules=(context.reading.rule("type", demands.OfType(), element),))
     return replace(item, items=part)
 
 
@@ -449,12 +437,12 @@ def _vector(context: OdcsContext, node: Mapping, item: Field) -> Field:
 def _key_rules(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
     reading = context.reading
     if reading.truth(node, "required"):
-        yield reading.rule("required", Required(), node.get("required"))
+        yield reading.rule("required", demands.Required(), node.get("required"))
     elif item.is_key:
-        yield reading.rule("required", Required(), node.get("primaryKey"))
+        yield reading.rule("required", demands.Required(), node.get("primaryKey"))
     reading.documented_keys(node, "required", reason="NULL is permitted")
     if reading.truth(node, "unique"):
-        yield reading.rule("unique", Unique((item.path,)), node.get("unique"))
+        yield reading.rule("unique", demands.Unique((item.path,)), node.get("unique"))
     reading.documented_keys(node, "unique", reason="duplicate values are allowed")
     reading.documented_keys(
         node, "primaryKey", "primaryKeyPosition", reason="part of the primary key"
@@ -471,7 +459,7 @@ def _relationships(context: OdcsContext, node: Mapping, item: Field) -> Iterator
     for relation in context.reading.mappings(node, "relationships"):
         context.document_remarks(relation, "type", "description")
         if (target := _target(context, relation)) is not None:
-            demand = Refers((item.path,), target.model, (target.path,))
+            demand = demands.Refers((item.path,), target.model, (target.path,))
             yield context.reading.rule("references", demand, relation.get("to"))
 
 
