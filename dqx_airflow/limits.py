@@ -14,5 +14,8 @@ DEFAULT_MOST_GROUPS = 10_000
 MOST_GROUPS = 1_000_000
 """The maximum for `@max_groups`: groups are judged in one process."""
 
+DEFAULT_CLOCK_SKEW_HOURS = 24.0
+"""How far in the future a timestamp may be that makes data fresh."""
+
 LONGEST_KEPT_SOURCE = 256 * 1024
 """The size in characters above which a suite or a contract is not stored with the results."""

@@ -25,7 +25,7 @@ PROVIDER_INFO: dict[str, Any] = {
         },
     ],
     "triggers": [{"integration-name": "DQX", "python-modules": ["dqx_airflow.operators.trigger"]}],
-    "extra-links": ["dqx_airflow.operators.assets.GateReportLink"],
+    "extra-links": ["dqx_airflow.operators.links.GateReportLink"],
     "connection-types": [
         {
             "connection-type": "dqx",

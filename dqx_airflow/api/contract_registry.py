@@ -15,7 +15,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RegistryError, RequestError, SourceError
-from dqx_airflow.registry.table import registry_at
+from dqx_airflow.registry.open import registry_at
 from dqx_airflow.registry.versions import Publication
 
 

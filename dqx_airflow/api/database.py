@@ -108,6 +108,7 @@ def table_of(frame: Any) -> Table:
 
 
 def is_pandas(given: object) -> bool:
+    """Whether it is a frame of pandas, which is not imported for that."""
     kind = type(given)
     return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
 

@@ -1,4 +1,4 @@
-"""Sends the events of a run, as OpenLineage is configured."""
+"""Sends lineage events. An outage of lineage never fails or stalls a gate, and loses no event."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,22 +34,6 @@ from dqx_airflow.lineage.transport import (
     watched,
 )
 from dqx_airflow.redact import RedactingFilter, redact, secrets_of
-
-_FILE = "openlineage.yml"
-_PREFIX = "OPENLINEAGE"
-_DISABLED = "OPENLINEAGE_DISABLED"
-
-
-def is_configured(env: Mapping[str, str]) -> bool:
-    """False if OpenLineage finds no configuration, or is disabled: it then sends no event.
-
-    :param env: the variables of the process.
-    """
-    if env.get(_DISABLED, "").lower().strip() == "true":
-        return False
-    places = (Path(_FILE), Path("~/.openlineage").expanduser() / _FILE)
-    return any(name.startswith(_PREFIX) for name in env) or any(map(Path.is_file, places))
-
 
 log = logging.getLogger(__name__)
 

@@ -306,7 +306,7 @@ class Metric:
     little; for metrics of `Scan.SCHEMA`."""
     is_of_texts: bool = False
     """Whether it is about the strings of a file before they are cast. Its aggregates read
-    `metrics.text_casts.malformed_alias`, and `in_python` gets whether rows are malformed. Without
+    `metrics.sql.malformed_alias`, and `in_python` gets whether rows are malformed. Without
     such strings the value is `empty`."""
     is_void_with_nan: bool = False
     """Whether it has no value if one of its columns contains NaN."""

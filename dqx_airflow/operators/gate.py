@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
-from dqx_airflow.operators.assets import GateReportLink
+from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
 from dqx_airflow.operators.exceptions import (
     GateBlocked,
     GateBroken,
@@ -19,9 +18,9 @@ from dqx_airflow.operators.exceptions import (
     GateMisconfigured,
 )
 from dqx_airflow.operators.gate_arguments import ARGUMENTS, TRUE_OR_FALSE, GateArguments
+from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
 from dqx_airflow.operators.templates import given_fields
-from dqx_airflow.values import DEFAULT_CLOCK_SKEW_HOURS
 
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from dqx_airflow.dql.printer import show_claim, show_for_each, show_where
 from dqx_airflow.dql.walk import joined, simple_claims
 from dqx_airflow.errors import RequestError
 from dqx_airflow.exact import Exact, exact, exact_text
+from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
 from dqx_airflow.metrics.metric import Scan
@@ -51,7 +52,7 @@ from dqx_airflow.plan.model import (
     row_count,
 )
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.values import DEFAULT_CLOCK_SKEW_HOURS, DatasetRef, Severity, SourceFile, Span
+from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 # Airflow moves this class to the SDK; the Spark provider finds it in every version.
 from airflow.providers.common.compat.sdk import AirflowPlugin
 
-from dqx_airflow.operators.assets import TAB_ROUTE, GateReportLink
+from dqx_airflow.operators.links import TAB_ROUTE, GateReportLink
 
 log = logging.getLogger(__name__)
 

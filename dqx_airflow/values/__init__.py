@@ -31,7 +31,6 @@ from dqx_airflow.values.report import (
     Verdict,
 )
 from dqx_airflow.values.request import (
-    DEFAULT_CLOCK_SKEW_HOURS,
     Attempt,
     GateOrigin,
     GatePart,
@@ -48,7 +47,6 @@ from dqx_airflow.values.request import (
 from dqx_airflow.values.sources import ImportedFile, SourceDigest, SourceFile, SourceLocation, Span
 
 __all__ = [
-    "DEFAULT_CLOCK_SKEW_HOURS",
     "FORMATS",
     "JDBC",
     "MASK",

@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.contracts.publishing import period_of
 from dqx_airflow.errors import RegistryError
-from dqx_airflow.registry.table import registry_at
+from dqx_airflow.registry.open import registry_at
 from dqx_airflow.registry.versions import Publication, Registry
 
 ID = "bronze.wagers"

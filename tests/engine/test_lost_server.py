@@ -16,7 +16,7 @@ import pytest
 from processes import free_port
 
 from dqx_airflow.config.connection import connection_of
-from dqx_airflow.engine.session.connection import require_tls, require_version
+from dqx_airflow.engine.session.connect_server import require_tls, require_version
 from dqx_airflow.errors import SparkError
 
 pytestmark = pytest.mark.spark
@@ -64,7 +64,7 @@ def test_only_the_first_failing_call_waits() -> None:
     import grpc
     from pyspark.sql.connect.client.retries import Retrying
 
-    from dqx_airflow.engine.session.connection import LimitedRetries
+    from dqx_airflow.engine.session.connect_retries import LimitedRetries
 
     policy, waited = LimitedRetries(), list[float]()
 

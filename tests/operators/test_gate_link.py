@@ -48,7 +48,7 @@ class Task:
 def test_the_link_leads_to_the_tab(
     operators: ModuleType, given: dict[str, Any], address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.operators.assets import GateReportLink
+    from dqx_airflow.operators.links import GateReportLink
 
     for base in ("https://airflow.example.com/team", "https://airflow.example.com/team/"):
         monkeypatch.setenv("AIRFLOW__API__BASE_URL", base)

@@ -30,7 +30,7 @@ def test_a_worker_pays_next_to_nothing_for_the_plugin(api_settings: Mapping[str,
     added = set(done.stdout.rpartition("modules:")[2].split())
     assert added - {"dqx_airflow"} == {
         "dqx_airflow.operators",
-        "dqx_airflow.operators.assets",
+        "dqx_airflow.operators.links",
         "dqx_airflow.plugin",
     }
 
@@ -45,7 +45,7 @@ def test_airflow_knows_the_pages_by_the_entry_point(api_server: Any) -> None:
 
 
 def test_the_tab_and_the_link_meet_at_one_address(api_environment: None) -> None:
-    from dqx_airflow.operators.assets import TAB_ROUTE
+    from dqx_airflow.operators.links import TAB_ROUTE
     from dqx_airflow.plugin import DqxPlugin
 
     tab, board = DqxPlugin.external_views
@@ -61,6 +61,6 @@ def test_the_provider_names_the_link_and_the_section_of_the_configuration(api_se
     from dqx_airflow import get_provider_info
 
     manager = ProvidersManager()
-    assert "dqx_airflow.operators.assets.GateReportLink" in manager.extra_links_class_names
+    assert "dqx_airflow.operators.links.GateReportLink" in manager.extra_links_class_names
     assert "results_root" in get_provider_info()["config"]["dqx"]["options"]
     assert "plugins" not in get_provider_info(), "the entry point registers it: not twice"

@@ -1,6 +1,4 @@
-"""Opens the Spark session that a connection names: here, or on a Spark Connect server.
-
-Violations are reported at once. gRPC would retry for minutes and give no reason.
+"""Opens a Spark session over a connection: in this process, on a cluster, or on a server.
 
 Failures are raised as a `SparkError` that says how to fix them.
 """
@@ -8,22 +6,18 @@ Failures are raised as a `SparkError` that says how to fix them.
 from __future__ import annotations
 
 import os
-import re
 import socket
-import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib import resources
 from typing import IO, Any
 
-import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
 from dqx_airflow.config.connection import Connection, ConnectionKind
 from dqx_airflow.config.jvm_options import for_a_short_life
+from dqx_airflow.engine.session.connect_server import require_tls, require_version
 from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark
@@ -36,99 +30,6 @@ from dqx_airflow.engine.session.spark_errors import (
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
 from dqx_airflow.errors import SparkError, first_line
 from dqx_airflow.redact import redact_urls
-
-_RETRIES, _LONGEST_WAIT_MS = 7, 20_000  # about a minute
-
-
-class LimitedRetries(DefaultPolicy):  # type: ignore[misc]
-    """Waits for a server about a minute; when that was in vain, all further calls fail at once.
-
-    By default each call waits ten minutes, also those that only release what the server has lost.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(max_retries=_RETRIES, max_backoff=_LONGEST_WAIT_MS)
-        self.is_lost = False
-
-    def can_retry(self, e: BaseException) -> bool:
-        """True if the server may respond later."""
-        return not self.is_lost and bool(super().can_retry(e))
-
-    def to_state(self) -> RetryPolicyState:
-        """The retries of one call."""
-        return _RetriesOfCall(self)
-
-
-class _RetriesOfCall(RetryPolicyState):  # type: ignore[misc]
-    def next_attempt(self, *about: Any) -> int | None:
-        wait_ms: int | None = super().next_attempt(*about)
-        if wait_ms is None and isinstance(self.policy, LimitedRetries):
-            self.policy.is_lost = True
-        return wait_ms
-
-
-_ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
-
-
-def require_tls(connection: Connection, timeout_s: float) -> None:
-    """Checks the certificate of a server that requires TLS.
-
-    :raises SparkError: it offers no TLS, or a certificate that gRPC does not trust.
-    """
-    from pyspark.sql.connect.client import DefaultChannelBuilder
-
-    channel: Any = DefaultChannelBuilder(connection.address)
-    if not channel.secure or (channel.host == "localhost" and not channel.use_ssl):
-        return
-    ((host, port),) = connection.servers
-    try:
-        context = ssl.create_default_context(cafile=_trusted())
-        context.set_alpn_protocols(["h2"])
-        with (
-            socket.create_connection((host, port), timeout=timeout_s) as plain,
-            context.wrap_socket(plain, server_hostname=host),
-        ):
-            return
-    except ssl.SSLCertVerificationError as error:
-        raise SparkError(
-            f"{connection}: its certificate is not trusted: {error.verify_message}",
-            f"set {_ROOTS} to the file with the certificate of its authority",
-        ) from error
-    except (ssl.SSLError, ConnectionError, TimeoutError) as error:
-        raise SparkError(
-            f"{connection} has no TLS, and without TLS a token goes to localhost only",
-            f"write sc://localhost:{port} on the same machine, or put a proxy with TLS before it",
-        ) from error
-
-
-def _trusted() -> str:
-    """The file of certificate authorities that gRPC trusts."""
-    if given := os.environ.get(_ROOTS):
-        return given
-    return str(resources.files("grpc") / "_cython" / "_credentials" / "roots.pem")
-
-
-def require_version(session: Any, connection: Connection) -> None:
-    """Compares the versions of the server and the client.
-
-    A server accepts clients of older versions. Requests of a newer client may be unknown to it:
-    they fail in the middle of a scan, or are ignored.
-
-    :raises SparkError: the client is newer.
-    """
-    server, client = session.version, pyspark.__version__
-    if _release(server) < _release(client):
-        raise SparkError(
-            f"{connection} runs Spark {server}, and pyspark here is {client}: a client must not be "
-            "newer than its server",
-            f"upgrade the server to {client}, or install pyspark-client=={server} here",
-        )
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """Major and minor number."""
-    return tuple(map(int, re.findall(r"\d+", version)[:2]))
-
 
 _CONNECT_TIMEOUT_S = 5.0
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
@@ -214,6 +115,7 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
             f"Spark Connect needs more packages: {_without_address(error, connection)}",
             "pip install 'pyspark[connect]'",
         ) from error
+    from dqx_airflow.engine.session.connect_retries import LimitedRetries
 
     session.client.set_retry_policies([LimitedRetries()])
     require_version(session, connection)

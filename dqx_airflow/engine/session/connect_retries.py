@@ -1,0 +1,36 @@
+"""How long the calls to a Spark Connect server wait for one that does not respond."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
+
+_RETRIES, _LONGEST_WAIT_MS = 7, 20_000  # about a minute
+
+
+class LimitedRetries(DefaultPolicy):  # type: ignore[misc]
+    """Waits for a server about a minute; when that was in vain, all further calls fail at once.
+
+    By default each call waits ten minutes, also those that only release what the server has lost.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(max_retries=_RETRIES, max_backoff=_LONGEST_WAIT_MS)
+        self.is_lost = False
+
+    def can_retry(self, e: BaseException) -> bool:
+        """True if the server may respond later."""
+        return not self.is_lost and bool(super().can_retry(e))
+
+    def to_state(self) -> RetryPolicyState:
+        """The retries of one call."""
+        return _RetriesOfCall(self)
+
+
+class _RetriesOfCall(RetryPolicyState):  # type: ignore[misc]
+    def next_attempt(self, *about: Any) -> int | None:
+        wait_ms: int | None = super().next_attempt(*about)
+        if wait_ms is None and isinstance(self.policy, LimitedRetries):
+            self.policy.is_lost = True
+        return wait_ms

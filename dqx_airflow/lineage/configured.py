@@ -1,0 +1,21 @@
+"""Whether events are enabled. Standard library only: importing OpenLineage takes a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+_FILE = "openlineage.yml"
+_PREFIX = "OPENLINEAGE"
+_DISABLED = "OPENLINEAGE_DISABLED"
+
+
+def is_configured(env: Mapping[str, str]) -> bool:
+    """False if OpenLineage finds no configuration, or is disabled: it then sends no event.
+
+    :param env: the variables of the process.
+    """
+    if env.get(_DISABLED, "").lower().strip() == "true":
+        return False
+    places = (Path(_FILE), Path("~/.openlineage").expanduser() / _FILE)
+    return any(name.startswith(_PREFIX) for name in env) or any(map(Path.is_file, places))
