@@ -1,10 +1,8 @@
 """The users of a contract, and the version that they use: listed consumers, gates, code, blocks.
 
-    CONTRACT = Path(__file__).parent / "contracts" / "orders.yaml"
-
-A name counts if the file binds it once; values built at run time are unknown.
-
-A file is read as text: it is never imported, so it needs none of its packages.
+Code is read as text: it is never imported, so it needs none of its packages. A constant such as
+`CONTRACT = Path(__file__).parent / "contracts" / "orders.yaml"` counts if the file binds it once;
+values built at run time are unknown.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from dqx_airflow.operators.datasets import promotions, quarantine_paths, slice_v
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate_arguments import as_written, has_open, is_open, one_of
 from dqx_airflow.operators.outcome import OnViolation
-from dqx_airflow.operators.spark_connection import callback_mistakes, spark_mistakes
+from dqx_airflow.operators.spark_arguments import callback_mistakes, spark_mistakes
 from dqx_airflow.operators.templates import template_mistakes
 from dqx_airflow.selection import require_whole_run
 from dqx_airflow.values import DatasetRef, EnforcedContract, Selection, Severity, SourceFile

@@ -25,7 +25,7 @@ from airflow.sdk import get_parsing_context
 from dqx_airflow import __version__
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.mapped_targets import target_mistakes
-from dqx_airflow.operators.spark_connection import SPARK_ARGUMENTS, spark_values
+from dqx_airflow.operators.spark_arguments import SPARK_ARGUMENTS, spark_values
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.mistakes import Examined

@@ -14,7 +14,7 @@ from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, master_of
 
 if TYPE_CHECKING:
-    from dqx_airflow.operators.spark_connection import ConnectJob
+    from dqx_airflow.operators.connect import ConnectJob
     from dqx_airflow.operators.spark_log import SparkLog
     from dqx_airflow.operators.trigger import Driver, Ending
     from dqx_airflow.values import GateRequest
@@ -135,7 +135,7 @@ class SparkJobOperator(SparkSubmitOperator):
         self, request: GateRequest, connection: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job in a separate process here, with its Spark on a server."""
-        from dqx_airflow.operators.spark_connection import ConnectJob
+        from dqx_airflow.operators.connect import ConnectJob
         from dqx_airflow.operators.trigger import ending_of_code
         from dqx_airflow.request_arguments import to_arguments
 
@@ -158,7 +158,7 @@ class SparkJobOperator(SparkSubmitOperator):
         self, request: GateRequest, connection: Any, context: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job by `spark-submit`."""
-        from dqx_airflow.operators.spark_connection import local_driver_conf, local_driver_env
+        from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
         from dqx_airflow.operators.trigger import ending_of_submission
         from dqx_airflow.request_arguments import to_arguments
         from dqx_airflow.resources import shipped

@@ -20,7 +20,7 @@ from dqx_airflow.contracts.uses import (
     reliances,
     uses_in,
 )
-from dqx_airflow.registry.table import registry_at
+from dqx_airflow.registry.open import registry_at
 from dqx_airflow.resources import shipped
 from dqx_airflow.values import SourceFile
 

@@ -62,7 +62,7 @@ def registry_at(place: str) -> Registry:
 
     :raises RequestError: the location is invalid.
     """
-    from dqx_airflow.registry.table import registry_at as found_at
+    from dqx_airflow.registry.open import registry_at as found_at
 
     try:
         return found_at(place)

@@ -1,6 +1,7 @@
 """Demands on measured values as DQL.
 
-The engine writes its own SQL, with faster patterns; here they stay as in the contract.
+The engine writes its own SQL, with faster patterns; in the text of a suite, patterns stay as in the
+contract.
 """
 
 from __future__ import annotations

@@ -1,25 +1,20 @@
 """What several dialects write alike: extensions, names, sensitivity, addresses, renames.
 
+An accepted clause, at its place, or in a list of the root whose items name a `clause`:
+
     quality:
-- type: custom engine: monte-carlo x-dqx-accepted: {owner: data-platform, reason: the vendor checks
-  it}
+      - type: custom
+        engine: monte-carlo
+        x-dqx-accepted: {owner: data-platform, reason: the vendor checks it}
 
-At the root it is a list, whose items name a `clause`. In ODCS, whose objects allow no additional
-keys, it is a custom property with the mapping as its value.
+How an incident is handled, and what was renamed:
 
-    x-dqx-incident:
-      channel: "#orders"
-      runbook: https://wiki.example.com/orders
-      response: page data-platform
-      business_hours: 9x5
-
-In ODCS it is a custom property with the mapping as its value.
-
+    x-dqx-incident: {channel: "#orders", runbook: https://wiki.example.com/orders}
     x-dqx-renamed:
-- {model: purchases, from: orders}
-- {model: purchases, field: address.zip, from: address.postcode}
+      - {model: purchases, from: orders}
+      - {model: purchases, field: address.zip, from: address.postcode}
 
-In ODCS it is a custom property with the list as its value.
+In ODCS, whose objects allow no additional keys, each is a custom property with this value.
 """
 
 from __future__ import annotations

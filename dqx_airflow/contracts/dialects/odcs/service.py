@@ -1,9 +1,11 @@
 """An ODCS document beside its schema: servers, service levels, support, custom properties.
 
-customProperties:
-  - {property: deprecationNoticeDays, value: 30}
-  - {property: breakingChangeCadence, value: quarterly_max}
-  - {property: consumers, value: [{team: bi, useCase: Reports, pin: "2"}]}
+What ODCS has no key for is a custom property:
+
+    customProperties:
+      - {property: deprecationNoticeDays, value: 30}
+      - {property: breakingChangeCadence, value: quarterly_max}
+      - {property: consumers, value: [{team: bi, useCase: Reports, pin: "2"}]}
 """
 
 from __future__ import annotations
