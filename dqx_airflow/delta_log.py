@@ -105,7 +105,10 @@ def log_files(root: str, version: int, options: Mapping[str, str] | None = None)
 def _on_this_machine(root: str) -> Iterator[LogFile]:
     with os.scandir(Path(root, _LOG)) as entries:
         for entry in entries:
-            stat = entry.stat()
+            try:
+                stat = entry.stat()
+            except FileNotFoundError:  # the temporary file of a writer, which is renamed
+                continue
             yield LogFile(entry.name, stat.st_size, stat.st_mtime_ns)
 
 

@@ -8,8 +8,6 @@ from typing import Any, cast
 
 from airflow.sdk.definitions.context import Context
 
-from dqx_airflow.diagnostics.nearest import slip_of
-
 
 def given_fields(*names: str) -> Sequence[str]:
     """`template_fields` for a class of operators: for an operator, those fields that are not None.
@@ -78,6 +76,8 @@ def _single_braces(argument: str, text: str) -> Iterator[str]:
 
 def _mistakes_in(argument: str, text: str, environment: Any, *, is_own: bool) -> Iterator[str]:
     from jinja2 import StrictUndefined, TemplateSyntaxError, meta
+
+    from dqx_airflow.diagnostics.nearest import slip_of
 
     try:
         environment.compile(text, raw=True)
