@@ -102,6 +102,8 @@ def _unknown_macros(argument: str, text: str, tree: Any) -> Iterator[str]:
     from airflow.sdk.execution_time import macros
     from jinja2 import nodes
 
+    from dqx_airflow.diagnostics.nearest import slip_of
+
     for attribute in tree.find_all(nodes.Getattr):
         is_macro = isinstance(attribute.node, nodes.Name) and attribute.node.name == "macros"
         if is_macro and not hasattr(macros, attribute.attr):
