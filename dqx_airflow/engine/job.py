@@ -389,6 +389,7 @@ def _validate(
 ) -> tuple[GateReport, ...]:
     refs = {ref.name: ref for part in parts for ref in part.request.datasets}
     plans = [with_requests_of(part.plan, part.shadow[0]) for part in parts]
+    engine = engine_of(spark)  # asked now: the verdicts survive the loss of the session
     opened, measured = measure_together(spark, tuple(refs.values()), plans, cache)
     judged = [
         _judge(part, opened, scanned, started)
@@ -396,7 +397,7 @@ def _validate(
     ]
     quarantined = quarantine_rows(spark, opened, judged)
     reports = [
-        _report(part, spark, opened, scanned, of_part, quarantined, started)
+        _report(part, spark, engine, opened, scanned, of_part, quarantined, started)
         for part, scanned, of_part in zip(parts, measured, judged, strict=True)
     ]
     return _promoted(parts, reports, spark, opened, started)
@@ -442,6 +443,7 @@ def _judge(
 def _report(
     part: _JobPart,
     spark: SparkSession,
+    engine: Mapping[str, Any],
     all_opened: Mapping[str, OpenDataset],
     all_scanned: Scanned,
     judged_part: Judged,
@@ -487,7 +489,7 @@ def _report(
         sources=digests_of(request.sources),
         shadow=shadow_report(request, part.shadow, all_scanned, request.skip_dates, started),
         partial=plan.partial,
-        **engine_of(spark),
+        **engine,
     )
 
 
