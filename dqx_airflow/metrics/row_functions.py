@@ -37,11 +37,10 @@ class RowFunction:
     The first argument is of the families in `accepts`, any if there are none, and the others are
     comparable with it; those from `literals` on must be literals. `type_of` returns the type of the
     result for those of the arguments, and for the text of such literals, `in_python` the result for
-    their values. If one of these is
-    NULL, so is the result, unless the function `takes_null`. `of_bigint` is the SQL for integers,
-    which are cast to bigint before, `of_decimal` that for a decimal and its type. `lost` says why
-    there is no result although the arguments have values, which is possible only for the types in
-    `loses`. A function `gives_own_type` if its SQL has to be cast to a decimal of the size that
+    their values. If one of these is NULL, so is the result, unless the function `takes_null`.
+    `of_bigint` is the SQL for integers, which are cast to bigint before, `of_decimal` that for a
+    decimal, its type and the other arguments. `lost` says why there is no result although the
+    arguments have values, which is possible only for the types in `loses`. A function `gives_own_type` if its SQL has to be cast to a decimal of the size that
     `type_of` returns: Spark's own size also depends on the values of arguments.
     """
 
@@ -56,7 +55,7 @@ class RowFunction:
     literals: int | None = None
     takes_null: bool = False
     of_bigint: Callable[..., str] | None = None
-    of_decimal: Callable[[str, str], str] | None = None
+    of_decimal: Callable[..., str] | None = None
     lost: str | None = None
     loses: frozenset[str] = frozenset()
     gives_own_type: bool = False
@@ -115,6 +114,17 @@ def _round_bigint(number: str, digits: str = "0") -> str:
     if int(digits) >= 0:
         return number
     return f"TRY_CAST(round(CAST({number} AS DECIMAL(20,0)), {digits}) AS BIGINT)"
+
+
+def _round_decimal(number: str, kind: str, digits: str = "0") -> str:
+    sql = f"round({number}, {digits})"
+    step = -int(digits)
+    if decimal_size(kind) != (LONGEST_DECIMAL, 0) or not 0 < step <= LONGEST_DECIMAL:
+        return sql
+    # Compiled, Spark raises an error where the result would have one more digit; interpreted, it
+    # is NULL.
+    bound = 10**LONGEST_DECIMAL - 5 * 10 ** (step - 1)
+    return f"CASE WHEN {number} > -{bound} AND {number} < {bound} THEN {sql} END"
 
 
 def _widened(number: str, *_: str) -> str:
@@ -194,6 +204,7 @@ _ENTRIES = (
         most=2,
         literals=1,
         of_bigint=_round_bigint,
+        of_decimal=_round_decimal,
         lost="overflow",
         loses=frozenset({"bigint", "decimal", "float", "double"}),
         gives_own_type=True,

@@ -239,7 +239,9 @@ def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
     else:
         sql = function.sql(*(argument.sql for argument in arguments))
     if function.of_decimal is not None and first.type.startswith("decimal"):
-        sql = function.of_decimal(first.sql, first.type)
+        sql = function.of_decimal(
+            first.sql, first.type, *(argument.sql for argument in arguments[1:])
+        )
     if function.gives_own_type and result.startswith("decimal"):
         sql = f"TRY_CAST({sql} AS {result.upper()})"
     if function.takes_null:
