@@ -40,8 +40,9 @@ class RowFunction:
     their values. If one of these is NULL, so is the result, unless the function `takes_null`.
     `of_bigint` is the SQL for integers, which are cast to bigint before, `of_decimal` that for a
     decimal, its type and the other arguments. `lost` says why there is no result although the
-    arguments have values, which is possible only for the types in `loses`. A function `gives_own_type` if its SQL has to be cast to a decimal of the size that
-    `type_of` returns: Spark's own size also depends on the values of arguments.
+    arguments have values, which is possible only for the types in `loses`. A function
+    `gives_own_type` if its SQL has to be cast to a decimal of the size that `type_of` returns:
+    Spark's own size also depends on the values of arguments.
     """
 
     name: str
