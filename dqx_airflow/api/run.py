@@ -19,14 +19,14 @@ from dqx_airflow.dql.check import Checked
 from dqx_airflow.errors import RequestError, SourceError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import check_datasets, resolve
-from dqx_airflow.plan.selection import choose
+from dqx_airflow.plan.selection import plan_of as plan_of_request
 from dqx_airflow.selection import Words, selection_of
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
     EnforcedContract,
     GateReport,
+    GateRequest,
     RunKey,
     RunOptions,
     Selection,
@@ -295,26 +295,18 @@ def plan_of(
         raise RequestError(f"{on!r} is not a date", hint)
     suite = checked.valid_suite
     file = suite.span.file
-    source = SourceFile(file, checked.sources.get(file, ""))
     day = on.date() if isinstance(on, datetime) else on
-    chosen = None
-    if selection is not None:
-        chosen = choose(
-            suite, source, db.datasets, day, selection, contract, sources=checked.sources
-        )
-    selected = suite if chosen is None else chosen.suite
-    raise_errors(check_datasets(selected, db.datasets, options.fail_on), checked)
-    return resolve(
-        suite,
-        source,
-        [ref for ref in db.datasets if chosen is None or ref.name in chosen.datasets],
-        day,
-        allow_empty=options.allow_empty,
-        ansi=options.ansi,
-        max_clock_skew_hours=options.max_clock_skew_hours,
-        sources=checked.sources,
-        chosen=chosen,
+    request = GateRequest(
+        run_key=RunKey(suite.name.value, day, "python"),
+        attempt=Attempt(1, ""),
+        suite=SourceFile(file, checked.sources.get(file, "")),
+        datasets=tuple(db.datasets),
+        results_root="",
+        selection=selection,
+        contract=contract,
+        **options.keywords,
     )
+    return plan_of_request(request, checked)
 
 
 def raise_errors(errors: tuple[Diagnostic, ...], checked: Checked) -> None:

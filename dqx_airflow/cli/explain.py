@@ -6,30 +6,28 @@ import os
 import re
 import sys
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dqx_airflow.cli.output import TextFormatOption, TextOrJson
-from dqx_airflow.cli.run.options import (
-    DimensionOption,
-    ExcludeTagOption,
-    OnlyOption,
-    SeverityOption,
-    TagOption,
-)
+from dqx_airflow.cli.run.shared_options import with_shared_options
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import Span
 
 if TYPE_CHECKING:
+    from dqx_airflow.cli.run.call import Options
     from dqx_airflow.dql.check import Checked
-    from dqx_airflow.values import Selection, SourceFile
+    from dqx_airflow.values import SourceFile
 
-_WITHOUT = "without datasets: those of checks are assumed to have dates, all others to have none"
+_ASSUMED = "the datasets of checks are assumed to have dates, all others to have none"
+_WITHOUT_EFFECT = ("connection", "output", "output_file", "results", "recompute", "watch")
+"""The options of a run on which its plan does not depend."""
 _CODE = re.compile(r"[EW]\d{3}", re.IGNORECASE)
 
 
@@ -42,9 +40,11 @@ class SuiteStage(str, Enum):
     PLAN = "plan"
 
 
+@partial(with_shared_options, without=_WITHOUT_EFFECT)
 def explain(
     path: Annotated[
-        Path, typer.Argument(metavar="SUITE|CODE", help="A suite file, or a code such as E001.")
+        Path,
+        typer.Argument(metavar="SUITE|CODE", help="A suite, a contract, or a code such as E001."),
     ],
     stage: Annotated[
         SuiteStage,
@@ -52,22 +52,14 @@ def explain(
             help="Show the tokens, the syntax tree, the suite with macros expanded, or the plan."
         ),
     ] = SuiteStage.PLAN,
-    on: Annotated[
-        datetime | None,
-        typer.Option("--date", formats=["%Y-%m-%d"], help="The date of the plan; default today."),
-    ] = None,
-    only: OnlyOption = None,
-    tag: TagOption = None,
-    exclude_tag: ExcludeTagOption = None,
-    severity: SeverityOption = None,
-    dimension: DimensionOption = None,
+    *,
     format: TextFormatOption = TextOrJson.TEXT,
+    shared: Options,
 ) -> None:
     """Show how a suite is processed, or explain the code of an error or a warning.
 
-    The plan is that of `dql run` with the dqx.toml of the suite. If it lacks a dataset, the plan is
-    one without datasets: those of checks are assumed to have dates, and all others to have none.
-    A selection shows the plan of some of the assertions, as in `dql run`.
+    The plan is that of `dql run` with the same options and the same dqx.toml, also for a contract.
+    Datasets that are not given are assumed: those of checks have dates, all others have none.
 
     For a code, shows the purpose of the rule, with a wrong and a right example.
     """
@@ -84,8 +76,10 @@ def explain(
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-    from dqx_airflow.selection import selection_of
 
+    if stage is SuiteStage.PLAN:
+        typer.echo(_plan(replace(shared, paths=(path,)), format))
+        return
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
         drawn = draw([source.diagnostic], {str(path): source.text})
@@ -98,11 +92,9 @@ def explain(
     if checked.errors:
         drawn = draw(checked.errors, checked.sources)
         raise SourceError(drawn, diagnostics=tuple(checked.errors))
-    day = on.date() if on else None
-    selection = selection_of(only, tag, exclude_tag, severity, dimension)
-    if selection is not None and stage is not SuiteStage.PLAN:
-        raise RequestError("a selection only affects the plan", "add --stage plan")
-    typer.echo(_shown(source, checked, stage, day, format, selection))
+    if shared.is_given:
+        raise RequestError("the options of a run only affect the plan", "add --stage plan")
+    typer.echo(_shown(source, checked, stage, format))
 
 
 def _explain_code(code: str, format: TextOrJson) -> None:
@@ -138,69 +130,51 @@ def _tokens(source: SourceFile, format: TextOrJson) -> str:
     return "\n".join(f"{line}:{column}\t{type}\t{text}" for type, text, line, column in rows)
 
 
-def _shown(
-    source: SourceFile,
-    checked: Checked,
-    stage: SuiteStage,
-    on: date | None,
-    format: TextOrJson,
-    selection: Selection | None,
-) -> str:
+def _shown(source: SourceFile, checked: Checked, stage: SuiteStage, format: TextOrJson) -> str:
     from dqx_airflow.dql.printer import show_suite
     from dqx_airflow.dql.syntax.parser import parse
 
     if stage is SuiteStage.TREE:
         file = parse(source).file
         return _json(file) if format is TextOrJson.JSON else _outline(file)
-    if stage is SuiteStage.SUITE:
-        # Imported names have been resolved.
-        own_constants = tuple(
-            constant for constant in checked.valid_suite.constants if "." not in constant.name.text
-        )
-        suite = replace(checked.valid_suite, constants=own_constants)
-        return _json(suite) if format is TextOrJson.JSON else show_suite(suite).rstrip()
-    return _plan(source, checked, on, format, selection)
+    # Imported names have been resolved.
+    own_constants = tuple(
+        constant for constant in checked.valid_suite.constants if "." not in constant.name.text
+    )
+    suite = replace(checked.valid_suite, constants=own_constants)
+    return _json(suite) if format is TextOrJson.JSON else show_suite(suite).rstrip()
 
 
-def _plan(
-    source: SourceFile,
-    checked: Checked,
-    on: date | None,
-    format: TextOrJson,
-    selection: Selection | None,
-) -> str:
-    """:raises RequestError: nothing is selected, or something that does not exist."""
-    from dqx_airflow.cli.run.call import Options
+def _plan(options: Options, format: TextOrJson) -> str:
+    """The plan of each date of a call of `dql run`.
+
+    :raises SourceError: that call has errors, other than datasets that are not given.
+    """
     from dqx_airflow.cli.run.request_builder import read_call
-    from dqx_airflow.plan.describe import describe_plan
-    from dqx_airflow.plan.resolve import resolve
-    from dqx_airflow.plan.selection import assumed, choose
+    from dqx_airflow.diagnostics.diagnostic import errors_of
+    from dqx_airflow.diagnostics.listing import listed
+    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.dql.check import check_source
+    from dqx_airflow.dql.imports import inlined
+    from dqx_airflow.plan.describe import describe_plans
+    from dqx_airflow.plan.selection import assumed, plan_of
 
-    suite = checked.valid_suite
-    # The request of `dql run`, if the dqx.toml has all datasets.
-    call = read_call(
-        Options((Path(source.name),), date=on.isoformat() if on else None, selection=selection),
-        date.today(),
-    )
-    request = None if call.has_errors else next(iter(call.requests), None)
-    datasets = assumed(suite, ()) if request is None else request.datasets
-    day = (on or date.today()) if request is None else request.run_key.date
-    chosen = None
-    if selection is not None:
-        chosen = choose(suite, source, datasets, day, selection)
-        datasets = tuple(ref for ref in datasets if ref.name in chosen.datasets)
-    plan = resolve(
-        suite,
-        source,
-        datasets,
-        day,
-        allow_empty=request is not None and request.allow_empty,
-        ansi=request is None or request.ansi,
-        chosen=chosen,
-    )
+    call = read_call(options, date.today())
+    errors = tuple(error for error in errors_of(call.diagnostics) if error.code != "E009")
+    if errors or not call.requests:
+        raise SourceError(draw(errors, call.sources), diagnostics=errors)
+    plans, unknown = [], dict[str, None]()
+    for request in call.requests:
+        checked = check_source(request.suite, inlined(request.imports))
+        datasets = assumed(checked.valid_suite, request.datasets)
+        plan = plan_of(replace(request, datasets=datasets), checked)
+        given = {ref.name for ref in request.datasets}
+        unknown |= dict.fromkeys(name for name in plan.reads if name not in given)
+        plans.append(plan)
     if format is TextOrJson.JSON:
-        return _json(plan)
-    return describe_plan(plan) if request else f"{_WITHOUT}\n\n{describe_plan(plan)}"
+        return "\n".join(map(_json, plans))
+    assumption = f"without {listed(tuple(unknown))}: {_ASSUMED}\n\n" if unknown else ""
+    return assumption + describe_plans(plans)
 
 
 def _json(value: object) -> str:

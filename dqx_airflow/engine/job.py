@@ -50,8 +50,7 @@ from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, wi
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
-from dqx_airflow.plan.resolve import check_datasets, resolve
-from dqx_airflow.plan.selection import chosen_of, selected_clauses
+from dqx_airflow.plan.selection import plan_of, selected_clauses
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
 from dqx_airflow.redact import redact_urls
 from dqx_airflow.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
@@ -282,7 +281,7 @@ def plan_gate(request: GateRequest) -> Plan:
     :raises SourceError: the suite has errors, by itself or with these datasets.
     :raises RequestError: it selects nothing, or something that does not exist.
     """
-    return _plan(request, _sound_suite(request))
+    return plan_of(request, _sound_suite(request))
 
 
 def _sound_suite(request: GateRequest) -> Checked:
@@ -291,28 +290,6 @@ def _sound_suite(request: GateRequest) -> Checked:
     if checked.errors or checked.suite is None:
         raise SourceError(draw(checked.errors, checked.sources), diagnostics=checked.errors)
     return checked
-
-
-def _plan(request: GateRequest, checked: Checked) -> Plan:
-    suite = checked.valid_suite
-    chosen = chosen_of(request, suite)
-    selected = chosen.suite if chosen is not None else suite
-    if errors := check_datasets(selected, request.datasets, request.fail_on):
-        raise SourceError(draw(errors, checked.sources), diagnostics=errors)
-    datasets = request.datasets
-    if chosen is not None and request.shadow is None:
-        needed = {*chosen.datasets, *dict(request.promote_to)}
-        datasets = tuple(ref for ref in datasets if ref.name in needed)
-    return resolve(
-        suite,
-        request.suite,
-        datasets,
-        request.run_key.date,
-        allow_empty=request.allow_empty,
-        ansi=request.ansi,
-        max_clock_skew_hours=request.max_clock_skew_hours,
-        chosen=chosen,
-    )
 
 
 def _read_by(plan: Plan, request: GateRequest) -> GateRequest:
@@ -351,7 +328,7 @@ def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:
         key = request.suite, request.imports
         if key not in suites:
             suites[key] = _sound_suite(request)
-        plan = _plan(request, suites[key])
+        plan = plan_of(request, suites[key])
         part = _JobPart(_read_by(plan, request), plan, shadow_plan(request), str(uuid.uuid4()))
         parts.append(part)
     _require_same_datasets(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 
 from dqx_airflow.diagnostics.listing import listed
@@ -20,6 +20,7 @@ from dqx_airflow.plan.model import (
     PlannedAssertion,
     RowPredicate,
     Term,
+    joined,
 )
 from dqx_airflow.plan.passes import LATER, MOST_COMPILED, QUERY, ROWS, Pass, passes_over
 from dqx_airflow.plan.predicates import aggregates_of
@@ -27,14 +28,16 @@ from dqx_airflow.plan.predicates import aggregates_of
 _INFIX = ("+", "-", "*", "/")
 
 
-def describe_plan(plan: Plan) -> str:
-    """The passes over the datasets, then the assertions in order."""
-    lines = [f"suite {plan.suite}", f"date  {plan.date.isoformat()}", ""]
-    for dataset in dict.fromkeys(request.dataset for request in plan.requests):
-        lines += _passes(plan, dataset)
-    lines.append("assertions")
-    for assertion in plan.assertions:
-        lines += _assertion(assertion)
+def describe_plans(plans: Sequence[Plan]) -> str:
+    """The passes over the datasets for the plans of some dates, then the assertions in order."""
+    together = joined(plans)
+    lines = [f"suite {together.suite}", f"date  {_stretches([plan.date for plan in plans])}", ""]
+    for dataset in dict.fromkeys(request.dataset for request in together.requests):
+        lines += _passes(together, dataset)
+    for plan in plans:
+        lines.append("assertions" + (f" of {plan.date.isoformat()}" if len(plans) > 1 else ""))
+        for assertion in plan.assertions:
+            lines += _assertion(assertion)
     return "\n".join(lines)
 
 

@@ -53,11 +53,14 @@ from dqx_airflow.plan.term_values import (
 from dqx_airflow.values import Origin, Outcome, Severity, Status, Verdict
 
 
-def not_promoted(dataset: str, target: str, reason: str, severity: Severity) -> Verdict:
-    """The rows satisfy the assertions, but the target does not take them.
+def not_promoted(
+    dataset: str, target: str, reason: str, severity: Severity, *, is_blocked: bool
+) -> Verdict:
+    """The rows may be promoted, but the target does not take them.
 
     :param severity: one that fails the gate, which must not be green.
     """
+    judged = "did not pass, and" if is_blocked else "passed, but"
     return Verdict(
         name=f"{dataset}.promoted",
         check=IMPLICIT_CHECK,
@@ -66,7 +69,7 @@ def not_promoted(dataset: str, target: str, reason: str, severity: Severity) -> 
         expected="the target accepts the rows",
         severity=severity,
         status=Status.ERROR,
-        reason=f"the rows passed, but cannot be promoted to {target}: {reason}",
+        reason=f"the rows {judged} cannot be promoted to {target}: {reason}",
     )
 
 

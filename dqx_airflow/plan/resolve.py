@@ -26,7 +26,6 @@ from dqx_airflow.dql.printer import show_claim, show_for_each, show_where
 from dqx_airflow.dql.walk import joined, simple_claims
 from dqx_airflow.errors import RequestError
 from dqx_airflow.exact import Exact, exact, exact_text
-from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
 from dqx_airflow.metrics.metric import Scan
@@ -52,7 +51,7 @@ from dqx_airflow.plan.model import (
     row_count,
 )
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.values import DatasetRef, Severity, SourceFile, Span
+from dqx_airflow.values import DatasetRef, RunOptions, Severity, SourceFile, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +196,9 @@ def _first_mention(suite: nodes.Suite, dataset: str) -> Span:
 
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
+DEFAULT_OPTIONS = RunOptions()
+QUIET = RunOptions(allow_empty=True)
+"""Without the implicit assertions that datasets have rows."""
 
 _LONGEST_WORDS = 80
 
@@ -209,14 +211,13 @@ def resolve(
     source: SourceFile,
     datasets: Sequence[DatasetRef],
     on: date,
+    options: RunOptions = DEFAULT_OPTIONS,
     *,
-    allow_empty: bool = False,
-    ansi: bool = True,
-    max_clock_skew_hours: float = DEFAULT_CLOCK_SKEW_HOURS,
     sources: Mapping[str, str] = MappingProxyType({}),
     chosen: Chosen | None = None,
 ) -> Plan:
-    """The plan of a suite without errors, over datasets that `check_datasets` accepted.
+    """The plan of a suite without errors, over datasets that `check_datasets` accepted. That of a
+    request is `plan_of`.
 
     :param sources: the contents of further files that contain assertions, by name.
     :param chosen: the result of a selection: only the datasets that it reads are needed.
@@ -226,7 +227,7 @@ def resolve(
         stated = kept = stated_assertions(suite, source, datasets, on, sources=sources)
     else:
         stated, kept = chosen.stated, chosen.kept
-    assertions = [_not_empty(ref, date_in(ref, on)) for ref in datasets if not allow_empty]
+    assertions = [_not_empty(ref, date_in(ref, on)) for ref in datasets if not options.allow_empty]
     assertions += [
         _well_formed(ref, date_in(ref, on), stated)
         for ref in datasets
@@ -256,8 +257,8 @@ def resolve(
         suite.requires_history,
         {ref.name: reading_of(ref, on) for ref in datasets},
         chosen.partial if chosen is not None else None,
-        ansi,
-        max_clock_skew_hours,
+        options.ansi,
+        options.max_clock_skew_hours,
     )
 
 

@@ -10,13 +10,15 @@ from types import MappingProxyType
 
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.errors import RequestError
+from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.metrics.metric import Scan
-from dqx_airflow.plan.model import Chosen, PlannedAssertion
+from dqx_airflow.plan.model import Chosen, Plan, PlannedAssertion
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.resolve import stated_assertions
+from dqx_airflow.plan.resolve import check_datasets, resolve, stated_assertions
 from dqx_airflow.values import (
     DatasetRef,
     EnforcedClause,
@@ -66,7 +68,30 @@ class Unmatched:
     hint: str | None
 
 
-def chosen_of(request: GateRequest, suite: nodes.Suite) -> Chosen | None:
+def plan_of(request: GateRequest, checked: Checked) -> Plan:
+    """The plan of a request, whoever asks: a gate, its shadow, `dql run` and `dql explain`, a
+    backtest, or Python.
+
+    :param checked: its suite, without errors.
+    :raises SourceError: its datasets lack what the suite needs.
+    :raises RequestError: it selects nothing, or something that does not exist.
+    """
+    suite = checked.valid_suite
+    chosen = chosen_of(request, suite, checked.sources)
+    selected = suite if chosen is None else chosen.suite
+    if errors := check_datasets(selected, request.datasets, request.fail_on):
+        raise SourceError(draw(errors, checked.sources), diagnostics=errors)
+    datasets = request.datasets
+    if chosen is not None and request.shadow is None:
+        needed = {*chosen.datasets, *dict(request.promote_to)}
+        datasets = tuple(ref for ref in datasets if ref.name in needed)
+    on, sources = request.run_key.date, checked.sources
+    return resolve(suite, request.suite, datasets, on, request, sources=sources, chosen=chosen)
+
+
+def chosen_of(
+    request: GateRequest, suite: nodes.Suite, sources: Mapping[str, str] = MappingProxyType({})
+) -> Chosen | None:
     """What the selection of a request leaves of its suite; None if it has no selection.
 
     :raises RequestError: it leaves nothing, or names something that does not exist; or it excludes
@@ -81,6 +106,7 @@ def chosen_of(request: GateRequest, suite: nodes.Suite) -> Chosen | None:
         request.run_key.date,
         request.selection,
         request.contract,
+        sources=sources,
     )
     if chosen.partial is not None:
         require_protected(chosen.partial.protected, request)

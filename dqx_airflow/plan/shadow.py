@@ -12,9 +12,16 @@ from dqx_airflow.dql.imports import Reader, inlined
 from dqx_airflow.dql.syntax.source_file import Unreadable
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Plan, Scanned, joined
-from dqx_airflow.plan.resolve import check_datasets, resolve
-from dqx_airflow.plan.selection import chosen_of
-from dqx_airflow.values import DatasetRef, GateRequest, ShadowReport, ShadowSuite, SourceFile
+from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.plan.selection import plan_of
+from dqx_airflow.values import (
+    DatasetRef,
+    GateRequest,
+    Severity,
+    ShadowReport,
+    ShadowSuite,
+    SourceFile,
+)
 
 
 def shadow_suite(
@@ -43,24 +50,11 @@ def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
         return None, shadow.problem or "it has no suite"
     try:
         checked = check_source(shadow.suite, inlined(shadow.imports), needs_suite=True)
-        problem = _problem(checked, request.datasets)
-        if problem is not None or checked.suite is None:
+        problem = _problem(checked, request.datasets, request.fail_on)
+        if problem is not None:
             return None, problem
-        key = request.run_key
-        suite, datasets = shadow.suite, request.datasets
         # The shadow of a gate with a selection uses the same selection.
-        chosen = chosen_of(replace(request, suite=suite, contract=None), checked.suite)
-        plan = resolve(
-            checked.suite,
-            suite,
-            datasets,
-            key.date,
-            allow_empty=request.allow_empty,
-            ansi=request.ansi,
-            max_clock_skew_hours=request.max_clock_skew_hours,
-            chosen=chosen,
-        )
-        return plan, None
+        return plan_of(replace(request, suite=shadow.suite, contract=None), checked), None
     except Exception as error:  # whatever it is, the gate goes on without its shadow
         return None, _on_one_line(error)
 
@@ -95,11 +89,13 @@ def shadow_report(
     return ShadowReport(shadow.name, plan.suite, outcome, verdicts)
 
 
-def _problem(checked: Checked, datasets: Sequence[DatasetRef]) -> str | None:
+def _problem(
+    checked: Checked, datasets: Sequence[DatasetRef], fail_on: Severity = Severity.P1
+) -> str | None:
     """The first of the errors in one line; None if there are none."""
     errors = list(checked.errors)
     if checked.suite is not None and not errors:
-        errors = list(check_datasets(checked.suite, datasets))
+        errors = list(check_datasets(checked.suite, datasets, fail_on))
     if not errors:
         return None if checked.suite is not None else "it has no suite"
     first = errors[0]

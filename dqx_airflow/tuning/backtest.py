@@ -22,7 +22,7 @@ from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.condition import Side, compare
 from dqx_airflow.plan.model import Applied, ConstantTerm, Measured, Plan, PlannedAssertion, Term
-from dqx_airflow.plan.resolve import active_profiles, resolve
+from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
 from dqx_airflow.tuning import past_days
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values, written_number
 from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict
@@ -377,7 +377,7 @@ class Backtest:
     # Plans
 
     def _plan(self, suite: nodes.Suite, on: date) -> Plan:
-        return resolve(suite, SourceFile("", ""), self._refs, on, allow_empty=True)
+        return resolve(suite, SourceFile("", ""), self._refs, on, QUIET)
 
     def _grouped(self) -> list[_Profiled]:
         grouped: dict[tuple[str, ...], list[int]] = {}

@@ -22,7 +22,7 @@ from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.exact import NUMBERS
 from dqx_airflow.plan.model import PlannedAssertion
-from dqx_airflow.plan.resolve import Adjustment, adjust, resolve
+from dqx_airflow.plan.resolve import QUIET, Adjustment, adjust, resolve
 from dqx_airflow.tuning.past_days import number_of
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.tunables import tunables_of, with_values
@@ -170,7 +170,7 @@ def _planned(suite: nodes.Suite) -> Iterator[tuple[_Key, _Planned]]:
     """Each assertion, with the key by which it is identified in another version of the suite."""
     quiet = replace(suite, profiles=())
     refs = [DatasetRef(name, table=name, date_column="?") for name in datasets_of(suite.checks)]
-    plan = resolve(quiet, SourceFile("", ""), refs, _SOME_DAY, allow_empty=True)
+    plan = resolve(quiet, SourceFile("", ""), refs, _SOME_DAY, QUIET)
     constants = settle(suite.constants)
     planned = iter(plan.assertions)
     for check in suite.checks:

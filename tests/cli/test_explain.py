@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_the_plan_is_that_of_a_run_with_the_settings_beside_the_suite(tmp_path: 
     path = tmp_path / "suite.dql"
     path.write_text('suite "S" { check "C" on orders { assert average(a) < 5 name "a" } }')
     without = explain(path, "--date", "2024-11-29").stdout
-    assert without.startswith("without datasets: ")
+    assert without.startswith("without orders: ")
     assert "one pass over orders: 2024-11-29" in without
     assert "orders.not_empty" in without
     (tmp_path / "dqx.toml").write_text(
@@ -68,6 +69,37 @@ def test_the_plan_is_that_of_a_run_with_the_settings_beside_the_suite(tmp_path: 
     assert planned.startswith("suite S\ndate  2024-12-10\n")
     assert "one pass over orders: all rows" in planned
     assert "not_empty" not in planned
+
+
+def test_the_options_of_a_run_are_those_of_its_plan(suite: Path) -> None:
+    data = "orders=o.csv?format=csv&schema=email string,country string,d date&date_column=d"
+    call = ["--dataset", data, "--date", "2024-11-28..2024-11-29", "--allow-empty"]
+    found = explain(suite, *call).stdout
+    assert found.startswith("without countries: ")
+    assert "date  2024-11-28 to 2024-11-29 (2 days)\n" in found
+    assert "one pass over orders: 2024-11-27 to 2024-11-29 (3 days)" in found
+    assert "orders.well_formed" in found
+    assert "not_empty" not in found
+    assert found.count("assertions of 2024-11-2") == 2
+    given = json.loads(explain(suite, *call, "--date", "today", "--format", "json").stdout)
+    assert given["date"] == str(date.today())
+    # What a run refuses has no plan.
+    undated = explain(suite, "--dataset", "orders=o.csv?format=csv")
+    assert (undated.returncode, "E111" in undated.stderr) == (2, True)
+    assert explain(suite, "--dataset", "orders=o.csv?formt=csv").returncode == 2
+    assert explain(suite, "--stage", "tree", "--allow-empty").returncode == 2
+
+
+def test_the_plan_of_a_contract_is_that_of_its_suite(tmp_path: Path) -> None:
+    path = tmp_path / "orders.yaml"
+    path.write_text(
+        "dataContractSpecification: 1.1.0\nid: orders\ninfo: {title: Orders, version: 1.0.0}\n"
+        "models: {orders: {type: table, fields: {id: {type: integer, required: true}}}}\n"
+    )
+    found = explain(path, "--dataset", "orders=orders.parquet")
+    assert found.returncode == 0, found.stderr
+    assert "one pass over orders: all rows" in found.stdout
+    assert "P1 orders.id.required" in found.stdout
 
 
 def test_the_plan_shows_what_each_pass_reads_and_why(tmp_path: Path) -> None:
@@ -87,7 +119,7 @@ def test_the_plan_shows_what_each_pass_reads_and_why(tmp_path: Path) -> None:
     assert (
         passes
         == """\
-without datasets: those of checks are assumed to have dates, all others to have none
+without orders, c: the datasets of checks are assumed to have dates, all others to have none
 
 suite S
 date  2024-11-29

@@ -127,6 +127,10 @@ def test_rows_of_a_blocked_gate_are_promoted_if_that_is_chosen_and_everything_sa
     assert [output["name"] for output in event["outputs"]] == [target]
     tags = {tag["key"]: tag["value"] for tag in event["run"]["facets"]["tags"]["tags"]}
     assert tags["dqx_promoted_blocked"] == "orders"
+    # What the target does not take has not passed for all that.
+    write_deltalake(target, ORDERS.select(["id"]), mode="overwrite", schema_mode="overwrite")
+    found = refusal(run(replace(next_attempt(suite(gate, BLOCKS)), promote_blocked=True)))
+    assert (found.reason or "").startswith("the rows did not pass, and cannot be promoted to ")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from dqx_airflow.metrics.builtin import METRICS, TABLES
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
 from dqx_airflow.reference.measure import measure
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
 
@@ -183,7 +183,7 @@ def _plan(case: Case, refs: tuple[DatasetRef, ...]) -> Plan:
     assert not checked.errors, draw(checked.errors, {source.name: text})
     assert not check_datasets(checked.suite, refs)
     on = date.fromisoformat(block.option("date", "2024-11-29"))
-    return resolve(checked.suite, source, refs, on, allow_empty=True)
+    return resolve(checked.suite, source, refs, on, QUIET)
 
 
 def _asserted(claim: str) -> str:

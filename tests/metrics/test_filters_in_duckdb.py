@@ -19,7 +19,7 @@ import pytest
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import evaluate
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, SourceFile
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
@@ -64,7 +64,7 @@ def test_spark_and_duckdb_measure_the_same_rows(seed: int, spark: Any, tmp_path:
     assert checked.suite is not None
     assert not checked.errors
     ref = DatasetRef("t", str(path), format="parquet")
-    plan = resolve(checked.suite, source, [ref], ON, allow_empty=True)
+    plan = resolve(checked.suite, source, [ref], ON, QUIET)
     verdicts = evaluate(plan, measure(spark, [ref], plan)[1])
     selects = ", ".join(sql for _, sql in claims)
     with duckdb.connect() as connection:

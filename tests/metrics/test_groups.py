@@ -25,7 +25,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.measured import measured_json, measurements_from, request_key
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
 from dqx_airflow.reference.measure import measure
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, SourceFile, Verdict
@@ -97,7 +97,7 @@ def _plan(case: Case, refs: tuple[DatasetRef, ...]) -> Plan:
     assert not checked.errors, draw(checked.errors, {source.name: source.text})
     assert checked.suite is not None
     assert not check_datasets(checked.suite, refs)
-    return resolve(checked.suite, source, refs, DATE, allow_empty=True)
+    return resolve(checked.suite, source, refs, DATE, QUIET)
 
 
 def _expect(case: Case, plan: Plan, found: Scanned) -> None:

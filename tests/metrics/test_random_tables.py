@@ -19,7 +19,7 @@ import pytest
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.describe import describe_request
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.reference.measure import measure
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile
@@ -132,7 +132,7 @@ def _plan(random: Random, refs: tuple[DatasetRef, ...]) -> Plan:
     checked = check_source(_suite(claims))
     assert checked.suite is not None
     assert not checked.errors
-    return resolve(checked.suite, _suite(claims), refs, FIRST, allow_empty=True)
+    return resolve(checked.suite, _suite(claims), refs, FIRST, QUIET)
 
 
 def _suite(claims: list[str]) -> SourceFile:

@@ -35,7 +35,7 @@ from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.schema_check import void_with_nan, void_without_end
-from dqx_airflow.values import DatasetRef, MetricValue, Severity, SourceFile, Verdict
+from dqx_airflow.values import DatasetRef, MetricValue, RunOptions, Severity, SourceFile, Verdict
 
 CASES = list(cases(*Path(__file__).parent.glob("verdicts/*.md")))
 DATE = "2024-11-29"
@@ -97,8 +97,10 @@ def _plan(block: Block) -> Plan:
         source,
         datasets,
         date.fromisoformat(block.option("date", DATE)),
-        allow_empty=block.has("allow_empty"),
-        max_clock_skew_hours=float(block.option("skew", "24")),
+        RunOptions(
+            allow_empty=block.has("allow_empty"),
+            max_clock_skew_hours=float(block.option("skew", "24")),
+        ),
     )
 
 

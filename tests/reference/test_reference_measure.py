@@ -9,7 +9,7 @@ import pytest
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import evaluate
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.reference.measure import measure
 from dqx_airflow.reference.table import Table
 from dqx_airflow.values import DatasetRef, SourceFile, Status
@@ -25,7 +25,7 @@ def _reason(claim: str, tables: dict[str, Table], *refs: DatasetRef) -> str | No
     checked = check_source(source)
     assert checked.suite is not None
     assert not checked.errors
-    plan = resolve(checked.suite, source, refs, date(2024, 1, 1), allow_empty=True)
+    plan = resolve(checked.suite, source, refs, date(2024, 1, 1), QUIET)
     (verdict,) = evaluate(plan, measure(plan, refs, tables))
     assert verdict.status is (Status.ERROR if verdict.reason else Status.PASSED)
     return verdict.reason

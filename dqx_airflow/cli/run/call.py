@@ -153,6 +153,11 @@ class Options:
     output_file: Path | None = None
     watch: bool = False
 
+    @property
+    def is_given(self) -> bool:
+        """True if there is more than a path."""
+        return replace(self, paths=()) != Options(())
+
 
 @dataclass(frozen=True, slots=True)
 class RunCall:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -129,15 +129,18 @@ def shared_options(
     )
 
 
-def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with these options besides its own; it gets them as `shared`."""
+def with_shared_options(
+    command: Callable[..., None], without: Collection[str] = ()
+) -> Callable[..., None]:
+    """The command with these options besides its own, but for some; it gets them as `shared`."""
     common, own = _signature(shared_options), _signature(command)
     parameters = [parameter for parameter in own.parameters.values() if parameter.name != "shared"]
-    parameters += common.parameters.values()
+    names = [name for name in common.parameters if name not in without]
+    parameters += (common.parameters[name] for name in names)
 
     @wraps(command)
     def called(**given: Any) -> None:
-        typed = {name: given.pop(name) for name in common.parameters}
+        typed = {name: given.pop(name) for name in names}
         command(**given, shared=shared_options(**typed))
 
     called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]

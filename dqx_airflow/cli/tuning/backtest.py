@@ -358,7 +358,7 @@ def _opened(
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import inlined
-    from dqx_airflow.plan.resolve import resolve
+    from dqx_airflow.plan.selection import plan_of
 
     options = Options((suite,), connection, datasets=tuple(datasets or ()), config=config)
     call = read_call(options, date.today())
@@ -366,15 +366,9 @@ def _opened(
         raise SourceError(draw(call.diagnostics, call.sources), diagnostics=call.diagnostics)
     (request,) = call.requests
     checked = check_source(request.suite, inlined(request.imports))
+    quiet = replace(request, allow_empty=True)
     plans = [
-        resolve(
-            checked.valid_suite,
-            request.suite,
-            request.datasets,
-            on,
-            allow_empty=True,
-            ansi=request.ansi,
-        )
+        plan_of(replace(quiet, run_key=replace(request.run_key, date=on)), checked)
         for on in missing
     ]
     try:

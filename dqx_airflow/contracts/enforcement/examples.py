@@ -23,7 +23,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.types import Family, canonical_type, family_of, fields_of, parts_of
 from dqx_airflow.plan.evaluate import evaluate
-from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.reference.measure import measure
 from dqx_airflow.reference.table import Table, value_of
 from dqx_airflow.values import DatasetField as Column
@@ -253,7 +253,7 @@ def _broken_rules(
     columns = tuple(Column(item.name, _type_of(item)) for item in fields)
     table = Table(columns, tuple(map(tuple, rows)))
     refs = (DatasetRef(model.name, table=model.name),)
-    plan = resolve(suite, source, refs, _ANY_DAY, allow_empty=True)
+    plan = resolve(suite, source, refs, _ANY_DAY, QUIET)
     # What only Spark can evaluate is an error here, and proves nothing about the examples.
     for verdict in evaluate(plan, measure(plan, refs, {model.name: table})):
         if verdict.status is Status.FAILED and verdict.name in rules:

@@ -417,8 +417,8 @@ def promote(
                 with jobs_called(spark, f"{name}: promotion"):
                     done = step(target)
             except RefusedPromotionError as refusal:
-                reason = refusal.in_one_line
-                refused.append(not_promoted(name, target.location, reason, request.fail_on))
+                place, why, severity = target.location, refusal.in_one_line, request.fail_on
+                refused.append(not_promoted(name, place, why, severity, is_blocked=is_blocked))
                 continue
             if done is not None:
                 promoted[name] = replace(done, is_blocked=is_blocked)
