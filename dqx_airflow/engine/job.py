@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timezone
@@ -49,6 +49,7 @@ from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
+from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
 from dqx_airflow.plan.selection import plan_of, selected_clauses
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
@@ -136,10 +137,16 @@ def run_events(
         try:
             yield end
         except BaseException as error:
-            message, now = f"{type(error).__name__}: {error}", datetime.now(timezone.utc)
+            message, now = _quoted(error, requests.values()), datetime.now(timezone.utc)
             for run_id, request in running.items():
                 emitter.emit(crash_event(request, run_id, now, message, emitter.namespace))
             raise
+
+
+def _quoted(error: BaseException, requests: Iterable[GateRequest]) -> str:
+    """An error that ends a run, without Spark's quotes of the data if columns are masked."""
+    masked = [column for request in requests for ref in request.datasets for column in ref.masked]
+    return without_values(f"{type(error).__name__}: {error}", masked)
 
 
 def _emitter(spool: Path | None) -> LineageEmitter | None:
@@ -193,13 +200,14 @@ def run_job(
     quiet_pyspark()
     for name in ("dqx", "dqx_airflow", "openlineage.client.transport.console"):
         logging.getLogger(name).setLevel(logging.INFO)
+    request = None
     try:
         request = from_arguments(arguments)
         ending.end_after(request.timeout_s)
         reports = run(request)
     except Exception as error:
         # Any error of a job that was ended is a consequence, and the reason has been reported.
-        return _report_failure(error) if ending.code is None else ending.code
+        return _report_failure(error, request) if ending.code is None else ending.code
     for report in reports:
         print(draw_report(report, root=request.results_root), flush=True)
     return EXIT_REPORTED
@@ -530,7 +538,7 @@ def _require_time(request: GateRequest, started: datetime) -> None:
         raise DeadlineError(f"the gate took longer than {request.timeout_s:g} seconds")
 
 
-def _report_failure(error: Exception) -> int:
+def _report_failure(error: Exception, request: GateRequest | None) -> int:
     """Reports why the job ended, and returns its exit code."""
     match error:
         case SourceError():
@@ -542,6 +550,9 @@ def _report_failure(error: Exception) -> int:
         case DqxError():
             print(f"error: {redact_urls(str(error))}", file=sys.stderr)
             return EXIT_INFRASTRUCTURE
+    if request is not None and any(ref.masked for ref in request.datasets):
+        print(f"error: {_quoted(error, [request])}", file=sys.stderr)
+        return EXIT_INFRASTRUCTURE
     raise error
 
 

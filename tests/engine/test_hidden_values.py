@@ -1,192 +1,53 @@
 """A value of a masked column leaves Spark in no form, for every kind of rule: each masked cell has
-a mark, which is looked for in everything that a gate writes."""
+a mark, which is looked for in everything that a gate writes and the command line prints. For pages,
+notices and XCom see `plugin/test_ui_hidden_values.py`."""
 
 from __future__ import annotations
 
 import json
 import logging
-import re
-from collections.abc import Iterator, Sequence
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, datetime, timezone
-from decimal import Decimal
+from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from lake import TODAY, YESTERDAY, delta, request
+from command_line import dql
+from deltalake import DeltaTable
+from lake import request
+from masked_cells import FEW, OPEN, leaks, masked_datasets, rules, suite_of
 
-from dqx_airflow.cli.run.outputs import junit_xml
+from dqx_airflow.cli.run.outputs import write_reports
+from dqx_airflow.config.settings import Output
 from dqx_airflow.diagnostics.verdicts import draw_report
-from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.session.spark_session import without_log
+from dqx_airflow.engine.job import run_gate, run_gates, run_job
+from dqx_airflow.engine.session.concurrency import JobEnding
+from dqx_airflow.engine.session.java import java_environment
+from dqx_airflow.engine.session.spark_session import conf_of, without_log
+from dqx_airflow.request_arguments import to_arguments
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, to_json
 
 pytestmark = pytest.mark.spark
 
-MARK = re.compile(r"CANARY|471[1-4]0\d\d|4[,.]711|1884\d{4}|1947-11", re.IGNORECASE)
-"""A part of every masked value, of sums of all of them, and of nothing else."""
-
-_BY_POSITION = ", ".join(f"c{number}" for number in range(14))
-AGGREGATES = """
-max(tax_id) | max(`Tax_Id`) | max(to_json(struct(*))) | max(to_json(struct(* except (id))))
-max(to_json(home)) | max(HOME.street) | max(home['street']) | max(cast(home as string))
-array_join(collect_list(tax_id), ',') | to_json(collect_list(struct(*))) | max(tags['CANARYkey'])
-max(sha(tax_id)) | count(*) + max(salary) | max(to_json(tags)) | max(hobbies[0]) | sum(salary * 1)
-max(concat_ws('', home.*)) | cast(max(seen) as string) | max_by(tax_id, id)
-max(struct(tax_id).tax_id) | max(substring(tax_id, 1, 6)) | max(to_json(named_struct('a', home)))
-max(cast(tax_id as int)) | max(date(tax_id)) | max(to_csv(struct(*)))
-max(cast(struct(*) as string)) | max(_metadata.file_path) | max(to_json(struct(t)))
-max(\u017falary)
-"""
-QUERIES = f"""
-select max(tax_id) from t | select max(x.`TAX_ID`) from t x
-select max(to_json(struct(*))) from t | select max(c5) from t as s({_BY_POSITION})
-select max(c4) from (select * from t) as s({_BY_POSITION})
-with s({_BY_POSITION}) as (select * from t) select max(c5) from s
-with s({_BY_POSITION}) as (table t) select max(c5) from s
-select max(a) from (select 'x' as a union select tax_id from t)
-from t |> select tax_id |> aggregate max(tax_id) | from t |> aggregate max(to_json(struct(*)))
-select (select max(salary) from t) + 0 | from t select max(tax_id)
-select max(u) from t lateral view explode(map_values(tags)) e as u
-select max(value) from t unpivot (value for name in (salary))
-select max(n) from (select tax_id as n, id from t) where id = 4
-select cast(tax_id as int) from t limit 1 | select max(to_json(t)) from t
-select to_json(collect_list(struct(t.*))) from t
-"""
-OPEN = {
-    'sql("max(price) + count(*)") == 1': 8,
-    'query("select max(id) * count(*) from t") == 1': 16,
-    "num_rows(where tax_id is not null) == 1": 4,
-    "max_length(tax_id) == 1": 7,
-}
-"""Rules whose values reveal nothing, and are shown."""
-
-
-def rules() -> Iterator[str]:
-    """Rules of every kind over masked columns; nearly all fail."""
-    texts, numbers, times = (
-        ("tax_id", "kind", "home.street"),
-        ("salary", "pay", "rate"),
-        ("born", "seen"),
-    )
-    for name in (*texts, *numbers, *times):
-        yield f"mode({name}) == 1"  # an error for texts: what is compared is of another type
-        yield f"mode({name}) is None"
-        yield f"first({name}, order_by id) is None"
-        yield f"unique_count({name}) == 99"
-        yield f"unique({name}) for each {name}"
-        yield f"num_rows() > 9 for each ({name}, id)"
-        yield f"values({name}) in values({'salary' if name in numbers else 'name'}, dataset r)"
-        yield f"each row: {name} is null"
-        yield f"90% of rows: {name} is null for each id"
-        yield f"entropy({name}) > 99"
-        yield f"average(price, where {name} is not null) > 99"
-    for name in numbers:
-        for metric in ("average", "sum", "minimum", "maximum", "median", "variance"):
-            yield f"{metric}({name}) == 1"
-            yield f"{metric}({name}) == 1 for each id"
-            yield f"day_over_day({metric}({name})) > 99"
-        yield f"percentile({name}, 0.9) == 1"
-        yield f"minimum(price) > maximum({name})"
-        yield f"mean(average({name}), n 2) < 0"
-        yield f"sum({name}) / num_rows() < 0"
-        yield f"any {{ assert sum({name}) < 0 assert average({name}) < 0 }}"
-        yield f"all {{ assert sum({name}) < 0 assert average({name}) < 0 }}"
-        yield f"if sum({name}) > 0 then maximum({name}) < 0"
-        yield f"coalesce(sum({name}), 0) < 0"
-    yield "sum(rate) < 0 for each rate"
-    for name in texts:
-        yield f'distribution({name}) matches {{"a": 50%, "b": 50%}}'
-        yield f'most_common({name}, 2) in ["a"]'
-        yield f'each row: {name} in ["a"]'
-        yield f'each row: {name} matches "^a$"'
-        yield f'minimum({name}) == "a"'
-        yield f"repeated_count({name}) == 99"
-    for name in times:
-        yield f"maximum({name}) > 2000-01-01"
-        yield f"each row: {name} > 2000-01-01"
-    yield "freshness(seen) < 1 hour"
-    yield "rows of t match r on (id)"
-    yield "rows of t match r on (id) comparing [tax_id, salary, born]"
-    yield "rows of t match r on (tax_id)"
-    yield "rows of t match r on (tax_id, salary) comparing [price]"
-    for text in (part.strip() for part in re.split(r" \| |\n", AGGREGATES)):
-        if text:
-            yield f'sql("{text}") == 1'
-            yield f'sql("{text}") == 1 for each id'
-    for text in (part.strip() for part in re.split(r" \| |\n", QUERIES)):
-        if text:
-            yield f'query("{text}") == 1'
-    yield from OPEN
-
-
-FEW = (
-    *("mode(salary) == 1", "num_rows() > 9 for each (tax_id, id)", "each row: tax_id is null"),
-    *("rows of t match r on (tax_id)", 'sql("max(to_json(struct(*)))") == 1'),
-    *(
-        'sql("max(cast(tax_id as int))") == 1',
-        'query("select max(to_json(struct(*))) from t") == 1',
-    ),
-    f'query("select max(c5) from t as s({_BY_POSITION})") == 1',
-    *OPEN,
-)
-
-
-def rows(on: date, shift: int = 0) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": number,
-            "price": float(number),
-            "name": f"n{number}",
-            "tax_id": f"CANARY{number + shift}",
-            "kind": f"CANARY{number % 2}",
-            "salary": 4711000 + number + shift,
-            "pay": 4711000.0 + number + shift,
-            "rate": Decimal(4711000 + number + shift),
-            "born": date(1947, 11, 1 + number),
-            "seen": datetime(1947, 11, 1 + number, 4, 7, 11, tzinfo=timezone.utc),
-            "home": {"street": f"CANARY{number}", "city": f"c{number}"},
-            "tags": [("CANARYkey", f"CANARY{number + shift}")],
-            "hobbies": [f"CANARY{number}"],
-            "ds": on,
-        }
-        for number in range(1, 5)
-    ]
-
-
-SCHEMA = pa.schema(
-    {
-        **{"id": pa.int64(), "price": pa.float64(), "name": pa.string(), "tax_id": pa.string()},
-        **{"kind": pa.string(), "salary": pa.int64(), "pay": pa.float64()},
-        **{"rate": pa.decimal128(18, 2), "born": pa.date32(), "seen": pa.timestamp("us", "UTC")},
-        "home": pa.struct({"street": pa.string(), "city": pa.string()}),
-        "tags": pa.map_(pa.string(), pa.string()),
-        **{"hobbies": pa.list_(pa.string()), "ds": pa.date32()},
-    }
-)
-MASKED = (
-    "tax_id",
-    "kind",
-    "salary",
-    "pay",
-    "rate",
-    "born",
-    "seen",
-    "home.street",
-    "tags",
-    "hobbies",
-)
-
 
 @pytest.fixture
 def datasets(tmp_path: Path) -> tuple[DatasetRef, DatasetRef]:
-    both = pa.Table.from_pylist([*rows(TODAY), *rows(YESTERDAY)], schema=SCHEMA)
-    here = delta(tmp_path, "t", both, partition_by=["kind"])
-    there = delta(tmp_path, "r", pa.Table.from_pylist(rows(TODAY, 1), schema=SCHEMA))
-    return replace(here, date_column="ds", masked=MASKED), replace(there, masked=MASKED)
+    return masked_datasets(tmp_path)
+
+
+def printed(reports: list[GateReport], output: Output, gate: GateRequest) -> str:
+    """What `dql run` prints."""
+    days = [report.run_key.date for report in reports]
+    dates = [day - timedelta(number) for number, day in enumerate(days)]
+    with StringIO() as text:
+        write_reports(reports, output, text, gate.results_root, dates=dates)
+        return text.getvalue()
 
 
 def run(
@@ -203,25 +64,22 @@ def run(
     written = {
         "the report": to_json(report),
         "the drawn report": draw_report(report, root=gate.results_root),
-        "the report for CI": junit_xml([report]),
+        **{f"the {kind.value}": printed([report], kind, gate) for kind in Output},
+        **{f"the {kind.value} of two dates": printed([report] * 2, kind, gate) for kind in Output},
         "the log": f"{said.out}\n{said.err}\n{caplog.text}",
     }
+    for flags in ([], ["--rows"], ["--format", "json"]):
+        shown = dql("results", "show", "latest", "--root", gate.results_root, *flags)
+        assert shown.returncode == 0, shown.stderr
+        written[f"dql results show {flags}"] = shown.stdout + shown.stderr
+    for _, place in gate.quarantine:
+        written["the commits of the quarantine"] = str(DeltaTable(place).history())
     for file in Path(gate.results_root).rglob("*"):
         if file.suffix == ".parquet" and "/sources/" not in str(file):
             written[str(file)] = json.dumps(pq.read_table(file).to_pylist(), default=str)
         elif file.is_file() and file.suffix != ".parquet":
             written[str(file)] = file.read_bytes().decode("utf-8", "replace")
     return report, written
-
-
-def leaks(written: dict[str, str]) -> list[str]:
-    """Where a mark stands, with what is around it."""
-    found = []
-    for place, text in written.items():
-        shown = text.replace("CANARYkey", "")  # of the suite, which is shown as it is
-        if (mark := MARK.search(shown)) is not None:
-            found.append(f"{place}: {shown[max(0, mark.start() - 200) : mark.end() + 50]}")
-    return found
 
 
 @pytest.mark.parametrize(
@@ -241,9 +99,9 @@ def test_no_masked_value_leaves_spark(
     transport = {"type": "file", "log_file_path": str(lineage), "append": True}
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
     known = list(dict.fromkeys(asserted))
-    body = "\n".join(f'assert {rule} name "a{nr}"' for nr, rule in enumerate(known))
-    suite = f'suite "T" {{ check "All" on t {{\n{body}\n}} }}'
-    gate = request(tmp_path, suite, datasets, quarantine=(("t", str(tmp_path / "quarantine")),))
+    gate = request(
+        tmp_path, suite_of(known), datasets, quarantine=(("t", str(tmp_path / "quarantine")),)
+    )
     report, written = run(spark, gate, capfd, caplog)
     assert leaks(written) == []
     values = {verdict.name: verdict.value for verdict in report.verdicts}
@@ -282,3 +140,44 @@ def test_no_masked_text_is_quoted_by_what_cannot_be_read(
     passed = [one.name for one in report.verdicts if one.status.value == "passed"]
     assert passed == ["orders.not_empty", "a"]
     assert leaks(written) == []
+
+
+@pytest.mark.nightly
+def test_no_masked_value_is_in_the_log_of_a_job(
+    tmp_path: Path, datasets: tuple[DatasetRef, DatasetRef]
+) -> None:
+    """All that a driver prints, with what its JVM prints."""
+    gate = request(tmp_path, suite_of((*rules(),)), datasets)
+    job = Path(__file__).parents[2] / "spark_jobs" / "gate_job.py"
+    done = subprocess.run(
+        [sys.executable, str(job), *to_arguments(gate)],
+        env={**os.environ, **java_environment()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert leaks({"stdout": done.stdout, "stderr": done.stderr}) == []
+
+
+def test_the_log_of_executors_is_off_where_that_of_the_driver_is() -> None:
+    """`spark.executor.syncLogLevel.enabled` of Spark passes the level of `without_log` on."""
+    assert conf_of("gate").get("spark.executor.syncLogLevel.enabled") == "true"
+
+
+def test_an_error_that_ends_a_job_quotes_no_masked_value(
+    tmp_path: Path, datasets: tuple[DatasetRef, DatasetRef], capsys: Any, monkeypatch: Any
+) -> None:
+    lineage = tmp_path / "lineage.jsonl"
+    transport = {"type": "file", "log_file_path": str(lineage), "append": True}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    gate = request(tmp_path, suite_of(FEW), datasets)
+
+    def broken(_: str) -> Any:
+        raise ValueError("[CAST_INVALID_INPUT] The value 'CANARY1' is no int; kind=CANARY2/part")
+
+    code = run_job(to_arguments(gate), lambda one: run_gates([one], broken), JobEnding())
+    said = capsys.readouterr().err
+    assert (code, "CAST_INVALID_INPUT" in said) == (4, True)
+    assert "CAST_INVALID_INPUT" in lineage.read_text()
+    assert leaks({"stderr": said, "lineage": lineage.read_text()}) == []

@@ -11,11 +11,21 @@ def read_dags(path: Path) -> dict[str, Any]:
 
     :raises ImportError: the file cannot be imported.
     """
+    bag = _bag(path)
+    if bag.import_errors:
+        raise ImportError("\n".join(bag.import_errors.values()))
+    return dict(bag.dags)
+
+
+def read_folder(path: Path) -> tuple[set[str], dict[str, str]]:
+    """The ids of the DAGs of a folder, and its import errors by file."""
+    bag = _bag(path)
+    return set(bag.dags), dict(bag.import_errors)
+
+
+def _bag(path: Path) -> Any:
     try:
         from airflow.dag_processing.dagbag import DagBag
     except ImportError:  # Airflow before 3.2
         from airflow.models.dagbag import DagBag
-    bag = DagBag(dag_folder=str(path))
-    if bag.import_errors:
-        raise ImportError("\n".join(bag.import_errors.values()))
-    return dict(bag.dags)
+    return DagBag(dag_folder=str(path))

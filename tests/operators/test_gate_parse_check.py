@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from dag_files import read_dags
+from dag_files import read_dags, read_folder
 from gate_stubs import SUITE
 from markdown_cases import Case, cases
 
@@ -233,3 +233,37 @@ def test_a_task_that_runs_does_not_check_its_neighbours(
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "lake")
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "other")
     assert parsed(dags, GATE.replace("orders.dql", "order.dql")) == ""
+
+
+BAD_CONTRACTS = {
+    "long": (CONTRACT.replace("0}", f"{'9' * 320}}}").encode(), "7", "larger than every double"),
+    "infinite": (CONTRACT.replace("0}", "1e400}").encode(), "7", "larger than every double"),
+    "twice": (CONTRACT.encode() + b"id: other\n", "8", "duplicate key 'id'"),
+    "tab": (CONTRACT.replace("    fields", "\tfields").encode(), "6", "tab"),
+    "binary": (b"\x00\x01\xff" + CONTRACT.encode(), "", "not a text file"),
+    "cut": (CONTRACT.replace("0}", "").encode(), "4", "invalid YAML"),
+    "cyclic": (CONTRACT.replace("  orders:", "  orders: &a\n    x: *a").encode(), "6", "alias"),
+    "empty": (b"", "", ""),
+    "list": (b"- 1\n", "1", ""),
+}
+TWO_DAGS = """
+    ContractGateOperator(task_id="gate", contract="{name}.yaml", data="/lake/orders")
+
+with DAG("sound_{name}", start_date=datetime(2024, 1, 1), schedule=None):
+    ContractGateOperator(task_id="gate", contract="orders.yaml", data="/lake/orders")
+"""
+
+
+def test_a_contract_that_cannot_be_read_costs_its_own_dag_only(dags: Path) -> None:
+    for name, (text, _, _) in BAD_CONTRACTS.items():
+        (dags / f"{name}.yaml").write_bytes(text)
+        head = HEAD.replace('"lake"', f'"bad_{name}"')
+        (dags / f"{name}.py").write_text(head + TWO_DAGS.format(name=name))
+    found, errors = read_folder(dags)
+    assert found == {f"sound_{name}" for name in BAD_CONTRACTS}
+    shown = {Path(file).stem: error for file, error in errors.items()}
+    assert shown.keys() == BAD_CONTRACTS.keys()
+    for name, (_, line, words) in BAD_CONTRACTS.items():
+        assert "Traceback" not in shown[name]
+        assert f"{name}.yaml:{line}" in shown[name], shown[name]
+        assert words in shown[name], shown[name]

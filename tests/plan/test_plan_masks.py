@@ -48,7 +48,9 @@ def test_our_own_messages_are_kept() -> None:
     ("query", "expected"),
     [
         ("SELECT count(*) + sum(price) FROM t", False),
-        ("SELECT max(price) FROM t WHERE city = 'tax_id'", False),
+        ("SELECT max(price) FROM t WHERE city = 'tax id'", False),
+        ('SELECT max("tax_id") FROM t', True),  # with spark.sql.ansi.doubleQuotedIdentifiers
+        ('SELECT max(t."TAX_ID") FROM t', True),
         ("SELECT max(TAX_ID) FROM t", True),
         ("SELECT max(`ta\u017f`) FROM t", True),  # Spark takes the long s for an s
         ("SELECT max(home.city) FROM t", True),

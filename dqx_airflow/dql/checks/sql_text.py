@@ -114,7 +114,9 @@ def may_read(query: str, columns: frozenset[str]) -> bool:
     for node in tree.walk():
         is_by_position = isinstance(node, exp.TableAlias) and bool(node.args.get("columns"))
         is_everything = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
-        name = _folded(node.name) if isinstance(node, exp.Identifier | exp.Anonymous) else ""
+        # Spark can be set to take strings in double quotes for names.
+        may_name = isinstance(node, exp.Identifier | exp.Anonymous | exp.Literal)
+        name = _folded(node.name) if may_name else ""
         is_named = name in names or name.startswith(_INDIRECT)
         if is_by_position or is_everything or is_named:
             return True

@@ -139,7 +139,8 @@ def conf_of(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> Sp
 
 def _settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     conf = SparkConf().setAll(list(settings.items()))
-    defaults = dict(SQL_DEFAULTS)
+    # Where the log of the driver is off, those of the executors are too: see `without_log`.
+    defaults = {**SQL_DEFAULTS, "spark.executor.syncLogLevel.enabled": "true"}
     master = conf.get("spark.master", "local[*]") or "local[*]"
     if master.startswith("local"):
         defaults |= _LOCAL_DEFAULTS

@@ -1,0 +1,94 @@
+"""A value of a masked column is on no page of the UI, in no notice, in no XCom and in no asset
+event, for every kind of rule: the run of `engine/test_hidden_values.py`, seen from Airflow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pytest
+from masked_cells import FEW, TODAY, leaks, masked_datasets, rules, suite_of
+from ui_scene import Scene
+
+from dqx_airflow.values import Attempt, GateRequest, RunKey, SourceFile
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+Get = Callable[..., "Response"]
+
+
+@pytest.mark.parametrize(
+    "asserted",
+    [
+        pytest.param(FEW, marks=pytest.mark.slow),
+        pytest.param((*rules(),), marks=pytest.mark.nightly),
+    ],
+    ids=["few", "all"],
+)
+def test_no_masked_value_is_seen_in_airflow(
+    spark: Any,
+    get: Get,
+    scene: Scene,
+    tmp_path: Path,
+    asserted: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dqx_airflow.engine.job import run_gate
+    from dqx_airflow.engine.session.spark_session import without_log
+    from dqx_airflow.operators.assets import asset_extra
+    from dqx_airflow.operators.notices import gate_notice
+    from dqx_airflow.operators.outcome import end_task, summary
+
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
+    datasets = masked_datasets(tmp_path)
+    scene.dag()
+    gate = GateRequest(
+        RunKey("lake.gate", TODAY, f"scheduled__{TODAY}"),
+        Attempt(1, "attempt"),
+        SourceFile("suite.dql", suite_of(asserted)),
+        datasets,
+        str(tmp_path / "of the job"),
+    )
+    try:
+        report = run_gate(gate, lambda _: without_log(spark, datasets))
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+    report = scene.ran(report, sources=gate.sources)
+    pushed = summary(report)
+    seen = {"XCom": json.dumps(pushed), "the asset event": json.dumps(asset_extra(report))}
+    with pytest.raises(Exception) as ended:  # noqa: PT011, which of them is not the question
+        end_task(report, "fail")
+    seen["the exception"] = str(ended.value)
+
+    class Ended:
+        dag_id, task_id, run_id = "lake", "gate", gate.run_key.scheduler_run
+        map_index, try_number = -1, 1
+
+        def xcom_pull(self, **_: object) -> object:
+            return pushed
+
+    notice = gate_notice({"ti": Ended(), "exception": ended.value})
+    seen["the notice"] = json.dumps(asdict(notice))
+    run = f"dag_id=lake&task_id=gate&run_id={gate.run_key.scheduler_run}"
+    files = [
+        f"rows.csv?{run}&check={quote(verdict.check)}&name={quote(verdict.name)}"
+        for verdict in report.verdicts
+        if verdict.failing_rows
+    ]
+    places = [f"dataset?place={quote(ref.path or '')}" for ref in datasets]
+    of_gate = [f"{page}?{run}" for page in ("gate", "incident", "runs")]
+    for page in ("board", "datasets", "alerts", "review", *places, *of_gate, *files):
+        answer = get(page)
+        assert answer.status_code == 200, page
+        seen[page] = answer.text
+    assert "***" in seen[of_gate[0]]
+    assert len(files) > 2
+    assert any("***" in seen[file] for file in files)
+    assert leaks(seen) == []
