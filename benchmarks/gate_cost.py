@@ -13,9 +13,9 @@ from datetime import date
 from pathlib import Path
 
 from dqx_airflow.cli.demo import DemoHome
-from dqx_airflow.request_arguments import to_arguments
-from dqx_airflow.resources import shipped
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
+from dqx_airflow.values.request_arguments import to_arguments
+from dqx_airflow.values.resources import shipped
 
 RUNS = 5
 HOME = DemoHome(Path(".dqx/demo").resolve())

@@ -3,7 +3,7 @@
     python -m benchmarks.trained_agent [--seed N ...] [--ppo]
 
 Both learn from the same half year with labels on 60 of its alerts. The agent is trained in the
-Gymnasium environment of `dqx_airflow.learning`, by the cross-entropy method, or by PPO if
+Gymnasium environment of `dqx_airflow.tuning.learning`, by the cross-entropy method, or by PPO if
 stable-baselines3 is installed. The tuner is run twice: once as a search alone, which sets the same
 values from the same labels without evidence on held-out days, like the agent; once as it is used,
 with labels for each assertion, evidence, profiles and other forms, until it proposes nothing more.
@@ -28,10 +28,9 @@ from benchmarks.tuned_year import (
     score,
     total,
 )
-from dqx_airflow.learning.cross_entropy import learned_action
-from dqx_airflow.learning.environment import ThresholdEnv, Vector
 from dqx_airflow.plan.model import DEFAULT_COST
 from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.learning import ThresholdEnv, Vector, learned_action
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.search import Search, groups_of
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits

@@ -67,6 +67,6 @@ def __getattr__(name: str) -> Any:
 
 def get_provider_info() -> dict[str, Any]:
     """The entry of this package under Admin, Providers in Airflow. Called in every process."""
-    from dqx_airflow.provider_info import PROVIDER_INFO
+    from dqx_airflow.operators.provider_info import PROVIDER_INFO
 
     return {**PROVIDER_INFO, "versions": [__version__]}

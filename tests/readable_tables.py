@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from dqx_airflow.metrics.types import fields_of, parts_of
-from dqx_airflow.reference.table import Table
+from dqx_airflow.plan.in_memory.table import Table
 
 _COLUMN = re.compile(r"\s*(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<name>[^\s:|`]+))\s*:(?P<type>[^|]+)\|?")
 _CELL = re.compile(r'(?:"(?:\\.|[^"\\])*"|[^|"])+')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dqx_airflow.metrics.types import fields_of, parts_of
-from dqx_airflow.reference.table import Table
+from dqx_airflow.plan.in_memory.table import Table
 
 
 def frame_of(spark: Any, table: Table) -> Any:

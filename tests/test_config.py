@@ -11,16 +11,23 @@ import pytest
 
 from dqx_airflow.cli.run.call import Options
 from dqx_airflow.cli.run.request_builder import read_call
-from dqx_airflow.config.connection import ConnectionKind, connection_of
-from dqx_airflow.config.datasets import datasets_of_arguments, mistakes_in
-from dqx_airflow.config.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
-from dqx_airflow.config.positions import Positions
-from dqx_airflow.config.settings import Defaults, Output, Settings, Unsupported, date_of
-from dqx_airflow.config.settings_file import find_settings, read_settings
+from dqx_airflow.datasets.connection import ConnectionKind, connection_of
+from dqx_airflow.datasets.dqx_toml import (
+    Defaults,
+    Output,
+    Positions,
+    Settings,
+    Unsupported,
+    date_of,
+    find_settings,
+    read_settings,
+)
+from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
+from dqx_airflow.datasets.mistakes import datasets_of_arguments, mistakes_in
 from dqx_airflow.datasets.settings import check_ref
 from dqx_airflow.diagnostics.diagnostic import Level
-from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, Severity
+from dqx_airflow.values.errors import RequestError
 
 FULL = """
 [connection]
@@ -137,7 +144,7 @@ def test_unenforceable_clauses_are_errors_by_default(
 
 
 def test_the_example_of_the_module_is_sound(tmp_path: Path) -> None:
-    import dqx_airflow.config.settings as module
+    import dqx_airflow.datasets.dqx_toml as module
 
     example = re.sub(r"^    ", "", (module.__doc__ or "").split("\n\n", 1)[1], flags=re.M)
     (tmp_path / "gate.jsa").touch()

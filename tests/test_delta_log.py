@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from dqx_airflow.delta_log import log_files, require_whole_commits
+from dqx_airflow.datasets.delta_log import log_files, require_whole_commits
 from dqx_airflow.engine.sources.delta.load import table_at
-from dqx_airflow.errors import DatasetError, StoreError
 from dqx_airflow.results.tables import locate, open_table
 from dqx_airflow.values import DatasetRef
+from dqx_airflow.values.errors import DatasetError, StoreError
 
 _INFO = '{"commitInfo":{"operation":"WRITE","operationMetrics":%s}}\n'
 LOSSES: dict[str, bytes | Callable[[bytes], bytes]] = {
@@ -101,7 +101,7 @@ def test_commits_without_files_are_whole_if_they_say_so(path: str) -> None:
 
 def test_a_commit_is_read_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_whole_commits(path, 2)
-    monkeypatch.setattr("dqx_airflow.delta_log._fault", pytest.fail)
+    monkeypatch.setattr("dqx_airflow.datasets.delta_log._fault", pytest.fail)
     require_whole_commits(path, 2)
 
 

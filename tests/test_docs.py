@@ -18,9 +18,9 @@ from markdown_cases import REWRITE
 from results_page import results_page
 
 import dqx_airflow
-from dqx_airflow.config.settings_file import read_settings
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.datasets.dqx_toml import read_settings
 from dqx_airflow.diagnostics import CODES, draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.values import SourceFile

@@ -19,7 +19,7 @@ _PUBLIC = ("api", "learning", "operators", "results", "tuning")
 
 
 def test_docstrings_have_examples() -> None:
-    assert "dqx_airflow.exact" in _WITH_EXAMPLES
+    assert "dqx_airflow.values.exact" in _WITH_EXAMPLES
 
 
 @pytest.mark.parametrize("name", _WITH_EXAMPLES)

@@ -18,8 +18,8 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.resolve import resolve
-from dqx_airflow.resources import shipped
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, RunKey, Severity, SourceFile
+from dqx_airflow.values.resources import shipped
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

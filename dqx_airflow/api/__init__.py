@@ -13,7 +13,7 @@ from dqx_airflow.api.stored_database import StoredDatabase
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.api.validated import read_validated
 from dqx_airflow.api.verification import VerificationSuite, check
-from dqx_airflow.reference.table import Table
+from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.tuning.tunables import (
     Tunable,
     TunableChoice,

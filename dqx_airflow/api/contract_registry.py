@@ -10,13 +10,13 @@ from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_ver
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import PublishedVersion
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.registry.open import registry_at
+from dqx_airflow.contracts.registry.versions import Publication
 from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-from dqx_airflow.errors import RegistryError, RequestError, SourceError
-from dqx_airflow.registry.open import registry_at
-from dqx_airflow.registry.versions import Publication
+from dqx_airflow.values.errors import RegistryError, RequestError, SourceError
 
 
 class ContractRegistry:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.datasets.settings import is_table
-from dqx_airflow.errors import RequestError, first_line
+from dqx_airflow.values.errors import RequestError, first_line
 
 
 def adopt(
@@ -29,7 +29,7 @@ def adopt(
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
-    from dqx_airflow.delta_log import transactions
+    from dqx_airflow.datasets.delta_log import transactions
     from dqx_airflow.engine.outputs.promoted_slices import (
         adoption,
         gates_in,

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from dqx_airflow.errors import DqxError, RequestError, SourceError, first_line
+from dqx_airflow.values.errors import DqxError, RequestError, SourceError, first_line
 
 EXIT_FAILED = 1
 """The data is blocked, or a check of the command failed. Nothing else ends with it."""
@@ -120,7 +120,7 @@ def _exit_code(error: Exception) -> int:
 def _print_error(error: Exception) -> None:
     """Draws the error, without secrets: an exception may quote its input."""
     from dqx_airflow.cli.reports import printable
-    from dqx_airflow.redact import redact
+    from dqx_airflow.values.redact import redact
 
     typer.echo(printable(redact(_message(error)), keep="\n"), err=True)
     if os.environ.get(TRACEBACK):

@@ -12,11 +12,11 @@ import typer
 from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.output import TableOrJson, print_or_write
 from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.migration.documents import DoubleQuotes
+from dqx_airflow.importing.documents import DoubleQuotes
 
 if TYPE_CHECKING:
-    from dqx_airflow.migration.foreign_rule import ForeignRule
-    from dqx_airflow.migration.suite import ImportedRule
+    from dqx_airflow.importing.foreign_rule import ForeignRule
+    from dqx_airflow.importing.suite import ImportedRule
 
 
 class FailOnUntranslated(str, Enum):
@@ -75,8 +75,8 @@ def import_rules(
     not translated, with the reason. The exit code is 1 if a rule is not translated, 2 if a file
     cannot be read.
     """
-    from dqx_airflow.migration.suite import ImportOutcome, suite_of
-    from dqx_airflow.migration.tools import TOOLS
+    from dqx_airflow.importing.suite import ImportOutcome, suite_of
+    from dqx_airflow.importing.tools import TOOLS
 
     if tool is not None and tool not in TOOLS:
         message = f"unknown tool '{tool}'; available: {', '.join(TOOLS)}"
@@ -107,8 +107,8 @@ def _read_files(
     """Each file with the name of its tool, and its rules. Files that cannot be read end the
     command, after all of them are reported."""
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-    from dqx_airflow.migration.foreign_rule import UntranslatableError
-    from dqx_airflow.migration.tools import read_rules
+    from dqx_airflow.importing.foreign_rule import UntranslatableError
+    from dqx_airflow.importing.tools import read_rules
 
     wrong = False
     for path in files:
@@ -129,7 +129,7 @@ def _read_files(
 
 def _print_table(rules: Sequence[ImportedRule]) -> None:
     """The rules that are not translated exactly, and the number of rules with each outcome."""
-    from dqx_airflow.migration.suite import ImportOutcome, counted
+    from dqx_airflow.importing.suite import ImportOutcome, counted
 
     for imported in rules:
         if imported.outcome is not ImportOutcome.TRANSLATED:

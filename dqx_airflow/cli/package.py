@@ -29,22 +29,21 @@ from typing import Annotated
 import typer
 
 import dqx_airflow
-from dqx_airflow.config.jvm_options import DRIVER_OPTIONS, for_a_short_life, while_archiving
+from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS, for_a_short_life, while_archiving
 from dqx_airflow.engine.session.java import java_environment
-from dqx_airflow.errors import SparkError, StoreError
-from dqx_airflow.request_arguments import to_arguments
-from dqx_airflow.resources import shipped
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
+from dqx_airflow.values.errors import SparkError, StoreError
+from dqx_airflow.values.request_arguments import to_arguments
+from dqx_airflow.values.resources import shipped
 
 NATIVE = ("pyarrow", "deltalake")
 
 _PURE = ("cattrs", "lark", "openlineage-python", "pyyaml", "sqlglot", "sympy", "tzdata")
 # A job has no terminal, no editor and no Airflow, and gets contracts as compiled suites.
-_HOUSES_LEFT_OUT = {"api", "cli", "contracts", "editor", "operators", "plugin", "reference"}
-_HOUSES_LEFT_OUT |= {"dags_examples", "docs", "learning", "migration", "registry", "spark_jobs"}
-_HOUSES_LEFT_OUT |= {"pytest_plugin", "tuning"}
+_LEFT_OUT = {"api", "cli", "contracts", "dags_examples", "docs", "editor", "importing"}
+_LEFT_OUT |= {"operators", "pytest_plugin.py", "spark_jobs", "tuning", "ui", "plan/in_memory"}
 # Queries of tuning to the store.
-_MODULES_LEFT_OUT = {f"results/{name}.py" for name in ("alerts", "past_days", "proposals")}
+_LEFT_OUT |= {f"results/{name}.py" for name in ("alerts", "past_days", "proposals")}
 _COMPILED = {".so", ".pyd", ".pyx", ".pxd", ".dylib"}
 _FOLDERS_LEFT_OUT = {"__pycache__", "tests", "benchmarks", ".."}
 # Large, and rarely needed.
@@ -109,7 +108,7 @@ def _our_files() -> Iterator[tuple[str, Path]]:
     home = Path(dqx_airflow.__file__).parent
     for file in home.rglob("*"):
         inside = file.relative_to(home)
-        is_left_out = inside.parts[0] in _HOUSES_LEFT_OUT or inside.as_posix() in _MODULES_LEFT_OUT
+        is_left_out = any(path.as_posix() in _LEFT_OUT for path in (inside, *inside.parents))
         if file.is_file() and not is_left_out and _is_wanted(inside):
             yield str(PurePosixPath(home.name, *inside.parts)), file
 

@@ -9,17 +9,16 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dqx_airflow.errors import RequestError
+from dqx_airflow.values.errors import RequestError
 
 if TYPE_CHECKING:
-    from dqx_airflow.config.connection import Connection
-    from dqx_airflow.config.settings import Settings
+    from dqx_airflow.datasets.connection import Connection
+    from dqx_airflow.datasets.dqx_toml import Settings
 
 
 def settings_here() -> Settings:
     """:raises RequestError: they have a mistake."""
-    from dqx_airflow.config.settings import Settings
-    from dqx_airflow.config.settings_file import find_settings, read_settings
+    from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
 
     path = find_settings(Path())
     settings = read_settings(path) if path is not None else Settings()
@@ -48,7 +47,7 @@ def connection_in(settings: Settings, address: str | None) -> Connection:
 
     :raises RequestError: the address is invalid.
     """
-    from dqx_airflow.config.connection import connection_of
+    from dqx_airflow.datasets.connection import connection_of
 
     if address is None:
         return settings.connection
@@ -95,6 +94,6 @@ setting of the gates in Airflow."""
 
 def storage_options() -> dict[str, str] | None:
     """The options for access to the storage, from the environment."""
-    from dqx_airflow.request_arguments import storage_options_of
+    from dqx_airflow.values.request_arguments import storage_options_of
 
     return storage_options_of(os.environ)

@@ -11,7 +11,6 @@ from fractions import Fraction
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.text import draw, printable
-from dqx_airflow.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.values import (
     FailingRow,
     GateReport,
@@ -21,6 +20,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
 
 SHOWN_ROWS = 3
 _MOST_NAMED = 3

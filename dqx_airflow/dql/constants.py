@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import NUMBERS
 
 
 def settle(constants: Iterable[nodes.Constant]) -> dict[str, nodes.Constant]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import ITEM
-from dqx_airflow.exact import exact, exact_text, is_decimal, nearest_float
+from dqx_airflow.values.exact import exact, exact_text, is_decimal, nearest_float
 
 
 class Rung(IntEnum):

@@ -42,7 +42,6 @@ from dqx_airflow.engine.session.spark_session import (
     without_log,
 )
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage.configured import is_configured
 from dqx_airflow.metrics.metric import Scan
@@ -53,12 +52,9 @@ from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
 from dqx_airflow.plan.selection import plan_of, selected_clauses
 from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
-from dqx_airflow.redact import redact_urls
-from dqx_airflow.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.results.report_rows import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.selection import require_whole_run
 from dqx_airflow.values import (
     DatasetRef,
     GateReport,
@@ -69,6 +65,10 @@ from dqx_airflow.values import (
     Verdict,
     to_json,
 )
+from dqx_airflow.values.errors import DeadlineError, DqxError, RequestError, SourceError
+from dqx_airflow.values.redact import redact_urls
+from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
+from dqx_airflow.values.selection import require_whole_run
 
 if TYPE_CHECKING:
     from dqx_airflow.lineage.emitter import LineageEmitter

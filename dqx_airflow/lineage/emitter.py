@@ -33,7 +33,7 @@ from dqx_airflow.lineage.transport import (
     settings,
     watched,
 )
-from dqx_airflow.redact import RedactingFilter, redact, secrets_of
+from dqx_airflow.values.redact import RedactingFilter, redact, secrets_of
 
 log = logging.getLogger(__name__)
 

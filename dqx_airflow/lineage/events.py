@@ -29,7 +29,6 @@ from dqx_airflow import __version__
 from dqx_airflow.lineage import facets, sanitize
 from dqx_airflow.lineage.facets import PRODUCER
 from dqx_airflow.lineage.names import DatasetName, is_path, name_of_data, name_of_table
-from dqx_airflow.redact import redact, redact_urls
 from dqx_airflow.values import (
     DatasetRef,
     DatasetSnapshot,
@@ -38,6 +37,7 @@ from dqx_airflow.values import (
     ParentRun,
     Status,
 )
+from dqx_airflow.values.redact import redact, redact_urls
 
 DEFAULT_NAMESPACE = "default"
 

@@ -27,7 +27,6 @@ from openlineage.client.facet_v2 import (
 from dqx_airflow import __version__
 from dqx_airflow.lineage import sanitize
 from dqx_airflow.lineage.names import DatasetName
-from dqx_airflow.redact import redact_urls
 from dqx_airflow.values import (
     DatasetSnapshot,
     GateOrigin,
@@ -38,6 +37,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from dqx_airflow.values.redact import redact_urls
 
 PRODUCER = f"https://github.com/dqx-airflow/dqx-airflow/tree/{__version__}"
 

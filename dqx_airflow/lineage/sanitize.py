@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from dqx_airflow.exact import exact_as_written, exact_text, is_decimal, nearest_float
+from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
 
 NAME = 500
 VALUE = 500

@@ -31,7 +31,7 @@ from openlineage.client.transport.noop import NoopConfig, NoopTransport
 from openlineage.client.transport.transform import TransformTransport
 from requests.adapters import HTTPAdapter
 
-from dqx_airflow.redact import redact
+from dqx_airflow.values.redact import redact
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from datetime import datetime, time, timedelta, timezone, tzinfo
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
-from dqx_airflow.exact import Exact, bounded, square_root
 from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import Exact, bounded, square_root
 
 Numbers = tuple[MetricValue, ...]
 

@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dqx_airflow.exact import Number, exact, exact_text, is_decimal, nearest_float
 from dqx_airflow.metrics.types import decimal_type
 from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import Number, exact, exact_text, is_decimal, nearest_float
 
 
 def spark_number(value: Number | Decimal) -> int | Decimal | float:

@@ -15,8 +15,8 @@ from datetime import date
 from decimal import Decimal
 
 from dqx_airflow.metrics.metric import Aggregate
+from dqx_airflow.metrics.patterns.bounds import ended
 from dqx_airflow.metrics.types import Family, decimal_size, decimal_type, family_of
-from dqx_airflow.patterns.bounds import ended
 
 _EXACT_IN_SPARK = 34
 """The number of digits of a decimal that every operation of Spark keeps."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from dqx_airflow.redact import HIDDEN
+from dqx_airflow.values.redact import HIDDEN
 
 _GRACE_S = 20.0  # within ten seconds the job ends itself
 
@@ -42,7 +42,7 @@ class ConnectJob:
         :param env: added to the environment of this process.
         :param tell: is called with each line of the output.
         """
-        from dqx_airflow.resources import shipped
+        from dqx_airflow.values.resources import shipped
 
         script = str(shipped("spark_jobs/connect_job.py"))
         self._process = process = subprocess.Popen(  # noqa: S603 (our own program)

@@ -47,7 +47,7 @@ def origin_of(task: Any, source: Path | None) -> GateOrigin:
     """
     from airflow.providers.common.compat.sdk import conf
 
-    from dqx_airflow.source_location import source_location
+    from dqx_airflow.values.source_location import source_location
 
     default = conf.get("operators", "default_owner", fallback="airflow")
     written = (getattr(task, name, None) for name in ("doc_md", "doc", "doc_rst"))

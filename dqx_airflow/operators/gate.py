@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
 from dqx_airflow.operators.exceptions import (
     GateBlocked,
     GateBroken,
@@ -21,6 +20,7 @@ from dqx_airflow.operators.gate_arguments import ARGUMENTS, TRUE_OR_FALSE, GateA
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
 from dqx_airflow.operators.templates import given_fields
+from dqx_airflow.values.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
 
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsLocation
-    from dqx_airflow.selection import Words
     from dqx_airflow.values import DatasetRef, GateReport, GateRequest, SourceFile
+    from dqx_airflow.values.selection import Words
 
 _LONGEST_SOURCE = 300
 _FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
-    from dqx_airflow.selection import Words
     from dqx_airflow.values import Selection
+    from dqx_airflow.values.selection import Words
 
 
 def is_open(value: object) -> bool:
@@ -89,8 +89,8 @@ class GateArguments:
 
         :raises GateMisconfigured: an argument is invalid.
         """
-        from dqx_airflow.errors import RequestError
-        from dqx_airflow.selection import selection_of
+        from dqx_airflow.values.errors import RequestError
+        from dqx_airflow.values.selection import selection_of
 
         given = self.only, self.tags, self.exclude_tags, self.severity, self.dimensions
         try:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from airflow.sdk.definitions.asset import BaseAsset
 
-from dqx_airflow.config.datasets import mistakes_in
+from dqx_airflow.datasets.mistakes import mistakes_in
 from dqx_airflow.datasets.settings import (
     SETTINGS,
     check_locations,
@@ -27,8 +27,6 @@ from dqx_airflow.datasets.settings import (
     two_slashes,
     unknown_settings,
 )
-from dqx_airflow.errors import RequestError
-from dqx_airflow.limits import MOST_SAMPLE_ROWS
 from dqx_airflow.operators.data_date import given_date
 from dqx_airflow.operators.datasets import promotions, quarantine_paths, slice_values
 from dqx_airflow.operators.exceptions import GateMisconfigured
@@ -36,8 +34,10 @@ from dqx_airflow.operators.gate_arguments import as_written, has_open, is_open, 
 from dqx_airflow.operators.outcome import OnViolation
 from dqx_airflow.operators.spark_arguments import callback_mistakes, spark_mistakes
 from dqx_airflow.operators.templates import template_mistakes
-from dqx_airflow.selection import require_whole_run
 from dqx_airflow.values import DatasetRef, EnforcedContract, Selection, Severity, SourceFile
+from dqx_airflow.values.errors import RequestError
+from dqx_airflow.values.limits import MOST_SAMPLE_ROWS
+from dqx_airflow.values.selection import require_whole_run
 
 if TYPE_CHECKING:
     from dqx_airflow.dql import nodes

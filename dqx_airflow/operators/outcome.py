@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeAlias
 from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from dqx_airflow.diagnostics.verdicts import headline, on_call
-from dqx_airflow.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.lineage.names import location_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
-from dqx_airflow.redact import redact_urls
 from dqx_airflow.values import GateReport, MetricValue, Outcome, RunKey, Status
+from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
+from dqx_airflow.values.redact import redact_urls
 
 OnViolation: TypeAlias = Literal["fail", "skip", "warn"]
 

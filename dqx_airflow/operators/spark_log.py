@@ -16,7 +16,7 @@ from urllib.parse import quote
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.providers.common.compat.sdk import redact
 
-from dqx_airflow.redact import redact_urls
+from dqx_airflow.values.redact import redact_urls
 
 SHOWN_LINES = 10
 """The number of Spark's lines in the log of a task without a report."""

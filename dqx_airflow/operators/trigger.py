@@ -46,7 +46,7 @@ class Ending:
 
 def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
     """The meaning of the job's exit code."""
-    from dqx_airflow.request_arguments import EXIT_TIMED_OUT
+    from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT
 
     if not code:
         return Ending(
@@ -91,7 +91,7 @@ def with_cause(ending: Ending, spark: SparkLog) -> Ending:
 
 def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
     """The ending according to the event of a deferred gate's trigger."""
-    from dqx_airflow.request_arguments import EXIT_TIMED_OUT
+    from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT
 
     if event["is_late"]:
         return Ending(event["how"], _MORE_TIME, is_late=True)
@@ -239,8 +239,8 @@ def stored_reports(
 
     :raises GateInfrastructureError: the store cannot be read.
     """
-    from dqx_airflow.errors import StoreError
     from dqx_airflow.results.reader import read_reports
+    from dqx_airflow.values.errors import StoreError
 
     try:
         return read_reports(
@@ -365,9 +365,9 @@ class GateTrigger(BaseTrigger):
         )
 
     def _has_report(self) -> bool:
-        from dqx_airflow.errors import StoreError
         from dqx_airflow.results.reader import read_reports
         from dqx_airflow.values import from_json
+        from dqx_airflow.values.errors import StoreError
 
         request = from_json(GateRequest, self.request)
         keys, attempt = request.run_keys, request.attempt.id

@@ -14,7 +14,6 @@ from dqx_airflow.dql.checks.assertions import clock_of, compares_datasets, windo
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
 from dqx_airflow.dql.walk import joined
-from dqx_airflow.exact import Number
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, DEFAULT_SHARE_TOLERANCE, WINDOWS, window_lags
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments
@@ -36,6 +35,7 @@ from dqx_airflow.plan.model import (
 )
 from dqx_airflow.plan.predicates import settled
 from dqx_airflow.values import DatasetRef
+from dqx_airflow.values.exact import Number
 
 
 @dataclass(frozen=True, slots=True)

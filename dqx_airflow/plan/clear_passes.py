@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
 
-from dqx_airflow.exact import NUMBERS, Number, nearest_float
 from dqx_airflow.metrics.comparison import COMPARATORS
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.condition import CLEARLY
@@ -24,6 +23,7 @@ from dqx_airflow.plan.model import (
     Term,
 )
 from dqx_airflow.values import MetricValue, Status
+from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
 
 
 def clear_passes(

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.verdicts import format_value, show_in_full
-from dqx_airflow.exact import Number, nearest_float
 from dqx_airflow.metrics.comparison import COMPARATORS
 from dqx_airflow.metrics.types import misfits
 from dqx_airflow.plan.model import (
@@ -32,6 +31,7 @@ from dqx_airflow.plan.model import (
     requests_of,
 )
 from dqx_airflow.values import MetricValue, Status
+from dqx_airflow.values.exact import Number, nearest_float
 
 FLOAT_TOLERANCE = Fraction(1, 10**9)
 """Floats that differ by at most this much, relative to the larger one, are equal."""

@@ -8,7 +8,6 @@ from datetime import date, timedelta
 
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.dql.printer import show
-from dqx_airflow.exact import exact_text
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
@@ -24,6 +23,7 @@ from dqx_airflow.plan.model import (
 )
 from dqx_airflow.plan.passes import LATER, MOST_COMPILED, QUERY, ROWS, Pass, passes_over
 from dqx_airflow.plan.predicates import aggregates_of
+from dqx_airflow.values.exact import exact_text
 
 _INFIX = ("+", "-", "*", "/")
 

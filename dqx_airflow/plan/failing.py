@@ -16,7 +16,6 @@ from functools import partial
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
-from dqx_airflow.exact import Exact, exact_text
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.counts import infinite_values
 from dqx_airflow.metrics.datetime_text import timestamp_in
@@ -46,6 +45,7 @@ from dqx_airflow.plan.row_values import Cause
 from dqx_airflow.plan.schema_check import INFINITE, Schema, columns_of
 from dqx_airflow.plan.term_values import sides_of
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
+from dqx_airflow.values.exact import Exact, exact_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dqx_airflow.diagnostics.verdicts import format_like_limit, format_value
-from dqx_airflow.exact import nearest_float
 from dqx_airflow.metrics.comparison import timestamp_of
 from dqx_airflow.plan.groupings import show_group
 from dqx_airflow.plan.masks import is_masked, reveals_comparison
@@ -29,6 +28,7 @@ from dqx_airflow.plan.model import (
     row_count,
 )
 from dqx_airflow.values import MASK, FailingRow, MetricValue, Status
+from dqx_airflow.values.exact import nearest_float
 
 _EPOCH = datetime(1970, 1, 1)
 _NO_GROUP = "no groups to judge: no rows"

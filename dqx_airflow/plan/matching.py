@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.exact import Number
 from dqx_airflow.metrics.comparison import FLOATING
 from dqx_airflow.metrics.metric import Arguments, Scan
 from dqx_airflow.metrics.types import (
@@ -24,6 +23,7 @@ from dqx_airflow.metrics.types import (
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.row_types import TypeObjection, objection_to_comparison
 from dqx_airflow.plan.schema_check import Schema
+from dqx_airflow.values.exact import Number
 
 MOST_NEAR = 1_000
 """The maximum number of rows of one key on each side that are compared with a tolerance."""

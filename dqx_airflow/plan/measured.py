@@ -17,7 +17,6 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from dqx_airflow.dql.printer import show
-from dqx_airflow.exact import exact_text, parse_exact
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import (
     GroupValues,
@@ -29,6 +28,7 @@ from dqx_airflow.plan.model import (
     row_count,
 )
 from dqx_airflow.values import DatasetRef, MetricValue
+from dqx_airflow.values.exact import exact_text, parse_exact
 
 Old = TypeVar("Old")
 New = TypeVar("New")

@@ -22,6 +22,7 @@ from dqx_airflow.metrics.builtin.counts import listed_values, nan_count
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.comparison import FLOATING, MIRRORED, literal_of_type
 from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Arguments, RowCondition
+from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
 from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.regex_rewrites import quick_pattern, quicker
 from dqx_airflow.metrics.shortcuts import Limit, ValueBound, WithinRanges
@@ -29,7 +30,6 @@ from dqx_airflow.metrics.sql import filtered, quote_literal, quote_name
 from dqx_airflow.metrics.sums import typed
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import parts_of
-from dqx_airflow.patterns.bounds import bounded, bounded_like, ended
 from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.row_values import (

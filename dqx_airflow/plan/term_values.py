@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
-from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.derived import apply, is_infinite, takes_none
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.model import (
@@ -24,6 +23,7 @@ from dqx_airflow.plan.model import (
     row_count,
 )
 from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import NUMBERS
 
 
 @dataclass(frozen=True, slots=True)

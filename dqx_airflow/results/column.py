@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from arro3.core import DataType, Field
 
-from dqx_airflow.exact import exact_text, is_decimal, nearest_float, parse_exact
 from dqx_airflow.values import FailingRow, GateReport, MetricValue, Verdict
+from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float, parse_exact
 
 Row: TypeAlias = Mapping[str, Any]
 

@@ -15,12 +15,12 @@ from typing import TypeAlias
 
 from deltalake import DeltaTable, QueryBuilder
 
-from dqx_airflow.exact import exact_text, parse_exact
 from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.schema import STATES, TABLES
 from dqx_airflow.results.store import append, dated, open_or_create, tidy
 from dqx_airflow.results.tables import ResultsRoot, committed, open_table, store_errors
 from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import exact_text, parse_exact
 
 Results: TypeAlias = Mapping[str, MetricValue]
 

@@ -17,7 +17,6 @@ from itertools import chain
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.profile_rules import is_required
-from dqx_airflow.exact import NUMBERS, Number, nearest_float
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.condition import Side, compare
@@ -26,6 +25,7 @@ from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
 from dqx_airflow.tuning import past_days
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values, written_number
 from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict
+from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
 
 _FAR = 1e-6
 """Numbers that differ by more, relative to both, are never treated as equal."""

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.errors import RequestError
-from dqx_airflow.exact import nearest_float
 from dqx_airflow.values import Span
+from dqx_airflow.values.errors import RequestError
+from dqx_airflow.values.exact import nearest_float
 
 Entry: TypeAlias = dict[str, Any]
 Append: TypeAlias = Callable[[Iterable[Mapping[str, Any]]], None]

@@ -19,7 +19,6 @@ from datetime import date, datetime, timedelta
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.walk import parts_of
-from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import apply, takes_none
 from dqx_airflow.metrics.plain_values import plain
@@ -28,6 +27,7 @@ from dqx_airflow.plan.evaluate import judge_one
 from dqx_airflow.plan.measured import Measurements, keys_of, requests_behind
 from dqx_airflow.plan.term_values import KnownValues
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
+from dqx_airflow.values.exact import NUMBERS
 
 
 @dataclass(frozen=True, slots=True)

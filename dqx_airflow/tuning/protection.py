@@ -20,13 +20,13 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.checks.profile_rules import is_required
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show, show_claim
-from dqx_airflow.exact import NUMBERS
 from dqx_airflow.plan.model import PlannedAssertion
 from dqx_airflow.plan.resolve import QUIET, Adjustment, adjust, resolve
 from dqx_airflow.tuning.past_days import number_of
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.tunables import tunables_of, with_values
 from dqx_airflow.values import DatasetRef, SourceFile, Span
+from dqx_airflow.values.exact import NUMBERS
 
 HUMAN = "human"
 """The agent of a change by a person."""

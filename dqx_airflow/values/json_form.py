@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from dqx_airflow.exact import exact_text, nearest_float, parse_exact
+from dqx_airflow.values.exact import exact_text, nearest_float, parse_exact
 from dqx_airflow.values.report import MetricResult, MetricValue, Verdict
 
 T = TypeVar("T")

@@ -7,10 +7,10 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TypeAlias
 
-from dqx_airflow.redact import holds_credentials, redact_urls
 from dqx_airflow.values.contracts import EnforcedContract
 from dqx_airflow.values.datasets import DatasetField, ValidatedRows
 from dqx_airflow.values.outcomes import Outcome, Severity, Status
+from dqx_airflow.values.redact import holds_credentials, redact_urls
 from dqx_airflow.values.request import Attempt, Origin, PartialRun, RunKey
 from dqx_airflow.values.sources import SourceDigest, Span
 

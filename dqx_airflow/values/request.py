@@ -8,9 +8,9 @@ from datetime import date
 from enum import Enum
 from typing import Any
 
-from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
 from dqx_airflow.values.contracts import EnforcedContract
 from dqx_airflow.values.datasets import DatasetRef
+from dqx_airflow.values.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
 from dqx_airflow.values.outcomes import Severity
 from dqx_airflow.values.sources import ImportedFile, SourceFile, SourceLocation
 

@@ -19,8 +19,8 @@ import pytest
 from attack_gates import gate_request
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.patterns.bounds import bounded
-from dqx_airflow.patterns.syntax import PatternError
+from dqx_airflow.metrics.patterns.bounds import bounded
+from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.values import DatasetRef, Status
 
 pytestmark = pytest.mark.spark

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.config.settings_file import read_settings
+from dqx_airflow.datasets.dqx_toml import read_settings
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.resolve import check_datasets

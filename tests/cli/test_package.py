@@ -17,16 +17,16 @@ from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.cli.package import NATIVE, typical_request
-from dqx_airflow.config.jvm_options import (
+from dqx_airflow.datasets.jvm_options import (
     DRIVER_OPTIONS,
     SUBMIT_OPTIONS,
     for_a_short_life,
     with_archive,
 )
 from dqx_airflow.engine.session.java import java_environment
-from dqx_airflow.request_arguments import to_arguments
-from dqx_airflow.resources import shipped
 from dqx_airflow.values import Status
+from dqx_airflow.values.request_arguments import to_arguments
+from dqx_airflow.values.resources import shipped
 
 
 @pytest.fixture(scope="module")

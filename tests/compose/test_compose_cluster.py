@@ -18,10 +18,10 @@ from deltalake import write_deltalake
 from processes import PROGRAMS, environment
 
 from dqx_airflow.cli.package import write_bundle
-from dqx_airflow.request_arguments import to_arguments
-from dqx_airflow.resources import shipped
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile
+from dqx_airflow.values.request_arguments import to_arguments
+from dqx_airflow.values.resources import shipped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.nightly]
 

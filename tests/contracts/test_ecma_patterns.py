@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dqx_airflow.contracts.compile.ecma_regex import UntranslatableEcmaError, java_pattern
-from dqx_airflow.reference.predicates import UntranslatablePatternError as NotInPythonError
-from dqx_airflow.reference.predicates import compile_java
+from dqx_airflow.plan.in_memory.predicates import UntranslatablePatternError as NotInPythonError
+from dqx_airflow.plan.in_memory.predicates import compile_java
 
 FINDS = [
     ("^M[0-9]{4}$", "M1234", True),

@@ -13,8 +13,8 @@ from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import CODES, draw
-from dqx_airflow.resources import shipped
 from dqx_airflow.values import SourceFile
+from dqx_airflow.values.resources import shipped
 
 HERE = Path(__file__).parent
 CASES = [*cases(*(HERE / "lint").glob("*.md"))]

@@ -12,6 +12,7 @@ from markdown_cases import Case, cases
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
+from dqx_airflow.contracts.registry.open import registry_at
 from dqx_airflow.contracts.uses import (
     ConsumerUse,
     ContractCall,
@@ -20,9 +21,8 @@ from dqx_airflow.contracts.uses import (
     reliances,
     uses_in,
 )
-from dqx_airflow.registry.open import registry_at
-from dqx_airflow.resources import shipped
 from dqx_airflow.values import SourceFile
+from dqx_airflow.values.resources import shipped
 
 CASES = list(cases(Path(__file__).parent / "uses" / "python_code.md"))
 ID = "bronze.wagers"

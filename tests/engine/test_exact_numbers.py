@@ -18,7 +18,8 @@ from dqx_airflow.engine.job import run_gate
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import GateReport, Status, from_json, to_json
 
-# In the default lane, cases of conformance and tests/test_exact.py show that numbers are exact.
+# In the default lane, cases of conformance and tests/values/test_exact.py show that numbers are
+# exact.
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROWS = 50_000

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like
+from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_literal
-from dqx_airflow.patterns.bounds import bounded, bounded_like
-from dqx_airflow.patterns.syntax import PatternError
 from dqx_airflow.plan.predicates import predicate_sql
 from dqx_airflow.values import Span
 

@@ -18,7 +18,7 @@ from second_lane import few_first
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.delta_log import transactions
+from dqx_airflow.datasets.delta_log import transactions
 from dqx_airflow.engine.job import run_gate, run_gates
 from dqx_airflow.engine.outputs.promoted_slices import (
     Bounds,
@@ -34,8 +34,8 @@ from dqx_airflow.engine.outputs.promoted_slices import (
     spelled,
     with_claims,
 )
-from dqx_airflow.errors import PromotionError, RequestError
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Outcome, RunKey, Status
+from dqx_airflow.values.errors import PromotionError, RequestError
 
 DAY, WHOLE = Slice(TODAY), Slice(None)
 ZURICH, BASEL = (Slice(TODAY, (("store", name),)) for name in ("zurich", "basel"))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.redact import redact, secrets_of
+from dqx_airflow.values.redact import redact, secrets_of
 
 
 @pytest.mark.parametrize(

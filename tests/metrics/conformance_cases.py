@@ -12,7 +12,7 @@ from pathlib import Path
 from markdown_cases import Case, cases
 from readable_tables import read_table, read_types
 
-from dqx_airflow.reference.table import Table
+from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.values import DatasetRef
 
 CASES = list(cases(*Path(__file__).parent.glob("conformance/*.md")))

@@ -12,7 +12,6 @@ import uuid
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from dqx_airflow.request_arguments import FLAG, from_arguments
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
     Attempt,
@@ -25,6 +24,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from dqx_airflow.values.request_arguments import FLAG, from_arguments
 
 
 def verdict(name: str, severity: Severity, status: Status, reason: str | None = None) -> Verdict:

@@ -19,7 +19,6 @@ from uuid import UUID
 import pytest
 from gate_stubs import SUITE, FakeTask, Log, Run, SparkSubmit, needs_airflow
 
-from dqx_airflow.resources import shipped
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
     Attempt,
@@ -34,6 +33,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from dqx_airflow.values.resources import shipped
 
 pytestmark = pytest.mark.airflow
 

@@ -29,7 +29,7 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.printer import show
-from dqx_airflow.exact import parse_exact
+from dqx_airflow.values.exact import parse_exact
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count

@@ -10,9 +10,9 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
-from dqx_airflow.resources import shipped
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Outcome
+from dqx_airflow.values.resources import shipped
 
 from . import samples
 

@@ -13,16 +13,15 @@ import typer
 
 from dqx_airflow.cli.command_group import EXIT_WRONG
 from dqx_airflow.cli.project import variables_in
-from dqx_airflow.config.settings import Settings
-from dqx_airflow.config.settings_file import find_settings, read_settings
 from dqx_airflow.contracts.model import Contract, Model
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.source.references import FolderReader
+from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
-from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
+from dqx_airflow.values.errors import RequestError
 
 GIT_TIMEOUT_S = 60
 

@@ -29,7 +29,7 @@ from dqx_airflow.cli.doctor_checks.finding import (
     problem,
     warning,
 )
-from dqx_airflow.errors import DqxError
+from dqx_airflow.values.errors import DqxError
 
 TIMEOUT_S = 45.0
 """Airflow's command needs 2 s on a quiet machine."""
@@ -334,8 +334,8 @@ def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Ans
             "no default results root: each gate needs the argument results_root",
             f"set AIRFLOW__DQX__RESULTS_ROOT to a path or URI{meant}",
         )
-    from dqx_airflow.request_arguments import storage_options_of
     from dqx_airflow.results.store import ResultsStore
+    from dqx_airflow.values.request_arguments import storage_options_of
 
     try:
         ResultsStore(root, storage_options_of(env)).check_writable()

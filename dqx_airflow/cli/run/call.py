@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dqx_airflow.cli.reports import COLOURS, printable
-from dqx_airflow.config.settings import Output, Settings, Unsupported
-from dqx_airflow.config.settings_file import FILE_NAME
+from dqx_airflow.datasets.dqx_toml import FILE_NAME, Output, Settings, Unsupported
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.nearest import nearest

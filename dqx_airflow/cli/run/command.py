@@ -24,8 +24,8 @@ from dqx_airflow.cli.command_group import (
 )
 from dqx_airflow.cli.run.options import ShadowOption
 from dqx_airflow.cli.run.shared_options import with_shared_options
-from dqx_airflow.errors import DqxError
 from dqx_airflow.values import Outcome
+from dqx_airflow.values.errors import DqxError
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.call import Options, RunCall
@@ -181,7 +181,7 @@ def _print_diagnostics(call: RunCall) -> None:
 
 def _without_secrets(line: str) -> str:
     """A line of the same length, with stars from the first secret to the last."""
-    from dqx_airflow.redact import redact
+    from dqx_airflow.values.redact import redact
 
     shown = redact(line)
     if shown == line:

@@ -20,7 +20,7 @@ from dqx_airflow.cli.reports import (
     verdicts_table,
 )
 from dqx_airflow.cli.run.call import print_calendar
-from dqx_airflow.config.settings import Output
+from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.verdicts import (
     account,
     draw_verdict,

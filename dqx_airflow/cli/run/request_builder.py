@@ -15,13 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.cli.project import CONTRACT_ENDINGS, suite_files, variables_in, what_to_give
 from dqx_airflow.cli.run.call import CallProblems, Options, RunCall, with_advice
-from dqx_airflow.config.connection import connection_of
-from dqx_airflow.config.datasets import datasets_of_arguments
-from dqx_airflow.config.settings import Settings, Unsupported, date_of
-from dqx_airflow.config.settings_file import FILE_NAME, find_settings, read_settings
+from dqx_airflow.datasets.connection import connection_of
 from dqx_airflow.datasets.databases import connection_in, with_lineage_names
+from dqx_airflow.datasets.dqx_toml import (
+    FILE_NAME,
+    Settings,
+    Unsupported,
+    date_of,
+    find_settings,
+    read_settings,
+)
+from dqx_airflow.datasets.mistakes import datasets_of_arguments
 from dqx_airflow.datasets.settings import dataset_ref
-from dqx_airflow.date_range import dates_of_range, is_range
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS
@@ -29,8 +34,6 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.imports import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-from dqx_airflow.errors import RequestError
-from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.plan.selection import (
     Selectable,
@@ -41,7 +44,6 @@ from dqx_airflow.plan.selection import (
     without_unmatched,
 )
 from dqx_airflow.plan.shadow import shadow_suite
-from dqx_airflow.source_location import source_location
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -53,6 +55,10 @@ from dqx_airflow.values import (
     SourceFile,
     Span,
 )
+from dqx_airflow.values.date_range import dates_of_range, is_range
+from dqx_airflow.values.errors import RequestError
+from dqx_airflow.values.limits import DEFAULT_SAMPLE_ROWS
+from dqx_airflow.values.source_location import source_location
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.enforcement.enforced_contract import Enforced

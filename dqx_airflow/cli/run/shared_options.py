@@ -20,7 +20,7 @@ from dqx_airflow.cli.run.options import (
     SeverityOption,
     TagOption,
 )
-from dqx_airflow.config.settings import Output, Unsupported
+from dqx_airflow.datasets.dqx_toml import Output, Unsupported
 from dqx_airflow.values import Severity
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def shared_options(
 ) -> Options:
     """The typed options; a command adds its paths and its own ones."""
     from dqx_airflow.cli.run.call import Options
-    from dqx_airflow.selection import selection_of
+    from dqx_airflow.values.selection import selection_of
 
     judged: dict[str, object] = {"fail_on": fail_on, "allow_empty": allow_empty}
     judged |= {"require_history": require_history}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.config.connection import Connection
+from dqx_airflow.datasets.connection import Connection
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.engine.session.concurrency import import_meanwhile, tasks_reported
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained

@@ -37,8 +37,8 @@ from dqx_airflow.cli.tuning.call import (
     suite_name,
 )
 from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.errors import RequestError, SourceError, SparkError
 from dqx_airflow.values import Status, day_of_instance
+from dqx_airflow.values.errors import RequestError, SourceError, SparkError
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.spark import Spark
@@ -204,7 +204,7 @@ def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
 def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
     from fractions import Fraction
 
-    from dqx_airflow.exact import nearest_float
+    from dqx_airflow.values.exact import nearest_float
 
     return {
         "suite": comparison.suite,

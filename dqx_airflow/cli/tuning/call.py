@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
-from dqx_airflow.errors import DqxError, RequestError
+from dqx_airflow.values.errors import DqxError, RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Unit
@@ -128,7 +128,7 @@ def results_root(suite: Path, given: str | None) -> str:
 
 def known_results_root(suite: Path) -> str | None:
     """The results root of the nearest `dqx.toml`; None if there is none."""
-    from dqx_airflow.config.settings_file import find_settings, read_settings
+    from dqx_airflow.datasets.dqx_toml import find_settings, read_settings
 
     settings_file = find_settings(suite.parent) or find_settings(Path())
     return read_settings(settings_file).results if settings_file else None

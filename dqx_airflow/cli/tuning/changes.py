@@ -16,7 +16,7 @@ import typer
 from dqx_airflow.cli.output import SheetFormat, TableFormatOption, TableOrJson
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.errors import RequestError
+from dqx_airflow.values.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,8 +86,8 @@ def _history_csv(entries: list[tuple[int, Entry]]) -> str:
 def _print_history(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) -> None:
     """:param units: how the suite writes the values of its constants, by name."""
     from dqx_airflow.cli.reports import print_table
-    from dqx_airflow.exact import is_finite_number
     from dqx_airflow.tuning.tunables import number_text
+    from dqx_airflow.values.exact import is_finite_number
 
     columns = [
         key

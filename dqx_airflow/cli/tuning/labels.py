@@ -16,7 +16,7 @@ from dqx_airflow.cli.output import SheetFormat
 from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.errors import RequestError
+from dqx_airflow.values.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert, NewLabel
@@ -101,7 +101,7 @@ def _newest_before(
 def _plain(alert: Alert) -> dict[str, object]:
     from fractions import Fraction
 
-    from dqx_airflow.exact import nearest_float
+    from dqx_airflow.values.exact import nearest_float
 
     verdict, label = alert.verdict, alert.label
     value = verdict.scaled_value

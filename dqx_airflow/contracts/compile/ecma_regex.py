@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from dqx_airflow.patterns.syntax import PatternError, read
+from dqx_airflow.metrics.patterns.syntax import PatternError, read
 
 
 class UntranslatableEcmaError(ValueError):

@@ -24,9 +24,9 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import MOST_COMMON
+from dqx_airflow.metrics.patterns.bounds import bounded, ended
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
-from dqx_airflow.patterns.bounds import bounded, ended
 from dqx_airflow.plan.predicates import predicate_sql
 
 

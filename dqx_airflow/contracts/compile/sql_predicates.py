@@ -15,8 +15,8 @@ from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number, show_text
 from dqx_airflow.dql.walk import is_about_items
-from dqx_airflow.exact import WrittenFloat
 from dqx_airflow.values import DatasetRef
+from dqx_airflow.values.exact import WrittenFloat
 
 if TYPE_CHECKING:
     from sqlglot import Expr

@@ -11,10 +11,10 @@ from dqx_airflow.contracts.column_paths import parts_of, without_quoted
 from dqx_airflow.contracts.demands import Literal, literal_text
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
-from dqx_airflow.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude
 from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
+from dqx_airflow.values.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude
 
 NOWHERE = Span("", 1, 1, 1, 1)
 """Compiled nodes have no position until they are printed."""

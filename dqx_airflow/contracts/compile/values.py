@@ -16,9 +16,9 @@ from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, k
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.patterns.bounds import bounded
+from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
-from dqx_airflow.patterns.bounds import bounded
-from dqx_airflow.patterns.syntax import PatternError
 
 _NEARLY = 0.000001
 """The tolerance for multiples, as a share of the divisor, for floating-point numbers."""

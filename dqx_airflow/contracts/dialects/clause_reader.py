@@ -28,7 +28,6 @@ from dqx_airflow.contracts.source.yaml_document import (
 )
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
-from dqx_airflow.exact import finite_number, is_finite_number
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     TYPE_NAMES,
@@ -39,6 +38,7 @@ from dqx_airflow.metrics.types import (
     fields_of,
     parts_of,
 )
+from dqx_airflow.values.exact import finite_number, is_finite_number
 
 NUMBER_WORDS = ("number", "whole_number")
 _ISO_TIME = re.compile(

@@ -48,8 +48,8 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.diff.kinds import KINDS, Change
 from dqx_airflow.contracts.model import Rule
-from dqx_airflow.exact import is_finite_number
 from dqx_airflow.values import Span
+from dqx_airflow.values.exact import is_finite_number
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr

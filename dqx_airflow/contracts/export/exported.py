@@ -10,7 +10,7 @@ import yaml
 
 from dqx_airflow.contracts.demands import Bound, Demand, Length, MultipleOf, Pattern, UniqueItems
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
-from dqx_airflow.exact import WrittenFloat
+from dqx_airflow.values.exact import WrittenFloat
 
 
 @dataclass(frozen=True, slots=True)

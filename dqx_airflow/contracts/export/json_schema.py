@@ -23,8 +23,8 @@ from dqx_airflow.contracts.export.exported import (
     unsupported_clauses,
 )
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
-from dqx_airflow.exact import is_finite_number
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.values.exact import is_finite_number
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES = {

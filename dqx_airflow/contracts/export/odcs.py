@@ -30,8 +30,8 @@ from dqx_airflow.contracts.export.great_expectations import (
     missing_rows,
 )
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment
-from dqx_airflow.exact import is_finite_number
 from dqx_airflow.values import Severity
+from dqx_airflow.values.exact import is_finite_number
 
 _OPERATORS = {
     "==": "mustBe",

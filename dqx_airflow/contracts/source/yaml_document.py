@@ -19,8 +19,14 @@ import yaml
 
 from dqx_airflow.contracts.model import ExampleRows
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.exact import MANY_DIGITS, TOO_LARGE, WrittenFloat, finite_number, is_finite_number
 from dqx_airflow.values import SourceFile, Span
+from dqx_airflow.values.exact import (
+    MANY_DIGITS,
+    TOO_LARGE,
+    WrittenFloat,
+    finite_number,
+    is_finite_number,
+)
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indexes on the path from the top of a document."""

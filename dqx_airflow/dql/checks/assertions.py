@@ -18,7 +18,6 @@ from dqx_airflow.dql.checks.row_predicates import RowChecker
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import calls_in, filters_over, simple_claims
-from dqx_airflow.exact import NUMBERS, Number
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import (
@@ -31,6 +30,7 @@ from dqx_airflow.metrics.derived import (
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.metrics.types import TYPE_NAMES, TYPE_WORDS, TypeTextError, canonical_type
 from dqx_airflow.values import MetricValue, Span
+from dqx_airflow.values.exact import NUMBERS, Number
 
 MOST_VALUES = 10_000
 """The maximum number of metric values in one assertion: nested windows multiply."""

@@ -11,12 +11,12 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_name
-from dqx_airflow.exact import NUMBERS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, SHORTCUTS, TIMELINESS
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.values import MetricValue, Span
+from dqx_airflow.values.exact import NUMBERS
 
 _OF_ROWS = frozenset((*AGES, *SHORTCUTS, DISTRIBUTION, MOST_COMMON, TIMELINESS, "values"))
 """Calls other than metrics that select rows."""

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
-from dqx_airflow.exact import Exact, exact, exact_text
 from dqx_airflow.values import Severity, Span
+from dqx_airflow.values.exact import Exact, exact, exact_text
 
 _Handle: TypeAlias = tuple[str, str, str | None]
 """The parts of a selector: its kind, the name, and the check if it has one."""

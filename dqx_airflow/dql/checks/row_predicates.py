@@ -12,10 +12,10 @@ from dqx_airflow.dql.walk import is_about_items
 from dqx_airflow.metrics.aliases import function_elsewhere, measure_elsewhere, name_alone
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like
+from dqx_airflow.metrics.patterns.syntax import ExplodingError, PatternError
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
-from dqx_airflow.patterns.bounds import bounded, bounded_like
-from dqx_airflow.patterns.syntax import ExplodingError, PatternError
 from dqx_airflow.values import Span
 
 _SOUND_LIKE = re.compile(r"([^\\]|\\[%_\\])*\Z", re.DOTALL)

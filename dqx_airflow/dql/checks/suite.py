@@ -21,8 +21,8 @@ from dqx_airflow.dql.satisfiability.metric_assertions import CertaintyChecker
 from dqx_airflow.dql.satisfiability.metric_ranges import constant_ranges
 from dqx_airflow.dql.satisfiability.row_predicates import check_filter, check_predicate
 from dqx_airflow.dql.walk import filters_over, joined
-from dqx_airflow.exact import NUMBERS
 from dqx_airflow.values import Severity, Span
+from dqx_airflow.values.exact import NUMBERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,11 @@ from dqx_airflow.dql.satisfiability.metric_ranges import (
     range_of,
     requests_in,
 )
-from dqx_airflow.exact import NUMBERS, Number, magnitude, nearest_float
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.comparison import COMPARATORS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.values import MetricValue, Span
+from dqx_airflow.values.exact import NUMBERS, Number, magnitude, nearest_float
 
 
 @dataclass(frozen=True, slots=True)

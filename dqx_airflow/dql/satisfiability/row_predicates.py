@@ -19,8 +19,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.satisfiability.metric_ranges import Range
 from dqx_airflow.dql.walk import expressions_in
-from dqx_airflow.exact import Number, magnitude
 from dqx_airflow.metrics.comparison import COMPARATORS, MIRRORED
+from dqx_airflow.values.exact import Number, magnitude
 
 Literal: TypeAlias = Number | date
 

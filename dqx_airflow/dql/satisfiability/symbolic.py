@@ -23,7 +23,7 @@ from dqx_airflow.dql.satisfiability.metric_ranges import (
     is_part,
     range_of,
 )
-from dqx_airflow.exact import exact
+from dqx_airflow.values.exact import exact
 
 
 def difference(left: nodes.Expression, right: nodes.Expression, given: Surroundings) -> Range:

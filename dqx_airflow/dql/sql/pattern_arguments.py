@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from dqx_airflow.dql.sql.spark_tokens import Token
+from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
+from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
-from dqx_airflow.patterns.bounds import bounded, bounded_like, ended
-from dqx_airflow.patterns.syntax import PatternError
 
 _OPERATORS = {"rlike": False, "regexp": False, "like": True, "ilike": True}
 """By name, whether the pattern is one of LIKE. They may be called as functions, too."""

@@ -16,8 +16,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from dqx_airflow.datasets.delta_log import require_whole_commits, transactions
 from dqx_airflow.datasets.settings import is_table
-from dqx_airflow.delta_log import require_whole_commits, transactions
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.engine.outputs.promoted_slices import (
     Bounds,
@@ -38,8 +38,8 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
 from dqx_airflow.engine.sources.listing import absolute
-from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.values.errors import DqxError, PromotionError
 
 _NO_VALUES = ("struct", "array", "map", "binary", "variant", "interval")
 _WITH_STATISTICS = ("string", "tinyint", "smallint", "int", "bigint", "date")

@@ -15,8 +15,8 @@ from typing import IO, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.config.connection import Connection, ConnectionKind
-from dqx_airflow.config.jvm_options import for_a_short_life
+from dqx_airflow.datasets.connection import Connection, ConnectionKind
+from dqx_airflow.datasets.jvm_options import for_a_short_life
 from dqx_airflow.engine.session.connect_server import require_tls, require_version
 from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
@@ -28,8 +28,8 @@ from dqx_airflow.engine.session.spark_errors import (
     loss_of_spark,
 )
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
-from dqx_airflow.errors import SparkError, first_line
-from dqx_airflow.redact import redact_urls
+from dqx_airflow.values.errors import SparkError, first_line
+from dqx_airflow.values.redact import redact_urls
 
 _CONNECT_TIMEOUT_S = 5.0
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dqx_airflow.errors import RequestError
-from dqx_airflow.request_arguments import from_arguments
+from dqx_airflow.values.errors import RequestError
+from dqx_airflow.values.request_arguments import from_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from dqx_airflow.exact import Exact, exact
 from dqx_airflow.metrics.builtin.counts import equal_count, equal_to_any
 from dqx_airflow.metrics.builtin.values import (
     ANY,
@@ -29,6 +28,7 @@ from dqx_airflow.metrics.metric import (
 )
 from dqx_airflow.metrics.sql import malformed_sql
 from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import Exact, exact
 
 
 def _violations(arguments: Arguments) -> Aggregate:

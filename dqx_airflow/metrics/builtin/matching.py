@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from dqx_airflow.exact import exact
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Metric, MetricUnit, Scan
 from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import exact
 
 _KEYS = Argument("keys", ArgumentKind.COLUMNS)
 _COMPARED = Argument("compared", ArgumentKind.COLUMNS)

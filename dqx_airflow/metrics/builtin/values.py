@@ -9,7 +9,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dqx_airflow.exact import Number
 from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.in_python import EXACT, ColumnValues, SumOverflow, has_room
@@ -29,6 +28,7 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.sums import sum_of
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size
 from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import Number
 
 ANY = Argument("column", ArgumentKind.COLUMN)
 NUMBER = Argument("column", ArgumentKind.COLUMN, frozenset({Family.NUMBER}))

@@ -36,9 +36,9 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     sql_name,
     values_in,
 )
-from dqx_airflow.exact import is_finite_number
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import TypeTextError, canonical_type
+from dqx_airflow.values.exact import is_finite_number
 
 Demands: TypeAlias = tuple[Demand, ...]
 

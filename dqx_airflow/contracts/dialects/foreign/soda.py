@@ -39,7 +39,7 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     values_in,
 )
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
-from dqx_airflow.exact import is_finite_number
+from dqx_airflow.values.exact import is_finite_number
 
 _NUMBER = r"(\d+([.,]\d+)?|[.,]\d+)"
 _ZERO = r"(0+([.,]0+)?|[.,]0+)"

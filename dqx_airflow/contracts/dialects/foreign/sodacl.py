@@ -11,7 +11,7 @@ from dqx_airflow.contracts.demands import Fresh, QueryGives, Refers
 from dqx_airflow.contracts.dialects.foreign import Translation, soda
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
 from dqx_airflow.contracts.dialects.periods import seconds_of
-from dqx_airflow.exact import finite_number
+from dqx_airflow.values.exact import finite_number
 
 _CHECK = re.compile(
     r"\s*(?P<metric>\w+)\s*(\((?P<arguments>[^()]*)\))?\s*(?P<comparison>.*?)\s*", re.DOTALL

@@ -7,8 +7,8 @@ from typing import Any
 
 from dqx_airflow.contracts.demands import Condition
 from dqx_airflow.contracts.dialects.extensions import slug
-from dqx_airflow.exact import is_finite_number
 from dqx_airflow.values import Severity
+from dqx_airflow.values.exact import is_finite_number
 
 _WORDS = {
     **dict.fromkeys(("p0", "critical", "blocker", "fatal"), Severity.P0),

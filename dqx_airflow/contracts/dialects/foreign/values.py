@@ -23,11 +23,11 @@ from dqx_airflow.contracts.demands import (
     Unique,
 )
 from dqx_airflow.contracts.dialects.foreign.thresholds import permits_none
-from dqx_airflow.exact import is_finite_number
+from dqx_airflow.metrics.patterns.bounds import ended
+from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
-from dqx_airflow.patterns.bounds import ended
-from dqx_airflow.patterns.syntax import PatternError
+from dqx_airflow.values.exact import is_finite_number
 
 ValueDemand: TypeAlias = OneOf | Pattern | OfFormat | Bound | Length
 """A demand that each value of a column satisfies, or not."""

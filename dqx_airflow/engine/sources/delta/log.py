@@ -27,7 +27,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql.types import StructType
 
-from dqx_airflow.delta_log import log_files
+from dqx_airflow.datasets.delta_log import log_files
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.storage import StoredFile, TableStorage
 from dqx_airflow.engine.sources.listing import DataFile

@@ -14,7 +14,7 @@ from itertools import repeat
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
-from dqx_airflow.delta_log import table_files
+from dqx_airflow.datasets.delta_log import table_files
 from dqx_airflow.engine.sources.listing import is_local
 
 _THREADS = 16

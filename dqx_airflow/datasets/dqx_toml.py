@@ -1,0 +1,605 @@
+"""A `dqx.toml`: the connection to Spark, defaults of calls, and the datasets.
+
+    [connection]
+    url = "local[*]"                # or a type with its host, port and http_path
+    jvm_archive = "gate.jsa"        # made with `dql package --jvm-archive`
+
+    [connection.conf]               # settings of the Spark session
+    "spark.sql.ansi.enabled" = true
+
+    [defaults]
+    date = "yesterday"              # also output, results, fail_on, allow_empty,
+                                    # require_history, trust_log, ansi, unsupported,
+                                    # max_clock_skew_hours
+
+    [datasets.orders]
+    path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"
+    date_column = "ds"
+
+    [contracts]
+    environment = ["REGION"]        # variables of the environment that contracts may know
+
+    [contracts.variables]           # other values of `${NAME}` in contracts
+    LAKE = "s3://lake"
+
+    [reader.csv]                    # options of all datasets of this format
+    sep = ";"
+
+The nearest `dqx.toml` counts, next to a suite or above it. Editors use it, too.
+
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dqx_airflow.datasets.connection import LOCAL, Connection, ConnectionKind, connection_of
+from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS, with_archive
+from dqx_airflow.datasets.mistakes import mistakes_in
+from dqx_airflow.datasets.reader_options import (
+    FORMATS_WITH_OPTIONS,
+    with_default_options,
+    wrong_option,
+)
+from dqx_airflow.datasets.settings import SETTINGS, dataset_ref
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
+from dqx_airflow.values.errors import RequestError
+from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
+from dqx_airflow.values.redact import holds_credentials, is_secret_setting
+
+Keys: TypeAlias = tuple[str, ...]
+
+_KEY = r"(?:\"[^\"]*\"|'[^']*'|[\w-]+)"
+_KEYS = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
+_TABLE = re.compile(rf"\s*\[\[?\s*({_KEYS})\s*\]")
+_SETTING = re.compile(rf"\s*({_KEYS})\s*=\s*")
+_INNER = re.compile(rf"[{{,]\s*({_KEYS})\s*=\s*")
+_LONG_TEXT = re.compile(r"\"\"\"|'''")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLocation:
+    """A key and, after it on the same line, its value."""
+
+    key: Span
+    value: Span
+
+
+@dataclass(slots=True)
+class Positions:
+    """The positions of the tables and keys of a valid TOML text, read line by line."""
+
+    file: str
+    text: str
+    _places: dict[Keys, KeyLocation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        table: Keys = ()
+        in_text = False
+        for number, line in enumerate(self.text.split("\n"), start=1):
+            if not in_text:
+                if match := _TABLE.match(line):
+                    table = _path(match[1])
+                    span = self._span(number, match.start(1), match.end(1))
+                    self._places.setdefault(table, KeyLocation(span, span))
+                elif match := _SETTING.match(line):
+                    self._add(table, match, number, line)
+            in_text ^= len(_LONG_TEXT.findall(line)) % 2 == 1
+
+    def key(self, *path: str) -> Span:
+        """The position of a key; of the nearest enclosing table if it was not found."""
+        return self._nearest(path).key
+
+    def value(self, *path: str) -> Span:
+        return self._nearest(path).value
+
+    def _nearest(self, path: Keys) -> KeyLocation:
+        path = _parts(path)
+        while path and path not in self._places:
+            path = path[:-1]
+        first = self._span(1, 0, 1)
+        return self._places.get(path, KeyLocation(first, first))
+
+    def _add(self, table: Keys, match: re.Match[str], number: int, line: str) -> None:
+        path = (*table, *_path(match[1]))
+        end = len(line.rstrip())
+        value = self._span(number, match.end(), end)
+        self._places[path] = KeyLocation(self._span(number, match.start(1), match.end(1)), value)
+        for inner in _INNER.finditer(line, match.end()):
+            behind = re.compile(r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^,}]*").match(line, inner.end())
+            value = self._span(number, inner.end(), behind.end() if behind else end)
+            key = self._span(number, inner.start(1), inner.end(1))
+            self._places[(*path, *_path(inner[1]))] = KeyLocation(key, value)
+
+    def _span(self, line: int, start: int, end: int) -> Span:
+        return Span(self.file, line, start + 1, line, max(end, start + 1) + 1)
+
+
+def _path(keys: str) -> Keys:
+    return _parts(key.strip("\"'") for key in re.findall(_KEY, keys))
+
+
+def _parts(keys: Iterable[str]) -> Keys:
+    """A path in which quoted keys are split at their dots like others: settings are written both
+    ways."""
+    return tuple(part for key in keys for part in key.split("."))
+
+
+class Unsupported(str, Enum):
+    """The treatment of a contract clause that states a check and cannot be enforced."""
+
+    ERROR = "error"
+    WARN = "warn"
+
+
+class Output(str, Enum):
+    """The output format of a run."""
+
+    TABLE = "table"
+    JSON = "json"
+    SUMMARY = "summary"
+    JUNIT = "junit"
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults(RunOptions):
+    """The defaults of calls, including those of their `RunOptions`. `results` is the root of a
+    results store, `date` None means today.
+
+    Without `trust_log`, no dataset trusts the log of its table, whatever its own settings say.
+    """
+
+    date: str | None = None
+    output: Output = Output.TABLE
+    results: str | None = None
+    trust_log: bool = True
+    unsupported: Unsupported = Unsupported.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The contents of a `dqx.toml`; without one, the built-in defaults.
+
+    `datasets` are tables of settings as written, since Spark need not be able to read all of them:
+    an editor only needs the columns. Invalid settings are left out, and their datasets are
+    `unsound`. `reader` are the options of datasets by format, `variables` those that contracts may
+    know: `NAME=VALUE`, or `NAME` for one of the environment.
+    """
+
+    path: Path | None = None
+    text: str = ""
+    connection: Connection = LOCAL
+    conf: Mapping[str, str] = field(default_factory=dict)
+    defaults: Defaults = field(default_factory=Defaults)
+    datasets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    problems: tuple[Diagnostic, ...] = ()
+    unsound: frozenset[str] = frozenset()
+    jvm_archive: Path | None = None
+    reader: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
+
+    @property
+    def refs(self) -> dict[str, DatasetRef]:
+        """The datasets with a location, relative paths resolved against the file; only with their
+        own options."""
+        refs = {}
+        for name, table in self.datasets.items():
+            settings = {key: value for key, value in table.items() if key in SETTINGS}
+            if name in self.unsound or not any(map(settings.get, ("path", "table", "query"))):
+                continue
+            if path := settings.get("path"):
+                settings["path"] = self._beside(path)
+            refs[name] = dataset_ref(name, settings)
+        return refs
+
+    def as_read(self, refs: Mapping[str, DatasetRef]) -> dict[str, DatasetRef]:
+        """Datasets with the options of `reader` for their formats; their own options win."""
+        return {name: with_default_options(ref, self.reader) for name, ref in refs.items()}
+
+    @property
+    def session(self) -> Mapping[str, str]:
+        """The settings of the Spark session, with the archive for a JVM that we start."""
+        if self.jvm_archive is None or self.connection.kind not in (
+            ConnectionKind.LOCAL,
+            ConnectionKind.STANDALONE,
+        ):
+            return self.conf
+        options = with_archive(self.conf.get(DRIVER_OPTIONS, ""), str(self.jvm_archive))
+        return {**self.conf, DRIVER_OPTIONS: options}
+
+    @property
+    def results(self) -> str | None:
+        return self._beside(self.defaults.results) if self.defaults.results else None
+
+    def _beside(self, path: str) -> str:
+        """A relative path resolved against the file; a URI, and a path with `~`, unchanged."""
+        if self.path is None or "://" in path or path.startswith("~"):
+            return path
+        return str(self.path.absolute().parent / path)
+
+
+def date_of(text: str, today: date) -> date | None:
+    """The date of `2024-12-25`, `today` or `yesterday`; None if it is invalid."""
+    if text in ("today", "yesterday"):
+        return today - timedelta(days=text == "yesterday")
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if day.isoformat() == text else None
+
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FILE_NAME = "dqx.toml"
+
+_TABLES = ("connection", "defaults", "datasets", "reader", "contracts")
+
+_ADDRESS = ("url", "type", "host", "port", "http_path")
+
+_CONNECTION = (*_ADDRESS, "conf", "jvm_archive")
+
+_SCHEMES = {"spark": "spark", "connect": "sc", "databricks": "databricks"}
+
+_CONF = ("connection", "conf")
+
+_OPTIONS = ("option", "options")
+"""The keys of a dataset's options: `[reader.csv]` has them without such a table."""
+
+_COLUMNS = "columns"
+"""What an editor takes for the columns of a dataset; a run reads the data."""
+
+_SECRET = re.compile(r"token|password|secret", re.IGNORECASE)
+
+_PLACE_OF_ERROR = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.S)
+
+_OUTPUTS = tuple(output.value for output in Output)
+
+
+def find_settings(folder: Path) -> Path | None:
+    """The nearest `dqx.toml`, in a folder or above it."""
+    home = folder.absolute()
+    places = (place / FILE_NAME for place in (home, *home.parents))
+    return next((place for place in places if place.is_file()), None)
+
+
+def read_settings(path: Path, name: str | None = None) -> Settings:
+    """The settings of a file. Everything that is wrong with it is in `problems`.
+
+    :param name: the name of the file in messages.
+    """
+    name = name or str(path)
+    first = Span(name, 1, 1, 1, 2)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        document = tomllib.loads(text)
+    except OSError as error:
+        message = f"cannot read this file: {error.strerror or error}"
+        return Settings(path, problems=(Diagnostic(message, first),))
+    except UnicodeDecodeError:
+        return Settings(path, problems=(Diagnostic("this is not UTF-8 text", first),))
+    except (ValueError, RecursionError) as error:
+        return Settings(path, text, problems=(_syntax_error(error, text, name),))
+    reader = _SettingsReader(Positions(name, text))
+    reader.keys((), document, _TABLES)
+    connection, conf = reader.connection(document)
+    archive = reader.archive(document, path.absolute().parent)
+    defaults, options = reader.defaults(document), reader.options(document)
+    variables = tuple(reader.variables(document))
+    return Settings(
+        path,
+        text,
+        connection,
+        conf,
+        defaults,
+        reader.datasets(document),
+        tuple(
+            sorted(reader.problems, key=lambda problem: (problem.span.line, problem.span.column))
+        ),
+        frozenset(reader.unsound),
+        archive,
+        options,
+        variables,
+    )
+
+
+def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:
+    match = _PLACE_OF_ERROR.match(str(error))
+    if match is None:
+        digits = MANY_DIGITS.search(text)  # which Python does not convert
+        line = text[: digits.start()].count("\n") + 1 if digits else 1
+        message = TOO_LARGE if digits else f"invalid TOML: {error}"
+        return Diagnostic(message, Span(name, line, 1, line, 2))
+    lines = text.split("\n")
+    line = int(match[2]) if match[2] else len(lines)
+    column = int(match[3]) if match[3] else len(lines[-1]) + 1
+    return Diagnostic(f"invalid TOML: {match[1]}", Span(name, line, column, line, column + 1))
+
+
+class _SettingsReader:
+    """Reads the tables of a document, and collects what is wrong with them."""
+
+    def __init__(self, positions: Positions) -> None:
+        self.positions = positions
+        self.problems: list[Diagnostic] = []
+        self.unsound: set[str] = set()
+
+    def keys(self, path: tuple[str, ...], table: Mapping[str, Any], known: Collection[str]) -> None:
+        """Reports the unknown keys of a table."""
+        for key in table:
+            if key in known:
+                continue
+            where = f" in [{'.'.join(path)}]" if path else ""
+            span = self.positions.key(*path, key)
+            label = did_you_mean(key, known) or ""
+            hint = None
+            if _SECRET.search(key):
+                label, hint = "", "do not put secrets here: set them in the environment"
+            self.problems.append(
+                Diagnostic(f"unknown key '{key}'{where}", span, label=label, help=hint)
+            )
+
+    def table(self, parent: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+        """A table within a table; empty if it is missing, or not a table."""
+        table = parent.get(path[-1], {})
+        if isinstance(table, dict):
+            return table
+        name = ".".join(path)
+        self._wrong(
+            f"'{name}' must be a table", *path, hint=f"write [{name}] and its settings below"
+        )
+        return {}
+
+    def connection(self, document: Mapping[str, Any]) -> tuple[Connection, Mapping[str, str]]:
+        table = self.table(document, "connection")
+        self.keys(("connection",), table, _CONNECTION)
+        conf = self.table(table, "connection", "conf")
+        settings = {}
+        for key, value in _flat(conf).items():
+            if isinstance(value, str | int | float):
+                settings[key] = _text(value)
+            else:
+                self._wrong(f"'{key}' must be a string, a number or a boolean", *_CONF, key)
+        address = self._address(table)
+        if address is None:
+            return LOCAL, settings
+        text, key = address
+        try:
+            return connection_of(text), settings
+        except RequestError as error:
+            self._wrong(error.problem, "connection", key, hint=error.hint)
+            return LOCAL, settings
+
+    def archive(self, document: Mapping[str, Any], folder: Path) -> Path | None:
+        """The archive of JVM classes; None if it does not exist, which only costs time."""
+        connection = document.get("connection")
+        given = connection.get("jvm_archive") if isinstance(connection, dict) else None
+        if given is None:
+            return None
+        place = ("connection", "jvm_archive")
+        if not isinstance(given, str):
+            self._wrong(
+                "'jvm_archive' must be a string", *place, hint='write jvm_archive = "gate.jsa"'
+            )
+            return None
+        path = folder / Path(given).expanduser()
+        if path.is_file():
+            return path
+        message = "file not found, so Spark starts without it"
+        hint = "create it with `dql package --jvm-archive`"
+        span = self.positions.value(*place)
+        self.problems.append(Diagnostic(message, span, help=hint, is_mild=True))
+        return None
+
+    def _address(self, table: Mapping[str, Any]) -> tuple[str, str] | None:
+        """The address of the connection, and the key that sets it; None if there is none."""
+        for key in ("url", "type", "host", "http_path"):
+            if not isinstance(table.get(key, ""), str):
+                self._wrong(
+                    f"'{key}' must be a string", "connection", key, hint=f'write {key} = "..."'
+                )
+                return None
+        address_keys = [key for key in _ADDRESS if key in table and key != "url"]
+        if "url" in table:
+            for key in address_keys:
+                message = f"'{key}' cannot be combined with `url`"
+                self._wrong(message, "connection", key, hint="remove one of them")
+            return table["url"], "url"
+        if not address_keys:
+            return None
+        kind, host = table.get("type"), table.get("host")
+        if kind == "local":
+            return LOCAL.address, "type"
+        if kind not in _SCHEMES:
+            known = ("local", *_SCHEMES)
+            message = f"unknown connection type '{kind}'" if kind else "missing connection type"
+            hint = did_you_mean(kind, known) if kind else f"add type = ...: {', '.join(known)}"
+            self._wrong(message, "connection", "type" if kind else address_keys[0], hint=hint)
+            return None
+        if not host:
+            message = f"a connection of type '{kind}' needs a host"
+            self._wrong(message, "connection", "type", hint='add host = "..."')
+            return None
+        port = f":{table['port']}" if "port" in table else ""
+        path = f"/{table['http_path'].lstrip('/')}" if "http_path" in table else ""
+        return f"{_SCHEMES[kind]}://{host}{port}{path}", "host"
+
+    def defaults(self, document: Mapping[str, Any]) -> Defaults:
+        table = self.table(document, "defaults")
+        self.keys(("defaults",), table, _DEFAULTS)
+        valid: dict[str, Any] = {}
+        for key, value in table.items():
+            if key not in _DEFAULTS:
+                continue
+            read, hint = _DEFAULTS[key]
+            valid[key] = read(value)
+            if valid[key] is None:
+                del valid[key]
+                self._wrong(f"invalid value for '{key}'", "defaults", key, hint=hint)
+        return Defaults(**valid)
+
+    def variables(self, document: Mapping[str, Any]) -> Iterator[str]:
+        """The variables that contracts may know, see `Settings`."""
+        table = self.table(document, "contracts")
+        self.keys(("contracts",), table, ("environment", "variables"))
+        names = table.get("environment", [])
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            yield from names
+        else:
+            hint = 'write a list of names, such as ["REGION"]'
+            self._wrong("invalid value for 'environment'", "contracts", "environment", hint=hint)
+        for name, value in self.table(table, "contracts", "variables").items():
+            if isinstance(value, str):
+                yield f"{name}={value}"
+            else:
+                message = f"'{name}' must be a string"
+                self._wrong(message, "contracts", "variables", name, hint="put it in quotes")
+
+    def options(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
+        """The options of datasets by format, without invalid ones."""
+        reader = self.table(document, "reader")
+        options = {}
+        for format in reader:
+            if format in FORMATS_WITH_OPTIONS:
+                options[format] = self._options_of(format, self.table(reader, "reader", format))
+                continue
+            message = f"unknown format '{format}' in [reader]"
+            hint = did_you_mean(format, FORMATS_WITH_OPTIONS)
+            if format == "delta":
+                message, hint = (
+                    "options are not supported for Delta tables",
+                    "remove [reader.delta]",
+                )
+            self._wrong_key(message, "reader", format, hint=hint)
+        return options
+
+    def _options_of(self, format: str, table: Mapping[str, Any]) -> Mapping[str, str]:
+        place = ("reader", format)
+        title = f"[{'.'.join(place)}]"
+        nested = [key for key in _OPTIONS if isinstance(table.get(key), dict)]
+        for key in nested:
+            hint = f"write them directly below {title}"
+            self._wrong_key(f"{title} takes options without '{key}'", *place, key, hint=hint)
+        valid = DatasetRef("", path="", format=format)
+        for key, value in _flat({key: table[key] for key in table if key not in nested}).items():
+            if not isinstance(value, str | int | float):
+                self._wrong(f"'{key}' must be a string, a number or a boolean", *place, key)
+                continue
+            if is_secret_setting(key) or holds_credentials(str(value)):
+                hint = "do not put secrets here: set them in the environment"
+                self._wrong_key(
+                    f"{title} has a secret in the option '{key}'", *place, key, hint=hint
+                )
+                continue
+            candidate = replace(valid, options=(*valid.options, (key, _text(value))))
+            if (wrong := wrong_option(candidate)) is not None:
+                self._wrong_key(f"{title} {wrong.problem}", *place, key, hint=wrong.hint)
+            else:
+                valid = candidate
+        return dict(valid.options)
+
+    def datasets(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+        datasets: dict[str, Mapping[str, Any]] = {}
+        for name, value in self.table(document, "datasets").items():
+            path = ("datasets", name)
+            earlier = len(self.problems)
+            table = {"path": value} if isinstance(value, str) else value
+            if not isinstance(table, dict):
+                hint = f'write [datasets.{name}] and path = "..." below'
+                self._wrong("a dataset must be a table of settings or a path", *path, hint=hint)
+                self.unsound.add(name)
+                continue
+            self.keys(path, table, (*SETTINGS, _COLUMNS))
+            settings = {key: _plain(value) for key, value in table.items() if key in SETTINGS}
+            mistakes = mistakes_in(name, settings)
+            for mistake in mistakes:
+                self._wrong(mistake.message, *path, mistake.key, hint=mistake.hint)
+            for mistake in mistakes:
+                settings.pop(mistake.key, None)
+            if len(self.problems) > earlier:
+                self.unsound.add(name)
+            columns = table.get(_COLUMNS)
+            datasets[name] = settings if columns is None else {**settings, _COLUMNS: columns}
+        return datasets
+
+    def _wrong(self, message: str, *path: str, hint: str | None = None) -> None:
+        span = self.positions.value(*path)
+        self.problems.append(Diagnostic(message, span, help=hint or None))
+
+    def _wrong_key(self, message: str, *path: str, hint: str | None) -> None:
+        span = self.positions.key(*path)
+        self.problems.append(Diagnostic(message, span, help=hint or None))
+
+
+def _date_text(value: Any) -> str | None:
+    """A date as a string; TOML has dates."""
+    return str(value) if date_of(str(value), date.max) else None
+
+
+def _truth(value: Any) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+# The parsed value, or None if it is invalid; and what to write instead.
+_DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
+    "output": (
+        lambda value: Output(value) if value in _OUTPUTS else None,
+        f"write one of {', '.join(_OUTPUTS)}",
+    ),
+    "results": (
+        lambda value: value if isinstance(value, str) and value else None,
+        "write the path or URI of a results store",
+    ),
+    "fail_on": (
+        lambda value: Severity(value) if value in tuple(Severity) else None,
+        'write "P0", "P1", "P2" or "P3"',
+    ),
+    "allow_empty": (_truth, "write true or false"),
+    "require_history": (_truth, "write true or false"),
+    "ansi": (_truth, "write true or false"),
+    "max_clock_skew_hours": (
+        lambda value: float(value) if type(value) in (int, float) and value >= 0 else None,
+        "write a number of hours",
+    ),
+    "trust_log": (_truth, "write true or false"),
+    "unsupported": (
+        lambda value: Unsupported(value) if value in tuple(Unsupported) else None,
+        'write "error" or "warn"',
+    ),
+}
+
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table with dotted keys: `spark.sql.ansi.enabled = true` makes nested tables."""
+    flat = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat.update({f"{key}.{inner}": item for inner, item in _flat(value).items()})
+        else:
+            flat[key] = value
+    return flat
+
+
+def _plain(value: Any) -> Any:
+    """Options and timestamps as strings, everything else unchanged."""
+    if isinstance(value, dict):
+        return {key: _text(item) for key, item in value.items()}
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _text(value: Any) -> str:
+    """In Spark's spelling: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,551 @@
+"""Databricks DQX: checks as YAML or JSON, `criticality`, `filter` and `check.function`, and what
+each check becomes.
+
+DQX checks let NULL pass unless they say otherwise, like row predicates here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dqx_airflow.contracts.demands import Condition, QueryGives, Refers, RowsSatisfy
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.values import sql_name
+from dqx_airflow.importing.documents import one_line
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    Meaning,
+    UntranslatableError,
+    column_text,
+    number,
+    percent_text,
+    rows_text,
+    value_text,
+)
+from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.values import Severity
+
+_AGGREGATES = {
+    "count": "count({})",
+    "sum": "sum({})",
+    "avg": "average({})",
+    "min": "minimum({})",
+    "max": "maximum({})",
+    "count_distinct": "unique_count({})",
+    **dict.fromkeys(("stddev", "stddev_samp"), "sqrt(variance({}))"),
+    **dict.fromkeys(("variance", "var_samp"), "variance({})"),
+    **{f"{name}_pop": f'sql("{name}_pop({{}})")' for name in ("stddev", "var")},
+    "median": "median({})",
+}
+
+
+Arguments = Mapping[str, Any]
+
+
+def _rows(kind: str, predicate: str) -> Callable[[Arguments], Meaning]:
+    """A check of each value; the braces stand for the column."""
+
+    def meaning(arguments: Arguments) -> Meaning:
+        if (expression := _expression_for(arguments)) is not None:
+            return Translation(kind, (RowsSatisfy(predicate.format(f"({expression})")),))
+        column = _column(arguments)
+        return Claims(kind, (rows_text(predicate.format(column)),), column)
+
+    return meaning
+
+
+_PATH = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+))*")
+
+
+def _expression_for(arguments: Arguments) -> str | None:
+    """The SQL expression of a check, if it is not about a column."""
+    written = arguments.get("column")
+    is_column = not isinstance(written, str) or _PATH.fullmatch(written.strip()) is not None
+    return None if is_column else str(written)
+
+
+def columns_in(names: list[object]) -> list[str]:
+    """Columns as DQL writes them.
+
+    :raises UntranslatableError: one of them is not a column.
+    """
+    return [_column({"column": name}) for name in names]
+
+
+def _column(arguments: Arguments, key: str = "column") -> str:
+    """:raises UntranslatableError: it names no column, or an expression."""
+    written = arguments.get(key)
+    if isinstance(written, str) and _PATH.fullmatch(written.strip()) is None:
+        raise UntranslatableError(f"'{written}' is an expression: check it with sql_expression")
+    return column_text(written)
+
+
+def _not_empty(predicate: str) -> Callable[[Arguments], Claims]:
+    def claims(arguments: Arguments) -> Claims:
+        column = _column(arguments)
+        value = f"trim({column})" if arguments.get("trim_strings") else column
+        return Claims("not_empty", (rows_text(predicate.format(column, value)),), column)
+
+    return claims
+
+
+def _in_list(predicate: str) -> Callable[[Arguments], Claims]:
+    def claims(arguments: Arguments) -> Claims:
+        column = _column(arguments)
+        values = literals_in(arguments)
+        texts = (value_text(value) if is_word(value) else _limit(value) for value in values)
+        items = f"[{', '.join(texts)}]"
+        value = column
+        if arguments.get("case_sensitive", True) is False:
+            if not all(isinstance(value, str) for value in values):
+                raise UntranslatableError("case_sensitive: false needs a list of strings")
+            value, items = f"lower({column})", items.lower()
+        return Claims("values", (rows_text(predicate.format(value, items, column)),), column)
+
+    return claims
+
+
+def literals_in(arguments: Arguments) -> list[object]:
+    """The allowed or forbidden values of a check with a list."""
+    return list(arguments.get("allowed") or arguments.get("forbidden") or ())
+
+
+def is_word(value: object) -> bool:
+    """True for a string that is neither a number, nor a date, nor an SQL expression."""
+    return isinstance(value, str) and _WORD.fullmatch(value) is not None
+
+
+_WORD = re.compile(r"[A-Za-z_][\w .-]*")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?")
+
+
+def _decimal(value: object) -> object:
+    """A number that the file writes as a decimal; any other value as it is."""
+    match value:
+        case {"__decimal__": str(digits)}:
+            return number(float(digits))
+        case _:
+            return value
+
+
+def _limit(value: object) -> str:
+    """A value to compare with. A string is SQL: a literal in quotes, a date, or the name of a
+    column.
+
+    :raises _ExpressionError: it is another expression.
+    """
+    if not isinstance(value, str):
+        return value_text(value)
+    bare = value.strip()
+    if match := re.fullmatch(r"'((?:[^']|'')*)'", bare):
+        return value_text(match[1].replace("''", "'"))
+    if re.fullmatch(r"[A-Za-z_]\w*", bare):
+        return column_text(bare)
+    if bare.isdigit() or _DAY.fullmatch(bare):
+        return bare
+    if _MOMENT.fullmatch(bare):
+        return value_text(bare)
+    raise _ExpressionError(f"'{value}' is an expression: DQX reads strings as SQL")
+
+
+class _ExpressionError(UntranslatableError):
+    """A limit is an SQL expression."""
+
+
+def _compared(kind: str, predicate: str, *keys: str) -> Callable[[Arguments], Meaning]:
+    """A check of each value against limits; those that are expressions are parsed as SQL."""
+
+    def meaning(arguments: Arguments) -> Meaning:
+        expression = _expression_for(arguments)
+        given = [_decimal(arguments.get(key)) for key in keys]
+        if any(limit is None for limit in given):
+            raise UntranslatableError(f"it has no {' and no '.join(keys)}")
+        column = None if expression else _column(arguments)
+        try:
+            limits = [_limit(limit) for limit in given]
+        except _ExpressionError:
+            limits = []
+        if column is None or not limits:
+            about = f"({expression})" if column is None else sql_name(column)
+            sql = predicate.replace("==", "=").format(about, *map(_limit_sql, given))
+            return Translation(kind, (RowsSatisfy(sql),), column)
+        return Claims(kind, (rows_text(predicate.format(column, *limits)),), column)
+
+    return meaning
+
+
+def _limit_sql(value: Any) -> str:
+    if not isinstance(value, str):
+        return quote_literal(value)
+    if _DAY.fullmatch(value):
+        return f"DATE '{value}'"
+    return f"TIMESTAMP '{value}'" if _MOMENT.fullmatch(value) else f"({value})"
+
+
+def _sql_rows(kind: str, predicate: str) -> Callable[[Arguments], Meaning]:
+    """A check of each value that only SQL can express; the braces stand for the column."""
+
+    def meaning(arguments: Arguments) -> Meaning:
+        column = _column(arguments)
+        sql = predicate.format(sql_name(column))
+        return Translation(kind, (RowsSatisfy(sql),), column)
+
+    return meaning
+
+
+def _degrees(most: int) -> Callable[[Arguments], Meaning]:
+    number_ = "TRY_CAST({0} AS DOUBLE)"
+    return _sql_rows("degrees", f"{{0}} IS NULL OR coalesce(abs({number_}) <= {most}, false)")
+
+
+def _parsed(key: str) -> Callable[[Arguments], Meaning]:
+    """A string can be parsed as a date or timestamp, in a format if one is given."""
+
+    def meaning(arguments: Arguments) -> Meaning:
+        column = _column(arguments)
+        form = arguments.get(key)
+        more = f", {quote_literal(str(form))}" if form else ""
+        name = sql_name(column)
+        sql = f"{name} IS NULL OR try_to_timestamp({name}{more}) IS NOT NULL"
+        return Translation(key.removesuffix("_format"), (RowsSatisfy(sql),), column)
+
+    return meaning
+
+
+def _fresh(arguments: Arguments) -> Meaning:
+    column = _column(arguments)
+    minutes = number(arguments.get("max_age_minutes"))
+    base = arguments.get("base_timestamp")
+    since = "current_timestamp()" if base is None else _limit_sql(base)
+    sql = f"{sql_name(column)} >= timestampadd(MINUTE, -{minutes}, {since})"
+    return Translation("fresh", (RowsSatisfy(sql),), column)
+
+
+def _older_than_other(arguments: Arguments) -> Meaning:
+    column, other_column = (_column(arguments, key) for key in ("column1", "column2"))
+    days, is_negated = number(arguments.get("days", 0)), arguments.get("negate")
+    compared = f"to_date({sql_name(column)}) < date_sub(to_date({sql_name(other_column)}), {days})"
+    sql = f"NOT ({compared})" if is_negated else compared
+    return Translation("older", (RowsSatisfy(sql),), column)
+
+
+def _case(arguments: Arguments) -> Meaning:
+    column, case = _column(arguments), str(arguments.get("case"))
+    if case not in ("lower", "upper"):
+        raise UntranslatableError(f"the case '{case}' has no counterpart")
+    return Claims("case", (rows_text(f"{case}({column}) == {column}"),), column)
+
+
+def _schema(arguments: Arguments) -> Claims:
+    """The columns with their types, and no others if the check is strict."""
+    written = arguments.get("expected_schema")
+    if not isinstance(written, str) or "<" in written:
+        raise UntranslatableError("only a schema of plain columns has a counterpart")
+    names, claims = [], []
+    for part in re.split(r",(?![^(]*\))", written):
+        name, _, kind = part.strip().partition(" ")
+        names.append(column_text(name.rstrip(":")))
+        claims.append(f"column {names[-1]} fits {kind.strip().lower()}")
+    if arguments.get("strict"):
+        claims.append(f"extra_column_count([{', '.join(names)}]) == 0")
+    return Claims("schema", tuple(claims))
+
+
+def _regex(arguments: Arguments) -> Claims:
+    column = _column(arguments)
+    op = "not matches" if arguments.get("negate") else "matches"
+    pattern = value_text(str(arguments.get("regex") or ""))
+    return Claims("pattern", (rows_text(f"{column} {op} {pattern}"),), column)
+
+
+def _expression(arguments: Arguments) -> Translation:
+    expression = str(arguments.get("expression") or "")
+    if not expression:
+        raise UntranslatableError("it has no expression")
+    holds = f"NOT ({expression})" if arguments.get("negate") else expression
+    return Translation(str(arguments.get("name") or "sql_expression"), (RowsSatisfy(holds),))
+
+
+def _unique(arguments: Arguments) -> Claims:
+    columns = columns_in(arguments.get("columns") or [arguments.get("column")])
+    if arguments.get("nulls_distinct", True) is False:
+        names = ", ".join(f"`{str(column).strip('`')}`" for column in columns)
+        text = value_text(f"count(*) - count(DISTINCT struct({names}))")
+        return Claims("unique", (f"sql({text}) == 0",))
+    return Claims("unique", (f"repeated_count({_key(columns)}) == 0",), _single(columns))
+
+
+def _key(columns: list[str]) -> str:
+    return columns[0] if len(columns) == 1 else f"[{', '.join(columns)}]"
+
+
+def _single(columns: list[str]) -> str | None:
+    return columns[0] if len(columns) == 1 else None
+
+
+def _foreign_key(arguments: Arguments) -> Translation:
+    columns, other_columns = arguments.get("columns") or [], arguments.get("ref_columns") or []
+    table = arguments.get("ref_table") or arguments.get("ref_df_name")
+    if not columns or len(columns) != len(other_columns) or not table or arguments.get("negate"):
+        raise UntranslatableError(
+            "a foreign key needs columns, the same number of ref_columns, and a ref_table"
+        )
+    paths, other_paths = tuple(columns_in(columns)), tuple(columns_in(other_columns))
+    reference = Refers(paths, str(table).split(".")[-1], other_paths)
+    return Translation("reference", (reference,), paths[0] if len(paths) == 1 else None)
+
+
+def _query(arguments: Arguments) -> Translation:
+    """A query returns no row whose condition is true."""
+    view = str(arguments.get("input_placeholder") or "input_view")
+    text = re.sub(
+        rf"\{{\{{\s*{re.escape(view)}\s*\}}\}}", "{model}", str(arguments.get("query") or "")
+    )
+    if "{{" in text or not text:
+        raise UntranslatableError("its query reads frames other than that of the check")
+    condition = sql_name(column_text(arguments.get("condition_column") or "condition"))
+    fails = f"NOT {condition}" if arguments.get("negate") else condition
+    query = text.strip().rstrip(";")
+    counted = " ".join(("SELECT", f"count_if({fails})", "FROM (", query, ") AS found"))
+    return Translation("sql_query", (QueryGives(counted, Condition("==", 0)),))
+
+
+def _aggregate(op: str) -> Callable[[Arguments], Claims]:
+    def claims(arguments: Arguments) -> Claims:
+        kind = str(arguments.get("aggr_type") or "count")
+        column, parameters = arguments.get("column"), arguments.get("aggr_params")
+        is_rows = kind == "count" and column in ("*", None)
+        if (
+            kind == "percentile"
+            and isinstance(parameters, Mapping)
+            and [*parameters] == ["percentile"]
+        ):
+            share = percent_text(parameters["percentile"])
+            subject = f"percentile({column_text(column)}, {share})"
+        elif kind not in _AGGREGATES or parameters:
+            raise UntranslatableError(f"aggr_type '{kind}' has no counterpart")
+        else:
+            subject = "num_rows()" if is_rows else _AGGREGATES[kind].format(column_text(column))
+        limit = number(_decimal(arguments.get("limit")))
+        about = None if is_rows else column_text(column)
+        return Claims(kind, (f"{subject} {op} {value_text(limit)}",), about)
+
+    return claims
+
+
+def _older_than(arguments: Arguments) -> Claims:
+    column = _column(arguments)
+    days = number(arguments.get("days"))
+    if arguments.get("curr_date"):
+        raise UntranslatableError("curr_date has no counterpart")
+    is_old = f"{sql_name(column)} < date_sub(current_date(), {days})"
+    text = value_text(f"count_if({is_old if arguments.get('negate') else f'NOT ({is_old})'})")
+    return Claims("older", (f"sql({text}) == 0",), column)
+
+
+def _not_in_future(arguments: Arguments) -> Claims:
+    column = _column(arguments)
+    offset = number(arguments.get("offset", 0))
+    if arguments.get("curr_timestamp"):
+        raise UntranslatableError("curr_timestamp has no counterpart")
+    bare = column.strip("`")
+    late = f"count_if(`{bare}` > timestampadd(SECOND, {offset}, current_timestamp()))"
+    return Claims("not_in_future", (f"sql({value_text(late)}) == 0",), column)
+
+
+def _no_outliers(arguments: Arguments) -> Meaning:
+    """That each value is within 3.5 median absolute deviations of the median."""
+    column = _column(arguments)
+    name = sql_name(column)
+    middle = ("SELECT", f"percentile_approx({name}, 0.5) AS middle", "FROM {model}")
+    deviations = ("SELECT", f"{name} AS value, middle", "FROM {model} CROSS JOIN (", *middle, ")")
+    spread = "percentile_approx(abs(value - middle), 0.5)"
+    bounds = ("SELECT", f"max(middle) AS middle, {spread} AS spread", "FROM (", *deviations, ")")
+    low, high = (f"CAST(middle AS DOUBLE) {sign} 3.5D * spread" for sign in "-+")
+    far = f"count_if({name} < {low} OR {name} > {high})"
+    text = " ".join(("SELECT", far, "FROM {model} CROSS JOIN (", *bounds, ")"))
+    return Translation("no_outliers", (QueryGives(text, Condition("==", 0)),), column)
+
+
+def _near_future(arguments: Arguments) -> Meaning:
+    column, offset = _column(arguments), number(arguments.get("offset", 0))
+    near = f"timestampadd(SECOND, {offset}, current_timestamp())"
+    name = sql_name(column)
+    sql = f"NOT ({name} > current_timestamp() AND {name} < {near})"
+    return Translation("not_in_near_future", (RowsSatisfy(sql),), column)
+
+
+_COLUMN = ("column",)
+_LIST = ("column", "allowed", "forbidden", "case_sensitive")
+_AGGREGATE = ("column", "limit", "aggr_type", "group_by", "aggr_params")
+FORMATS = {
+    "is_ipv4_address": "ipv4",
+    "is_ipv6_address": "ipv6",
+    "is_valid_ipv4_address": "ipv4",
+    "is_valid_ipv6_address": "ipv6",
+    "is_valid_email": "email",
+    "is_valid_url": "url",
+    "is_valid_uuid": "uuid",
+}
+"""The checks of a format, by function, and the format in DQL."""
+FUNCTIONS: dict[str, tuple[Callable[[Arguments], Meaning], tuple[str, ...]]] = {
+    "is_not_null": (_rows("not_null", "{} is not null"), _COLUMN),
+    "is_null": (_rows("null", "{} is null"), _COLUMN),
+    "is_not_empty": (_not_empty('{1} != ""'), ("column", "trim_strings")),
+    "is_not_null_and_not_empty": (
+        _not_empty('{0} is not null and {1} != ""'),
+        ("column", "trim_strings"),
+    ),
+    "is_empty": (_not_empty('{1} == ""'), ("column", "trim_strings")),
+    "is_null_or_empty": (_not_empty('{0} is null or {1} == ""'), ("column", "trim_strings")),
+    "is_in_list": (_in_list("{0} in {1}"), _LIST),
+    "is_not_in_list": (_in_list("{0} not in {1}"), _LIST),
+    "is_not_null_and_is_in_list": (_in_list("{2} is not null and {0} in {1}"), _LIST),
+    "is_not_less_than": (_compared("minimum", "{} >= {}", "limit"), ("column", "limit")),
+    "is_not_greater_than": (_compared("maximum", "{} <= {}", "limit"), ("column", "limit")),
+    "is_equal_to": (_compared("equal", "{} == {}", "value"), ("column", "value")),
+    "is_not_equal_to": (_compared("not_equal", "{} != {}", "value"), ("column", "value")),
+    "is_in_range": (
+        _compared("range", "{} between {} and {}", "min_limit", "max_limit"),
+        ("column", "min_limit", "max_limit"),
+    ),
+    "is_not_in_range": (
+        _compared("range", "{} not between {} and {}", "min_limit", "max_limit"),
+        ("column", "min_limit", "max_limit"),
+    ),
+    "regex_match": (_regex, ("column", "regex", "negate")),
+    "sql_expression": (_expression, ("expression", "msg", "name", "negate", "columns")),
+    "is_unique": (_unique, ("column", "columns", "nulls_distinct")),
+    "sql_query": (
+        _query,
+        (
+            *("query", "condition_column", "input_placeholder", "negate"),
+            *("merge_columns", "msg", "name"),
+        ),
+    ),
+    "foreign_key": (_foreign_key, ("columns", "ref_columns", "ref_table", "ref_df_name", "negate")),
+    "is_aggr_not_greater_than": (_aggregate("<="), _AGGREGATE),
+    "is_aggr_not_less_than": (_aggregate(">="), _AGGREGATE),
+    "is_aggr_equal": (_aggregate("=="), _AGGREGATE),
+    "is_aggr_not_equal": (_aggregate("!="), _AGGREGATE),
+    "is_older_than_n_days": (_older_than, ("column", "days", "curr_date", "negate")),
+    "is_not_in_future": (_not_in_future, ("column", "offset", "curr_timestamp")),
+    "is_older_than_col2_for_n_days": (_older_than_other, ("column1", "column2", "days", "negate")),
+    "is_data_fresh": (_fresh, ("column", "max_age_minutes", "base_timestamp")),
+    "is_not_in_near_future": (_near_future, ("column", "offset")),
+    "is_valid_date": (_parsed("date_format"), ("column", "date_format")),
+    "is_valid_timestamp": (_parsed("timestamp_format"), ("column", "timestamp_format")),
+    "is_not_null_and_not_empty_array": (
+        _sql_rows("not_empty_array", "{0} IS NOT NULL AND size({0}) > 0"),
+        _COLUMN,
+    ),
+    "is_latitude": (_degrees(90), _COLUMN),
+    "is_longitude": (_degrees(180), _COLUMN),
+    "is_valid_json": (_sql_rows("json", "{0} IS NULL OR try_parse_json({0}) IS NOT NULL"), _COLUMN),
+    "has_no_outliers": (_no_outliers, _COLUMN),
+    "has_valid_string_case": (_case, ("column", "case")),
+    "has_valid_schema": (_schema, ("expected_schema", "strict")),
+    **{function: (_rows(name, f"{{}} is {name}"), _COLUMN) for function, name in FORMATS.items()},
+}
+"""The checks by function, each with its arguments."""
+
+_REASONS = {
+    "is_in_distribution": "its distance is the sum of the differences between shares, that of "
+    "`distribution(c) matches {...} tolerance 5%` the largest one",
+    "has_no_aggr_outliers": "it depends on earlier windows: write "
+    "`average(x) within 3 stddev of 30 days`",
+    "compare_datasets": "write `rows of data match other on (id) comparing [amount]`",
+    "aggr_matches_dataset": "write `sum(x, dataset data) == sum(x, dataset other)`",
+    "is_valid_national_id": 'write its form, `each row: c matches "..."`',
+    "has_no_gaps_per_time_window": "a run judges a day: write `gap_count(ts, step 1 hour) == 0`",
+    "is_data_fresh_per_time_window": "a run judges a day: write `freshness(ts) < 1 hour`",
+}
+
+
+def reason_against(function: str) -> str:
+    """Why a function has no translation, and what to write instead."""
+    if function.startswith("is_valid_") and function.endswith("_code"):
+        return 'the codes are a list of DQX: write those that may occur, `c in ["CH", "DE"]`'
+    return _REASONS.get(function, f"the function '{function}' has no counterpart")
+
+
+def recognises(document: Any) -> bool:
+    return isinstance(document, list) and any(
+        isinstance(check, Mapping) and isinstance(check.get("check"), Mapping) for check in document
+    )
+
+
+def rules_of(document: list[Any], request: ImportRequest) -> Iterator[ForeignRule]:
+    dataset = request.dataset or "data"
+    for index, entry in enumerate(document):
+        place = f"{request.file}: [{index}]"
+        check = entry.get("check") if isinstance(entry, Mapping) else None
+        if not isinstance(check, Mapping):
+            yield ForeignRule(dataset, place, one_line(entry), "this is not a check")
+            continue
+        for arguments in _each(check):
+            yield _rule(entry, str(check.get("function")), arguments, dataset, place)
+
+
+def _each(check: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The arguments of the check, for each of its columns."""
+    arguments = dict(check.get("arguments") or {})
+    every = check.get("for_each_column")
+    if not isinstance(every, list):
+        yield arguments
+        return
+    for column in every:
+        yield {**arguments, ("columns" if isinstance(column, list) else "column"): column}
+
+
+def _rule(
+    entry: Mapping[str, Any], function: str, arguments: dict[str, Any], dataset: str, place: str
+) -> ForeignRule:
+    shown = f"{function}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
+    own_filter = arguments.pop("row_filter", None)
+    filters = [f"({condition})" for condition in (entry.get("filter"), own_filter) if condition]
+    try:
+        if function not in FUNCTIONS:
+            raise UntranslatableError(reason_against(function))
+        reader, parameters = FUNCTIONS[function]
+        for key in arguments:
+            if key not in parameters:
+                raise UntranslatableError(f"'{key}' has no counterpart for {function}")
+        groups = tuple(columns_in(arguments.pop("group_by", None) or []))
+        meaning: Meaning = reader(arguments)
+    except UntranslatableError as error:
+        meaning, groups = str(error), ()
+    own_name = entry.get("name") or _name_inside(entry)
+    return ForeignRule(
+        dataset,
+        place,
+        shown,
+        meaning,
+        name=str(own_name) if own_name else None,
+        severity=Severity.P3 if entry.get("criticality") == "warn" else None,
+        where=" AND ".join(filters) or None,
+        groups=groups,
+        difference=_difference(function, arguments, is_grouped=bool(groups)),
+    )
+
+
+def _name_inside(entry: Mapping[str, Any]) -> object:
+    check = entry.get("check")
+    return check.get("name") if isinstance(check, Mapping) else None
+
+
+def _difference(function: str, arguments: Arguments, *, is_grouped: bool) -> str | None:
+    """When the verdicts of the two tools differ."""
+    if function.endswith("in_list") and any(map(is_word, literals_in(arguments))):
+        return (
+            "words without quotes are strings, as before DQX 0.16; later versions read "
+            "them as columns"
+        )
+    if function in FORMATS:
+        return "the format is checked as DQL defines it"
+    return "a dataset without rows passes in DQX but fails here" if is_grouped else None

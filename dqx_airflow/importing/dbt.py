@@ -1,0 +1,225 @@
+"""dbt: the generic tests of `schema.yml`, with those of dbt-utils, dbt-expectations and Elementary.
+
+Tests of dbt-expectations are those of Great Expectations and translated like them. `where` becomes
+a filter, `severity: warn` becomes P3, and so does `warn_if` next to `error_if`. Constraints of a
+model are rules as well. Singular tests are SQL files, and not supported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dqx_airflow.contracts.demands import (
+    Condition,
+    Fresh,
+    MetricRule,
+    Refers,
+    Required,
+    RowsSatisfy,
+    Unique,
+)
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.importing.dbt_tests import (
+    ANY_ROW,
+    PERIOD_S,
+    Arguments,
+    difference_of,
+    groups_of,
+    meaning_of,
+)
+from dqx_airflow.importing.documents import one_line, spark_sql
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    Meaning,
+    UntranslatableError,
+    column_text,
+)
+from dqx_airflow.values import Severity
+
+_KINDS_OF_NODES = ("models", "seeds", "snapshots")
+_TESTS = ("data_tests", "tests")
+_CONFIG = ("where", "severity", "error_if", "warn_if", "limit", "enabled", "tags", "store_failures")
+_REMARKS = ("name", "description", "meta", "config", "arguments", "test_name")
+_SQL = ("expression", "compare_expression", "from_condition")
+
+
+def recognises(document: Any) -> bool:
+    return isinstance(document, Mapping) and any(
+        isinstance(document.get(kind), list) for kind in (*_KINDS_OF_NODES, "sources")
+    )
+
+
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+    for kind in _KINDS_OF_NODES:
+        for node in _mappings(document.get(kind)):
+            yield from _of_node(node, request, f"{kind}.{node.get('name')}")
+    for source in _mappings(document.get("sources")):
+        for table in _mappings(source.get("tables")):
+            place = f"sources.{source.get('name')}.{table.get('name')}"
+            node = {**_freshness_of(source), **table, **_freshness_of(table)}
+            yield from _of_node(node, request, place)
+
+
+def _freshness_of(owner: Mapping[str, Any]) -> dict[str, Any]:
+    """What a source or a table says about freshness, in its `config` or beside it."""
+    config = owner.get("config")
+    written = {**owner, **config} if isinstance(config, Mapping) else owner
+    return {key: written[key] for key in ("freshness", "loaded_at_field") if key in written}
+
+
+def _mappings(items: object) -> list[Mapping[str, Any]]:
+    listed = items if isinstance(items, list) else []
+    return [item for item in listed if isinstance(item, Mapping)]
+
+
+def _of_node(node: Mapping[str, Any], request: ImportRequest, place: str) -> Iterator[ForeignRule]:
+    dataset = request.dataset or str(node.get("name"))
+    at = f"{request.file}: {place}"
+    for column in _mappings(node.get("columns")):
+        for number_, test in enumerate(_tests(column)):
+            inside = f"{at}.columns.{column.get('name')}.tests[{number_}]"
+            yield from _rules(test, str(column.get("name")), dataset, inside)
+    for number_, test in enumerate(_tests(node)):
+        yield from _rules(test, None, dataset, f"{at}.tests[{number_}]")
+    yield from _freshness(node, dataset, f"{at}.freshness")
+    yield from _constraints(node, dataset, at)
+
+
+def _tests(owner: Mapping[str, Any]) -> list[Any]:
+    return [test for key in _TESTS for test in owner.get(key) or []]
+
+
+def _constraints(node: Mapping[str, Any], dataset: str, at: str) -> Iterator[ForeignRule]:
+    """The constraints of a model and of its columns."""
+    owners = [(node, None, at)]
+    for column in _mappings(node.get("columns")):
+        owners.append((column, column.get("name"), f"{at}.columns.{column.get('name')}"))
+    for owner, name, place in owners:
+        for number_, constraint in enumerate(_mappings(owner.get("constraints"))):
+            listed = constraint.get("columns") or [name]
+            try:
+                meaning: Meaning = _constraint(constraint, listed)
+            except UntranslatableError as error:
+                meaning = f"constraint: {error}"
+            where = f"{place}.constraints[{number_}]"
+            yield ForeignRule(dataset, where, f"constraint {one_line(constraint)}", meaning)
+
+
+def _constraint(constraint: Mapping[str, Any], names: list[Any]) -> Translation:
+    kind = str(constraint.get("type"))
+    expression = constraint.get("expression")
+    if kind == "check":
+        return Translation("check", (RowsSatisfy(spark_sql(expression)),))
+    columns = tuple(column_text(name) for name in names)
+    about = columns[0] if len(columns) == 1 else None
+    required = tuple(
+        MetricRule("null_count", (column,), Condition("==", 0)) if about is None else Required()
+        for column in columns
+    )
+    match kind:
+        case "not_null":
+            return Translation(kind, required, about)
+        case "unique":
+            return Translation(kind, (Unique(columns),), about)
+        case "primary_key":
+            return Translation(kind, (*required, Unique(columns)), about)
+        case "foreign_key" if constraint.get("to") and constraint.get("to_columns"):
+            table = Arguments(dict(constraint), about, "data").relation("to")
+            other_columns = tuple(column_text(column) for column in constraint["to_columns"])
+            return Translation(kind, (Refers(columns, table, other_columns),), about)
+    raise UntranslatableError(f"a {kind} in the SQL of the database has no counterpart")
+
+
+def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[ForeignRule]:
+    freshness = node.get("freshness")
+    if not isinstance(freshness, Mapping):
+        return
+    for key, severity in (("error_after", None), ("warn_after", Severity.P3)):
+        age = freshness.get(key)
+        if not isinstance(age, Mapping):
+            continue
+        meaning: Meaning = "it needs a count and a period"
+        difference = None
+        match age, node.get("loaded_at_field"):
+            case {"count": int(count), "period": str(period)}, None if period in PERIOD_S:
+                limit = f"{count} {period}{'' if count == 1 else 's'}"
+                meaning = Claims("freshness", (f"commit_age() <= {limit}",))
+                difference = "the age is that of the last commit to a Delta table"
+            case {"count": int(count), "period": str(period)}, str(field) if period in PERIOD_S:
+                path = column_text(field)
+                meaning = Translation("freshness", (Fresh(path, count * PERIOD_S[period]),), path)
+        shown = f"freshness {key} {one_line(age)}"
+        yield ForeignRule(
+            dataset,
+            place,
+            shown,
+            meaning,
+            severity=severity,
+            where=str(freshness["filter"]) if freshness.get("filter") else None,
+            difference=difference,
+        )
+
+
+def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterator[ForeignRule]:
+    """A test; two rules if it warns and fails at different numbers of rows."""
+    shown = test if isinstance(test, str) else one_line(test)
+    if isinstance(test, str):
+        test = {test: {}}
+    if not isinstance(test, Mapping) or not test:
+        yield ForeignRule(dataset, place, shown, "this is not a test")
+        return
+    if "test_name" in test:
+        kind, given = str(test["test_name"]), test
+    else:
+        kind, written = next(iter(test.items()))
+        given = written if isinstance(written, Mapping) else {}
+        given = {**given, **{k: v for k, v in test.items() if k in _REMARKS}}
+    config = {**given, **(given.get("config") or {})}
+    nested = given.get("arguments")
+    written_arguments = {**given, **nested} if isinstance(nested, Mapping) else given
+    arguments = {
+        key: value for key, value in written_arguments.items() if key not in (*_CONFIG, *_REMARKS)
+    }
+    own_conditions = (arguments.pop(key, None) for key in ("row_condition", "where_expression"))
+    filters = [
+        f"({condition})" for condition in (config.get("where"), *own_conditions) if condition
+    ]
+    named = str(given["name"]) if isinstance(given.get("name"), str) else None
+    for fails_if, severity in _limits(config):
+        try:
+            for sql in (*filters, *(arguments[key] for key in _SQL if arguments.get(key))):
+                spark_sql(sql)
+            if config.get("enabled") is False:
+                raise UntranslatableError("the test is disabled")
+            rest = dict(arguments)
+            groups = groups_of(kind, rest)
+            meaning = meaning_of(kind, Arguments(rest, column, dataset), fails_if)
+        except UntranslatableError as error:
+            yield ForeignRule(dataset, place, shown, f"{kind}: {error}", severity=severity)
+            continue
+        yield ForeignRule(
+            dataset,
+            place,
+            shown,
+            meaning,
+            name=named,
+            severity=severity,
+            where=" AND ".join(filters) or None,
+            groups=groups,
+            difference=difference_of(kind, arguments, is_grouped=bool(groups)),
+        )
+
+
+def _limits(config: Mapping[str, Any]) -> list[tuple[str, Severity | None]]:
+    """The number of rows at which a test fails, and the one at which it warns if that differs."""
+    thresholds = [str(config.get(key) or ANY_ROW).strip() for key in ("error_if", "warn_if")]
+    fails, warns = (
+        ANY_ROW if threshold.replace(" ", "") in (">0", "!=0", ">=1") else threshold
+        for threshold in thresholds
+    )
+    if str(config.get("severity", "error")).lower() == "warn":
+        return [(warns, Severity.P3)]
+    return [(fails, None)] if fails == warns else [(fails, None), (warns, Severity.P3)]

@@ -1,0 +1,749 @@
+"""What the generic tests of dbt become, with those of dbt-utils, dbt-expectations and
+Elementary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from dqx_airflow.contracts.demands import (
+    AmongRows,
+    Bound,
+    Complete,
+    Condition,
+    Demand,
+    Fresh,
+    MetricRule,
+    OneOf,
+    QueryGives,
+    Refers,
+    Required,
+    RowsSatisfy,
+    Unique,
+)
+from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations
+from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.contracts.dialects.foreign.values import predicate as value_predicate
+from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.importing.documents import spark_sql
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    Meaning,
+    UntranslatableError,
+    column_text,
+    columns_exist,
+    columns_in_order,
+    columns_text,
+    groups_text,
+    list_text,
+    number,
+    only_columns,
+    value_text,
+)
+from dqx_airflow.metrics.derived import MOST_COMMON
+from dqx_airflow.metrics.sql import quote_literal
+
+PERIOD_S = {"minute": MINUTE_S, "hour": HOUR_S, "day": DAY_S, "week": 7 * DAY_S}
+"""The seconds of the periods that dbt names, if their length is constant."""
+
+_REF = re.compile(r"""\{?\{?\s*(?:ref|source)\((?P<names>[^)]*)\)\s*\}?\}?""")
+
+
+class Arguments(dict[str, Any]):
+    """The arguments of a test; `column` is the column that it is attached to, if any."""
+
+    def __init__(self, given: Mapping[str, Any], column: str | None, dataset: str) -> None:
+        super().__init__(given)
+        self.column = column
+        self.dataset = column_text(dataset)
+
+    @property
+    def path(self) -> str:
+        """:raises UntranslatableError: the test is attached to no column, and names none."""
+        return column_text(self.get("column_name") or self.column)
+
+    @property
+    def sql(self) -> str:
+        return sql_name(self.path)
+
+    def only(self, *known: str) -> None:
+        """:raises UntranslatableError: there are others than these."""
+        for key in self:
+            if key not in known and key != "column_name":
+                raise UntranslatableError(f"'{key}' has no counterpart")
+
+    def relation(self, key: str) -> str:
+        """The dataset that `ref('orders')` or `source('shop', 'orders')` names."""
+        written = str(self.get(key) or "")
+        match = _REF.search(written)
+        names = match["names"] if match else written
+        parts = [part.strip().strip("'\"") for part in re.split(r"[.,]", names)]
+        if not parts[-1]:
+            raise UntranslatableError(f"it has no {key}")
+        # A source with the same name is another dataset.
+        is_other = len(parts) > 1 and column_text(parts[-1]) == self.dataset
+        return "_".join(parts) if is_other else parts[-1]
+
+    def list_of(self, key: str) -> list[Any]:
+        value = self.get(key)
+        if not isinstance(value, list) or not value:
+            raise UntranslatableError(f"it has no {key}")
+        return value
+
+
+ANOMALIES = "a run judges one day against the days before, and is skipped without enough of them"
+"""When the verdicts of the two tools differ."""
+
+_METRICS = {
+    "null_count": "null_count({})",
+    "null_percent": "null_count({}) / num_rows()",
+    "not_null_percent": "count({}) / num_rows()",
+    "missing_count": 'num_rows(where {0} is null or trim({0}) == "")',
+    "missing_percent": 'num_rows(where {0} is null or trim({0}) == "") / num_rows()',
+    "min": "minimum({})",
+    "max": "maximum({})",
+    "min_length": "min_length({})",
+    "max_length": "max_length({})",
+    "average": "average({})",
+    "sum": "sum({})",
+    "standard_deviation": "sqrt(variance({}))",
+    "variance": "variance({})",
+    "zero_count": "count_values({}, 0)",
+    "zero_percent": "count_values({}, 0) / num_rows()",
+    "count_true": "count_values({}, true)",
+    "count_false": "count_values({}, false)",
+}
+_DAYS = {"day": 1, "week": 7}
+_OF_ANOMALIES = (
+    *("timestamp_column", "time_bucket", "training_period", "anomaly_sensitivity", "sensitivity"),
+    *("anomaly_direction", "fail_on_zero"),
+    # They choose the days that are judged, which is the date of a run here.
+    *("detection_period", "backfill_days", "days_back", "min_training_set_size"),
+)
+
+
+def _usual(metric: str, arguments: Arguments) -> str:
+    """The claim that a metric is near its mean of the days before.
+
+    :raises UntranslatableError: its buckets are no days, or the test depends on the season.
+    """
+    if arguments.get("seasonality"):
+        example = "num_rows() >= 0.7 * usual(num_rows(), n 4, step 7)"
+        raise UntranslatableError(f"its seasonality has no counterpart: write `{example}`")
+    bucket = arguments.get("time_bucket")
+    if bucket and bucket != {"period": "day", "count": 1}:
+        raise UntranslatableError("its time_bucket must be one day: a run judges a day")
+    limit = arguments.get("anomaly_sensitivity", arguments.get("sensitivity", 3))
+    far, days = value_text(number(limit)), _training_days(arguments)
+    direction = arguments.get("anomaly_direction", "both")
+    if direction == "both":
+        return f"{metric} within {far} stddev of {days} days"
+    if direction not in ("spike", "drop"):
+        raise UntranslatableError(f"the anomaly_direction '{direction}' is unknown")
+    op, sign = ("<=", "+") if direction == "spike" else (">=", "-")
+    before = _of_the_day_before(metric)
+    mean, deviation = (f"{kind}({before}, n {days})" for kind in ("mean", "stddev"))
+    return f"{metric} {op} {mean} {sign} {far} * {deviation}"
+
+
+def _of_the_day_before(metric: str) -> str:
+    """A metric one day earlier: `mean` and `stddev` end with the date itself.
+
+    :raises UntranslatableError: it is an expression over metrics.
+    """
+    if " / " in metric or metric.startswith("sqrt("):
+        raise UntranslatableError("the anomaly_direction of a share has no counterpart")
+    inside = metric[metric.index("(") + 1 : -1]
+    return f"{metric[:-1]}{', ' if inside else ''}lag 1)"
+
+
+def _training_days(arguments: Arguments) -> int:
+    match arguments.get("training_period"):
+        case None:
+            return int(number(arguments.get("days_back", 14)))
+        case {"period": str(period), "count": int(count)} if period in _DAYS:
+            return count * _DAYS[period]
+    raise UntranslatableError("its training_period must be a number of days or weeks")
+
+
+def _rows(arguments: Arguments) -> tuple[str, ...]:
+    more = ("num_rows() > 0",) if arguments.get("fail_on_zero") else ()
+    return (*more, _usual("num_rows()", arguments))
+
+
+def _volume(arguments: Arguments) -> Claims:
+    arguments.only(*_OF_ANOMALIES, "seasonality")
+    return Claims("volume_anomalies", _rows(arguments))
+
+
+def _dimensions(arguments: Arguments) -> Claims:
+    arguments.only(*_OF_ANOMALIES, "seasonality", "dimensions")
+    columns = [Arguments({}, column, "data").path for column in arguments.list_of("dimensions")]
+    texts = (f"{text}{groups_text(columns)}" for text in _rows(arguments))
+    return Claims("dimension_anomalies", tuple(texts))
+
+
+def _column(arguments: Arguments) -> Claims:
+    arguments.only(*_OF_ANOMALIES, "seasonality", "column_anomalies", "dimensions")
+    column = arguments.path
+    if "column_anomalies" not in arguments:
+        raise UntranslatableError("name its monitors in column_anomalies: they depend on the type")
+    by = arguments.get("dimensions") or []
+    groups = groups_text([Arguments({}, column, "data").path for column in by])
+    texts = []
+    for name in arguments.list_of("column_anomalies"):
+        if name not in _METRICS:
+            raise UntranslatableError(f"the monitor '{name}' has no counterpart")
+        texts.append(_usual(_METRICS[name].format(column), arguments) + groups)
+    return Claims("column_anomalies", tuple(texts), column)
+
+
+def _refused(reason: str) -> Callable[[Arguments], Claims]:
+    def refuse(arguments: Arguments) -> Claims:
+        raise UntranslatableError(reason)
+
+    return refuse
+
+
+_LIMIT = "it learns how late data is: write a limit, `freshness(updated_at) < 1 day`"
+_SCHEMA = (
+    "it compares with the columns of an earlier run: write `column id type bigint` for each one, "
+    "and `extra_column_count([id, price]) == 0`"
+)
+_TESTS: Mapping[str, Callable[[Arguments], Claims]] = {
+    "volume_anomalies": _volume,
+    "dimension_anomalies": _dimensions,
+    "column_anomalies": _column,
+    "all_columns_anomalies": _refused("its columns are not in the file: write column_anomalies"),
+    "freshness_anomalies": _refused(_LIMIT),
+    "event_freshness_anomalies": _refused(_LIMIT),
+    "schema_changes": _refused(_SCHEMA),
+    "schema_changes_from_baseline": _refused(_SCHEMA),
+}
+
+
+def elementary_claims(kind: str, arguments: Arguments) -> Claims | None:
+    """The claims of a test of Elementary; None for any other test.
+
+    :raises UntranslatableError: it has no counterpart.
+    """
+    package, _, bare = kind.rpartition(".")
+    return _TESTS[bare](arguments) if package == "elementary" and bare in _TESTS else None
+
+
+def is_anomaly_test(kind: str) -> bool:
+    """True for a test that compares with earlier days."""
+    return kind.startswith("elementary.") and kind.endswith("_anomalies")
+
+
+MOST_COMMON_VALUE = "expect_column_most_common_value_to_be_in_set"
+ORDERS = {
+    "expect_column_values_to_be_increasing": "decrease_count",
+    "expect_column_values_to_be_decreasing": "increase_count",
+}
+"""Expectations about the order of rows, and the metric that counts violations."""
+
+_RENAMED = {"column_name": "column", "column_type": "type_", "column_type_list": "type_list"}
+
+
+def expectation_of(kind: str, arguments: Arguments) -> Meaning:
+    """The translation of an expectation.
+
+    :raises UntranslatableError: an argument has no counterpart.
+    """
+    if kind in ORDERS:
+        return _in_order(kind, arguments)
+    if kind == MOST_COMMON_VALUE:
+        return _most_common(arguments)
+    given = dict(arguments)
+    strictly = given.pop("strictly", None)
+    flags = given.pop("flags", None)
+    if flags not in (None, "", "i"):
+        raise UntranslatableError(f"the flags '{flags}' have no counterpart")
+    if flags:
+        given |= _without_case(given)
+    for written, meant in _RENAMED.items():
+        if written in given:
+            given[meant] = given.pop(written)
+    if any("{{" in str(given.get(key)) for key in ("type_", "type_list")):
+        raise UntranslatableError("its type is a warehouse type: write the Spark type")
+    if strictly:
+        given |= {"strict_min": "min_value" in given, "strict_max": "max_value" in given}
+    if arguments.column is not None:
+        given.setdefault("column", arguments.column)
+    given.pop("is_raw", None)  # patterns are used as they are
+    if (is_quoted := given.pop("quote_values", None)) is not None:
+        given |= _quoted(given, is_quoted=bool(is_quoted))
+    return great_expectations.translate({"type": kind, "kwargs": given}, None)
+
+
+def _quoted(given: Mapping[str, Any], *, is_quoted: bool) -> dict[str, Any]:
+    """The values of an expectation: quoted, they are compared as strings; otherwise they are SQL.
+
+    :raises UntranslatableError: one of them is SQL.
+    """
+    values = given.get("value_set")
+    if not isinstance(values, list):
+        return {}
+    if is_quoted:
+        return {"value_set": [str(value) for value in values]}
+    if any(isinstance(value, str) for value in values):
+        raise UntranslatableError("its values are SQL expressions, since quote_values is false")
+    return {}
+
+
+def _without_case(given: dict[str, Any]) -> dict[str, Any]:
+    """The regular expressions of an expectation, made case-insensitive."""
+    ignored: dict[str, Any] = {}
+    if isinstance(given.get("regex"), str):
+        ignored["regex"] = f"(?i){given['regex']}"
+    if isinstance(given.get("regex_list"), list):
+        ignored["regex_list"] = [f"(?i){pattern}" for pattern in given["regex_list"]]
+    return ignored
+
+
+def _in_order(kind: str, arguments: Arguments) -> Claims:
+    """No value is smaller, or larger, than the previous one; strictly so by default."""
+    arguments.only("sort_column", "strictly")
+    column = arguments.path
+    order = column_text(arguments.get("sort_column") or column)
+    count = f"{ORDERS[kind]}({column}, order_by {order})"
+    if arguments.get("strictly", True):
+        count += f" + unchanged_count({column}, order_by {order})"
+    return Claims(kind.removeprefix("expect_column_values_to_be_"), (f"{count} == 0",), column)
+
+
+def _most_common(arguments: Arguments) -> Claims:
+    arguments.only("value_set", "top_n", "quote_values", "data_type", "strictly")
+    column, listed = arguments.path, list_text(arguments.list_of("value_set"))
+    most = value_text(number(arguments.get("top_n", 1)))
+    return Claims("most_common", (f"{MOST_COMMON}({column}, {most}) in {listed}",), column)
+
+
+_NONE = Condition("==", 0)
+_FAILS_IF = re.compile(r"\s*(?P<op><=|>=|!=|==|=|<|>)\s*(?P<bound>\d+)\s*")
+_EMPTY = "an empty table passes in dbt but fails here"
+ANY_ROW = "> 0"
+"""The default condition under which a test fails."""
+
+_WITHIN_STDEVS = "expect_column_values_to_be_within_n_stdevs"
+_OF_TWO_TABLES = (
+    "equal_expression",
+    "equal_rowcount",
+    "equality",
+    "expect_table_aggregation_to_equal_other_table",
+    "expect_table_row_count_to_equal_other_table",
+    "expect_table_row_count_to_equal_other_table_times_factor",
+    "fewer_rows_than",
+)
+_OF_THE_NEWEST = (
+    "recency",
+    "expect_row_values_to_have_recent_data",
+    "expect_grouped_row_values_to_have_recent_data",
+)
+
+
+def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
+    """The columns by which a test groups the rows, taken from its arguments.
+
+    :raises UntranslatableError: it compares groups of two tables.
+    """
+    named = [arguments.pop(key, None) for key in ("group_by_columns", "group_by")]
+    columns = next((value for value in named if value), ())
+    if columns and kind.rsplit(".", maxsplit=1)[-1] in _OF_TWO_TABLES:
+        raise UntranslatableError("comparing groups of two tables has no counterpart")
+    names = columns if isinstance(columns, list | tuple) else [columns]
+    return tuple(column_text(name) for name in names)
+
+
+def difference_of(kind: str, arguments: Collection[str] = (), *, is_grouped: bool) -> str | None:
+    """When the verdicts of the two tools differ.
+
+    :param arguments: the names of those that are given.
+    """
+    bare = kind.rsplit(".", maxsplit=1)[-1]
+    differences = [ANOMALIES] if is_anomaly_test(kind) else []
+    if bare in ORDERS:
+        differences.append(
+            "NULL is ignored here, while dbt compares each row with the one before it"
+        )
+    if bare == MOST_COMMON_VALUE:
+        differences.append(
+            "NULL is ignored; if several values are equally common, all of them have to be listed"
+        )
+    if bare == "equality" and "compare_columns" in arguments:
+        differences.append("a repeated row must occur the same number of times in both tables")
+    if bare == "equality" and "compare_columns" not in arguments:
+        differences.append("columns are compared by their position in the tables")
+    if bare == _WITHIN_STDEVS:
+        differences.append(
+            "if all values are equal, the test passes in dbt but has no z-score here"
+        )
+    is_measured = bare in (*ORDERS, *_OF_THE_NEWEST, MOST_COMMON_VALUE, "sequential_values")
+    if is_measured or is_grouped:
+        differences.append(_EMPTY)
+    return "; ".join(differences) or None
+
+
+def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
+    """The translation of a test that fails at a number of rows, such as `> 0`.
+
+    :raises UntranslatableError: it has no counterpart.
+    """
+    bare = kind.rsplit(".", maxsplit=1)[-1]
+    if (claims := elementary_claims(kind, arguments)) is not None:
+        return _untolerant(claims, fails_if)
+    if bare in _GENERIC:
+        translate, parameters = _GENERIC[bare]
+        arguments.only(*parameters)
+        demands = translate(arguments)
+        if isinstance(demands, Claims):
+            return _untolerant(demands, fails_if)
+        about = arguments.path if arguments.column or "column_name" in arguments else None
+        return Translation(bare, _tolerant(demands, fails_if, about), about)
+    if "dbt_expectations." in kind or kind.startswith("expect_"):
+        return _untolerant(expectation_of(bare, arguments), fails_if)
+    raise UntranslatableError("it has no counterpart")
+
+
+def _untolerant(meaning: Meaning, fails_if: str) -> Meaning:
+    """:raises UntranslatableError: the test tolerates a number of rows."""
+    if fails_if != ANY_ROW:
+        raise UntranslatableError(f"failing if rows {fails_if} has no counterpart here")
+    return meaning
+
+
+def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> tuple[Demand, ...]:
+    """The demands of a test that fails at a number of rows, such as `> 10`."""
+    if fails_if == ANY_ROW:
+        return demands
+    match = _FAILS_IF.fullmatch(fails_if)
+    opposite = {">": "<=", ">=": "<"}.get(match["op"]) if match else None
+    if match is None or opposite is None:
+        raise UntranslatableError(f"failing if rows {fails_if} has no counterpart")
+    condition = Condition(opposite, int(match["bound"]))
+    match demands:
+        case (Unique(columns=columns),):
+            return (QueryGives(_repeated_values(columns), condition),)
+        case (Required(),) if about is not None:
+            return (MetricRule("null_count", (about,), condition),)
+        case (RowsSatisfy(predicate, dialect),):
+            query = aggregate_query(f"count_if(NOT ({predicate}))")
+            return (QueryGives(query, condition, dialect),)
+        case (OneOf() | Bound() as demand,) if about is not None:
+            query = aggregate_query(f"count_if(NOT ({value_predicate(about, demand)}))")
+            return (QueryGives(query, condition),)
+    raise UntranslatableError(f"failing if rows {fails_if} has no counterpart here")
+
+
+def _recent(arguments: Arguments) -> tuple[Demand, ...]:
+    part = str(arguments.get("datepart"))
+    if part not in PERIOD_S:
+        raise UntranslatableError("its interval must be in minutes, hours, days or weeks")
+    column = column_text(arguments.get("timestamp_column") or arguments.path)
+    return (Fresh(column, number(arguments.get("interval")) * PERIOD_S[part]),)
+
+
+def _distinct_count(op: str) -> Callable[[Arguments], tuple[Demand, ...]]:
+    return lambda arguments: (
+        MetricRule(
+            "unique_count", (arguments.path,), Condition(op, number(arguments.get("value")))
+        ),
+    )
+
+
+def _consistent_casing(arguments: Arguments) -> tuple[Demand, ...]:
+    name = arguments.sql
+    query = aggregate_query(f"count(DISTINCT {name}) - count(DISTINCT lower({name}))")
+    return (QueryGives(query, _NONE),)
+
+
+def _within_stdevs(arguments: Arguments) -> Claims:
+    most = value_text(number(arguments.get("sigma_threshold", 3)))
+    column = arguments.path
+    return Claims("within_stdevs", (f"max_z_score({column}) <= {most}",), column)
+
+
+def _aggregation(arguments: Arguments) -> Claims:
+    expression = spark_sql(arguments.get("expression"))
+    other = column_text(arguments.relation("compare_model"))
+    expected = f"sql({value_text(expression)}, dataset {arguments.dataset})"
+    compared = value_text(str(arguments.get("compare_expression") or expression))
+    return Claims(
+        "aggregation", (f"{expected} == sql({compared}, dataset {other})",), others=(other,)
+    )
+
+
+def _about_columns(claims: Callable[[list[Any]], tuple[str, ...]]) -> Callable[[Arguments], Claims]:
+    """A test about the columns that a table has."""
+    return lambda arguments: Claims("columns", claims(arguments.list_of("column_list")))
+
+
+def _beside_other(kind: str, metric: str, op: str = "==") -> Callable[[Arguments], Claims]:
+    """A test that compares a metric of two tables; the braces stand for the table."""
+
+    def claims(arguments: Arguments) -> Claims:
+        dataset, other = arguments.dataset, column_text(arguments.relation("compare_model"))
+        factor = number(arguments.get("factor", 1))
+        times = f" * {value_text(factor)}" if factor != 1 else ""
+        text = f"{metric.format(dataset)} {op} {metric.format(other)}{times}"
+        return Claims(kind, (text,), others=(other,))
+
+    return claims
+
+
+def _accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
+    values = arguments.list_of("values")
+    if arguments.get("quote") is not False:
+        # dbt compares strings unless configured otherwise, and casts the column.
+        return (RowsSatisfy(f"{arguments.sql} IN ({_strings(values)})"),)
+    return (OneOf(tuple(values)),)
+
+
+def _not_accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
+    return (RowsSatisfy(f"{arguments.sql} NOT IN ({_strings(arguments.list_of('values'))})"),)
+
+
+def _strings(values: list[Any]) -> str:
+    return ", ".join(quote_literal(value) for value in values)
+
+
+def _reference(arguments: Arguments) -> Refers:
+    field = column_text(arguments.get("field"))
+    return Refers((arguments.path,), arguments.relation("to"), (field,))
+
+
+def _relationships_where(arguments: Arguments) -> tuple[Demand, ...] | Claims:
+    among = str(arguments.get("to_condition", "1=1"))
+    if among.replace(" ", "") != "1=1":
+        return _refers_to_some(arguments, spark_sql(among))
+    reference, where = _reference(arguments), arguments.get("from_condition")
+    return (AmongRows(reference, str(where)) if where else reference,)
+
+
+def _refers_to_some(arguments: Arguments, among: str) -> Claims:
+    """That the values occur in those rows of the other table that meet a condition."""
+    other, field = column_text(arguments.relation("to")), column_text(arguments.get("field"))
+    name = sql_name(field)
+    referenced = " ".join(
+        ("SELECT", name, "FROM", sql_name(other), f"WHERE ({among}) AND {name} IS NOT NULL")
+    )
+    condition = spark_sql(arguments.get("from_condition") or "1=1")
+    lost = f"WHERE ({condition}) AND {arguments.sql} NOT IN ({referenced})"
+    query = " ".join(("SELECT count(*) FROM", sql_name(arguments.dataset), lost))
+    return Claims(
+        "relationships", (f"query({value_text(query)}) == 0",), arguments.path, others=(other,)
+    )
+
+
+def _repeated_values(columns: tuple[str, ...]) -> str:
+    """The query for the number of values that rows share."""
+    names = ", ".join(map(sql_name, columns))
+    present = " AND ".join(f"{sql_name(column)} IS NOT NULL" for column in columns)
+    rows = ("SELECT 1 FROM {model} WHERE", present, "GROUP BY", names, "HAVING count(*) > 1")
+    return " ".join(("SELECT count(*) FROM (", *rows, ") AS repeated"))
+
+
+def _equality(arguments: Arguments) -> Claims:
+    other = column_text(arguments.relation("compare_model"))
+    if "compare_columns" not in arguments:
+        rows = [
+            " ".join(("SELECT * FROM", sql_name(dataset))) for dataset in (arguments.dataset, other)
+        ]
+        return Claims("equality", (_are_equal(*rows),), others=(other,))
+    columns = columns_text(arguments.list_of("compare_columns"))
+    text = f"rows of {arguments.dataset} match {other} on ({columns})"
+    return Claims("equality", (text,), others=(other,))
+
+
+def _are_equal(rows: str, other_rows: str) -> str:
+    """The claim that two queries give the same rows, however often."""
+    differences = f"(({rows} EXCEPT {other_rows}) UNION ALL ({other_rows} EXCEPT {rows}))"
+    text = " ".join(("SELECT count(*) FROM", differences, "AS differing"))
+    return f"query({value_text(text)}) == 0"
+
+
+def _cardinality_equality(arguments: Arguments) -> Claims:
+    """That each value has as many rows in both tables."""
+    other = column_text(arguments.relation("to"))
+    counts = [
+        " ".join(("SELECT", f"{name}, count(*) FROM {table}", "GROUP BY", name))
+        for name, table in (
+            (arguments.sql, sql_name(arguments.dataset)),
+            (sql_name(column_text(arguments.get("field"))), sql_name(other)),
+        )
+    ]
+    return Claims("cardinality_equality", (_are_equal(*counts),), others=(other,))
+
+
+_NO_GAPS = {"not_allowed": "=", "allowed": "<=", "required": "<"}
+"""How a range ends beside the beginning of the next one, by what is written about gaps."""
+
+
+def _exclusive_ranges(arguments: Arguments) -> tuple[Demand, ...]:
+    """That ranges do not overlap, in the order of their beginnings."""
+    lower, upper = (
+        sql_name(column_text(arguments.get(f"{end}_bound_column"))) for end in ("lower", "upper")
+    )
+    beside = _NO_GAPS.get(str(arguments.get("gaps", "allowed")))
+    if beside is None:
+        raise UntranslatableError(
+            f"gaps are allowed, not_allowed or required, not '{arguments['gaps']}'"
+        )
+    within = "<=" if arguments.get("zero_length_range_allowed") else "<"
+    partition = arguments.get("partition_by")
+    over = f"PARTITION BY {partition} " if partition else ""
+    window = f"({over}ORDER BY {lower}, {upper})"
+    ranges = (
+        f"SELECT {lower} AS low, {upper} AS high, lead({lower}) OVER {window} AS following,",
+        f"lead(true) OVER {window} IS NULL AS is_last FROM {{model}}",
+    )
+    fits = (
+        f"coalesce(low {within} high, false) AND coalesce(high {beside} following, is_last, false)"
+    )
+    text = " ".join(("SELECT", f"count_if(NOT ({fits}))", "FROM (", *ranges, ") AS ranges"))
+    return (QueryGives(text, _NONE),)
+
+
+def _expression_is_true(arguments: Arguments) -> tuple[Demand, ...]:
+    expression = spark_sql(arguments.get("expression"))
+    if arguments.column is not None:
+        expression = f"{arguments.sql} {expression}"
+    return (RowsSatisfy(expression),)
+
+
+def _not_empty_string(arguments: Arguments) -> tuple[Demand, ...]:
+    trimmed = arguments.get("trim_whitespace", True)
+    value = f"trim({arguments.sql})" if trimmed else arguments.sql
+    return (RowsSatisfy(f"{value} <> ''"),)
+
+
+def _accepted_range(arguments: Arguments) -> tuple[Demand, ...]:
+    ends = "=" if arguments.get("inclusive", True) else ""
+    demands: list[Demand] = []
+    for key, sign in (("min_value", ">"), ("max_value", "<")):
+        if (value := arguments.get(key)) is None:
+            continue
+        if isinstance(value, str):  # another column, or an expression
+            demands.append(RowsSatisfy(f"{arguments.sql} {sign}{ends} {value}"))
+        else:
+            demands.append(Bound(f"{sign}{ends}", number(value)))
+    if not demands:
+        raise UntranslatableError("it has neither min_value nor max_value")
+    return tuple(demands)
+
+
+def _not_null_proportion(arguments: Arguments) -> tuple[Demand, ...]:
+    demands: list[Demand] = [Complete(arguments.path, float(number(arguments.get("at_least", 0))))]
+    if (most := arguments.get("at_most")) is not None and most < 1:
+        least_null = Condition(">=", round(100 * (1 - float(number(most))), 9))
+        demands.append(MetricRule("null_count", (arguments.path,), least_null, is_percent=True))
+    return tuple(demands)
+
+
+def _combination(arguments: Arguments) -> tuple[Demand, ...]:
+    columns = arguments.list_of("combination_of_columns")
+    names = ", ".join(sql_name(column_text(column)) for column in columns)
+    # NULL counts as a value of a combination.
+    query = aggregate_query(f"count(*) - count(DISTINCT struct({names}))")
+    return (QueryGives(query, _NONE),)
+
+
+def _recency(arguments: Arguments) -> tuple[Demand, ...]:
+    part = str(arguments.get("datepart"))
+    if part not in PERIOD_S or arguments.get("ignore_time_component"):
+        raise UntranslatableError(
+            "its interval must be in minutes, hours, days or weeks, with their time"
+        )
+    age = number(arguments.get("interval")) * PERIOD_S[part]
+    return (Fresh(column_text(arguments.get("field")), age),)
+
+
+def _sequential_values(arguments: Arguments) -> Claims:
+    interval, part = arguments.get("interval", 1), arguments.get("datepart")
+    step = value_text(number(interval))
+    if part is not None:
+        if part not in PERIOD_S:
+            raise UntranslatableError(f"a step of a {part} has no counterpart")
+        step = f"{step} {part}{'' if interval == 1 else 's'}"
+    column = arguments.path
+    gaps = f"gap_count({column}, step {step}) == 0"
+    return Claims("sequential_values", (gaps, f"repeated_count({column}) == 0"), column)
+
+
+_COLUMNS = ("column_list", "transform")
+_INTERVAL = ("datepart", "interval")
+_GENERIC: Mapping[str, tuple[Callable[[Arguments], tuple[Demand, ...] | Claims], Sequence[str]]] = {
+    **dict.fromkeys(
+        ("expect_row_values_to_have_recent_data", "expect_grouped_row_values_to_have_recent_data"),
+        (_recent, (*_INTERVAL, "timestamp_column")),
+    ),
+    **{
+        f"expect_column_distinct_count_to_{test}": (_distinct_count(op), ("value", "quote_values"))
+        for test, op in (("equal", "=="), ("be_greater_than", ">"), ("be_less_than", "<"))
+    },
+    "expect_column_values_to_have_consistent_casing": (
+        _consistent_casing,
+        ("display_inconsistent_columns",),
+    ),
+    _WITHIN_STDEVS: (_within_stdevs, ("sigma_threshold",)),
+    **dict.fromkeys(
+        ("equal_expression", "expect_table_aggregation_to_equal_other_table"),
+        (_aggregation, ("expression", "compare_expression", "compare_model")),
+    ),
+    "expect_table_column_count_to_equal_other_table": (
+        _beside_other("column_count", "column_count(dataset {})"),
+        ("compare_model",),
+    ),
+    "expect_table_columns_to_contain_set": (_about_columns(columns_exist), _COLUMNS),
+    "expect_table_columns_to_match_set": (_about_columns(only_columns), _COLUMNS),
+    "expect_table_columns_to_match_ordered_list": (_about_columns(columns_in_order), _COLUMNS),
+    **dict.fromkeys(
+        (
+            "expect_table_row_count_to_equal_other_table",
+            "expect_table_row_count_to_equal_other_table_times_factor",
+        ),
+        (_beside_other("row_count", "num_rows(dataset {})"), ("compare_model", "factor")),
+    ),
+    "not_null": (lambda arguments: (Required(),), ()),
+    "unique": (lambda arguments: (Unique((arguments.path,)),), ()),
+    "accepted_values": (_accepted_values, ("values", "quote")),
+    "relationships": (lambda arguments: (_reference(arguments),), ("to", "field")),
+    "relationships_where": (
+        _relationships_where,
+        ("to", "field", "from_condition", "to_condition"),
+    ),
+    "equality": (_equality, ("compare_model", "compare_columns")),
+    "cardinality_equality": (_cardinality_equality, ("field", "to")),
+    "mutually_exclusive_ranges": (
+        _exclusive_ranges,
+        (
+            *("lower_bound_column", "upper_bound_column", "partition_by", "gaps"),
+            "zero_length_range_allowed",
+        ),
+    ),
+    "expression_is_true": (_expression_is_true, ("expression",)),
+    "not_empty_string": (_not_empty_string, ("trim_whitespace",)),
+    "accepted_range": (_accepted_range, ("min_value", "max_value", "inclusive")),
+    "not_null_proportion": (_not_null_proportion, ("at_least", "at_most")),
+    "at_least_one": (
+        lambda arguments: (MetricRule("count", (arguments.path,), Condition(">", 0)),),
+        (),
+    ),
+    "not_constant": (
+        lambda arguments: (MetricRule("unique_count", (arguments.path,), Condition("!=", 1)),),
+        (),
+    ),
+    "not_accepted_values": (_not_accepted_values, ("values", "quote")),
+    "unique_combination_of_columns": (_combination, ("combination_of_columns", "quote_columns")),
+    "recency": (_recency, (*_INTERVAL, "field", "ignore_time_component")),
+    "sequential_values": (_sequential_values, _INTERVAL),
+    "equal_rowcount": (_beside_other("row_count", "num_rows(dataset {})"), ("compare_model",)),
+    "fewer_rows_than": (
+        _beside_other("row_count", "num_rows(dataset {})", "<"),
+        ("compare_model",),
+    ),
+}
+"""The tests of dbt and its packages with a translation of their own, by the last part of their
+names; each with the arguments that it takes besides the column."""

@@ -1,0 +1,554 @@
+"""Deequ and PyDeequ: suggested constraints as JSON, and chains of `Check` in Python and Scala; what
+each constraint becomes.
+
+`.isComplete("id").hasMin("price", lambda x: x >= 0)` is parsed, never run; Scala (`_ >= 0.9`,
+`Array("a")`) is read as its Python equivalent.
+
+NULL is treated as in Deequ: it passes `isContainedIn` and `isNonNegative`, and fails a pattern or
+`satisfies`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dqx_airflow.contracts.demands import Condition, QueryGives, Required
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    Meaning,
+    UntranslatableError,
+    column_text,
+    columns_text,
+    list_text,
+    number,
+    percent_text,
+    rows_text,
+    value_text,
+)
+from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.values import Severity
+
+_INTEGRAL = r"^(-|\+)? ?\d+$"
+_FRACTIONAL = r"^(-|\+)? ?\d+((\.\d+)|((?:\.\d+)?[Ee][-+]?\d+))$"
+_BOOLEAN = "^(true|false)$"
+_TYPES = {
+    "Integral": (_INTEGRAL,),
+    "Fractional": (_FRACTIONAL,),
+    "Numeric": (_INTEGRAL, _FRACTIONAL),
+    "Boolean": (_BOOLEAN,),
+}
+"""The patterns by which Deequ recognises the type of a value, written as a string."""
+
+_EXACT = "Deequ approximates the value; here it is exact"
+_FORMAT = "the format is checked as DQL defines it"
+_NO_ROWS = "if no row meets the filter, the constraint fails in Deequ but passes here"
+
+
+class DeequCondition(tuple[tuple[str, float], ...]):
+    """An assertion on a metric: all of these comparisons hold."""
+
+    __slots__ = ()
+
+
+def difference_of(name: str, *, is_filtered: bool) -> str | None:
+    """When the verdicts of the two tools differ."""
+    if name.startswith("hasApprox"):
+        return _EXACT
+    if name in ("containsEmail", "containsURL"):
+        return _FORMAT
+    return _NO_ROWS if is_filtered and name.startswith(("is", "satisfies", "hasPattern")) else None
+
+
+_ALL = DeequCondition((("==", 1.0),))
+
+
+def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[str, ...]:
+    if not isinstance(condition, DeequCondition):
+        raise UntranslatableError("its assertion cannot be evaluated without running it")
+    return tuple(
+        f"{subject} {op} {percent_text(bound) if is_share else value_text(bound)}"
+        for op, bound in condition
+    )
+
+
+def _metric(text: str, *, is_share: bool = False) -> Callable[[list[Any]], Meaning]:
+    """A constraint on a metric of a column; the braces stand for it."""
+
+    def meaning(given: list[Any]) -> Meaning:
+        column = column_text(given[0])
+        kind = text.partition("(")[0]
+        return Claims(kind, _compared(text.format(column), given[1], is_share=is_share), column)
+
+    return meaning
+
+
+def _rows(kind: str, predicate: str, *, passes_null: bool = False) -> Callable[..., Meaning]:
+    """A constraint on each value, or on the share of rows that satisfy it."""
+
+    def meaning(given: list[Any]) -> Meaning:
+        column = column_text(given[0])
+        texts = _share_of_rows(predicate.format(column), given[1:], column if passes_null else None)
+        return Claims(kind, texts, column)
+
+    return meaning
+
+
+def _condition_in(given: Sequence[Any]) -> DeequCondition:
+    """The assertion among the arguments; without one, all rows satisfy the constraint."""
+    return next((argument for argument in given if isinstance(argument, DeequCondition)), _ALL)
+
+
+def _share_of_rows(predicate: str, rest: list[Any], passes_null: str | None) -> tuple[str, ...]:
+    """The claims that all rows satisfy a predicate, or as many as an assertion requires.
+
+    `passes_null` is a column whose NULL satisfies it; each row counts in a share.
+    """
+    condition = _condition_in(rest)
+    if tuple(condition) in (((">=", 1),), (("==", 1),)):
+        return (rows_text(predicate),)
+    if passes_null is not None:
+        predicate = f"({passes_null} is null or {predicate})"
+    match tuple(condition):
+        case ((">=", share),):
+            return (rows_text(predicate, share),)
+    return _compared(f"num_rows(where {predicate}) / num_rows()", condition, is_share=True)
+
+
+def _aggregate(name: str, expression: str, condition: Any, column: str | None = None) -> Meaning:
+    """A constraint on an aggregate of Spark."""
+    if not isinstance(condition, DeequCondition):
+        raise UntranslatableError("its assertion cannot be evaluated without running it")
+    query = aggregate_query(expression)
+    demands = (QueryGives(query, Condition(op, bound)) for op, bound in condition)
+    return Translation(name, tuple(demands), column)
+
+
+def _unique(given: list[Any]) -> Meaning:
+    return _ratio("uniqueness")(
+        [[argument for argument in given if isinstance(argument, str)], _ALL]
+    )
+
+
+def _ratio(metric: str) -> Callable[[list[Any]], Meaning]:
+    """A constraint on a ratio of one or several columns."""
+
+    def meaning(given: list[Any]) -> Meaning:
+        columns = given[0] if isinstance(given[0], list) else [given[0]]
+        listed = columns_text(columns)
+        subject = f"{metric}({listed if len(columns) == 1 else f'[{listed}]'})"
+        column = column_text(columns[0]) if len(columns) == 1 else None
+        return Claims(metric, _compared(subject, given[1], is_share=True), column)
+
+    return meaning
+
+
+def _contained(given: list[Any]) -> Meaning:
+    column = column_text(given[0])
+    if isinstance(given[1], list):
+        predicate = f"{column} in {list_text(given[1])}"
+        return Claims("values", _share_of_rows(predicate, given[2:], column), column)
+    low, high = (value_text(number(bound)) for bound in given[1:3])
+    ends = [argument for argument in given[3:] if isinstance(argument, bool)]
+    predicate = f"{column} between {low} and {high}"
+    if False in ends:
+        above, below = (">=" if is_in else ">" for is_in in ends), ("<=", "<")
+        predicate = f"{column} {next(above)} {low} and {column} {below[not ends[1]]} {high}"
+    return Claims("range", _share_of_rows(predicate, given[3:], column), column)
+
+
+def _pair(op: str) -> Callable[[list[Any]], Meaning]:
+    def meaning(given: list[Any]) -> Meaning:
+        column, other = column_text(given[0]), column_text(given[1])
+        predicate = f"{column} is not null and {other} is not null and {column} {op} {other}"
+        return Claims("pair", _share_of_rows(predicate, given[2:], None), column)
+
+    return meaning
+
+
+def _satisfies(given: list[Any]) -> Meaning:
+    condition = _condition_in(given[1:])
+    name = given[1] if len(given) > 1 and isinstance(given[1], str) else "satisfies"
+    if condition != _ALL:
+        return _aggregate(name, f"count_if({given[0]}) / count(*)", condition)
+    failing = f"count_if(NOT coalesce({given[0]}, false))"
+    return _aggregate(name, failing, DeequCondition((("==", 0),)))
+
+
+def _custom_sql(given: list[Any]) -> Meaning:
+    """A query that gives one number."""
+    if not isinstance(given[1], DeequCondition):
+        raise UntranslatableError("its assertion would have to be run")
+    query = re.sub(r"\bprimary\b", "{model}", str(given[0]))
+    demands = (QueryGives(query, Condition(op, bound)) for op, bound in given[1])
+    return Translation("custom_sql", tuple(demands))
+
+
+def _complete_columns(link: str) -> Callable[[list[Any]], Meaning]:
+    """A constraint on the rows in which all columns, or any, have a value."""
+
+    def meaning(given: list[Any]) -> Meaning:
+        complete = f" {link} ".join(f"{column_text(column)} is not null" for column in given[0])
+        condition = _condition_in(given[1:])
+        if condition == _ALL:
+            return Claims("complete", (rows_text(complete),))
+        subject = f"num_rows(where {complete}) / num_rows()"
+        return Claims("complete", _compared(subject, condition, is_share=True))
+
+    return meaning
+
+
+def _quantile(given: list[Any]) -> Meaning:
+    column = column_text(given[0])
+    subject = f"percentile({column}, {percent_text(given[1])})"
+    return Claims("quantile", _compared(subject, given[2]), column)
+
+
+def _pattern(given: list[Any]) -> Meaning:
+    column, pattern = column_text(given[0]), given[1]
+    predicate = f"{column} is not null and {column} matches {value_text(pattern)}"
+    try:
+        may_be_empty = re.search(pattern, "") is not None
+    except (re.error, TypeError):
+        raise UntranslatableError(f"{pattern!r} is not a regular expression") from None
+    if may_be_empty:  # for Deequ, an empty match is none
+        if not (pattern.startswith("^") and pattern.endswith("$")):
+            reason = "its pattern also matches an empty string, which Deequ ignores"
+            raise UntranslatableError(f"{reason}: anchor it by ^ and $")
+        predicate += f' and {column} != ""'
+    return Claims("pattern", _share_of_rows(predicate, given[2:], None), column)
+
+
+def _format(name: str) -> Callable[[list[Any]], Meaning]:
+    return _rows(name, f"{{0}} is not null and {{0}} is {name}")
+
+
+def _data_type(given: list[Any]) -> Meaning:
+    column, kind = column_text(given[0]), str(given[1])
+    condition = _condition_in(given[2:])
+    if kind == "Null":
+        subject = f"null_count({column}) / num_rows()"
+        return Claims("data_type", _compared(subject, condition, is_share=True), column)
+    name = sql_name(column)
+    patterns = _TYPES.get(kind) or (*_TYPES["Numeric"], _BOOLEAN)
+    fits = " OR ".join(
+        f"CAST({name} AS STRING) RLIKE {quote_literal(pattern)}" for pattern in patterns
+    )
+    counted = fits if kind in _TYPES else f"NOT ({fits})"
+    share = f"coalesce(try_divide(count_if({counted}), count({name})), 0)"
+    return _aggregate("data_type", share, condition, column)
+
+
+def _distinct_values(given: list[Any]) -> Meaning:
+    """The bins of a histogram, of which NULL is one."""
+    column = column_text(given[0])
+    bins = f"unique_count({column}) + min(null_count({column}), 1)"
+    return Claims("distinct_values", _compared(bins, _condition_in(given[1:])), column)
+
+
+def _standard_deviation(given: list[Any]) -> Meaning:
+    column = column_text(given[0])
+    return _aggregate("deviation", f"stddev_pop({sql_name(column)})", given[1], column)
+
+
+def _correlation(given: list[Any]) -> Meaning:
+    columns = columns_text(given[:2])
+    return Claims("correlation", _compared(f"correlation({columns})", given[2]))
+
+
+CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
+    "hasSize": lambda given: Claims("size", _compared("num_rows()", given[0])),
+    "isComplete": lambda given: Translation("is_complete", (Required(),), column_text(given[0])),
+    "hasCompleteness": _metric("count({0}) / num_rows()", is_share=True),
+    "isUnique": _unique,
+    "isPrimaryKey": _unique,
+    "hasUniqueness": _ratio("uniqueness"),
+    "hasDistinctness": _ratio("distinctness"),
+    "hasUniqueValueRatio": _ratio("unique_value_ratio"),
+    "hasEntropy": _metric("entropy({})"),
+    "hasMin": _metric("minimum({})"),
+    "hasMax": _metric("maximum({})"),
+    "hasMean": _metric("average({})"),
+    "hasSum": _metric("sum({})"),
+    "hasStandardDeviation": _standard_deviation,
+    "hasMinLength": _metric("min_length({})"),
+    "hasMaxLength": _metric("max_length({})"),
+    "hasApproxCountDistinct": _metric("unique_count({})"),
+    "hasNumberOfDistinctValues": _distinct_values,
+    "hasCorrelation": _correlation,
+    "hasExactQuantile": _quantile,
+    "hasApproxQuantile": _quantile,
+    "areUnique": lambda given: _ratio("uniqueness")([given[0], _ALL]),
+    "hasColumnCount": lambda given: Claims("columns", _compared("column_count()", given[0])),
+    **dict.fromkeys(("areComplete", "haveCompleteness"), _complete_columns("and")),
+    **dict.fromkeys(("areAnyComplete", "haveAnyCompleteness"), _complete_columns("or")),
+    "hasPattern": _pattern,
+    "hasDataType": _data_type,
+    "isNonNegative": _rows("non_negative", "{} >= 0", passes_null=True),
+    "isPositive": _rows("positive", "{} > 0", passes_null=True),
+    "isContainedIn": _contained,
+    "isLessThan": _pair("<"),
+    "isLessThanOrEqualTo": _pair("<="),
+    "isGreaterThan": _pair(">"),
+    "isGreaterThanOrEqualTo": _pair(">="),
+    "satisfies": _satisfies,
+    "customSql": _custom_sql,
+    "containsEmail": _format("email"),
+    "containsURL": _format("url"),
+}
+"""The constraints of `Check` by their names in Scala, which PyDeequ shares."""
+
+
+_SCALA = (
+    (re.compile(r"\b(Array|Seq|List|Set)\("), "list_of("),
+    (re.compile(r"\bSome\("), "some("),
+    (re.compile(r"(?<![\w\"])_ ?(?=[<>=!])"), "lambda x: x "),
+    (re.compile(r"\(?\b(\w+)(?:\s*:\s*\w+\))?\s*=>"), r"lambda \1:"),
+    (re.compile(r"&&"), " and "),
+    (re.compile(r"\|\|"), " or "),
+    (re.compile(r"\b(\d+(?:\.\d+)?)[dDfFL]\b"), r"\1"),
+    (re.compile(r"\btrue\b"), "True"),
+    (re.compile(r"\bfalse\b"), "False"),
+)
+"""The differences between Scala and Python syntax, outside of strings."""
+_STRINGS = re.compile(r'("""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*")(\.r\b)?')
+_COMMENTS = re.compile(_STRINGS.pattern + r"|//[^\n]*|/\*(?:.|\n)*?\*/")
+_OPS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_ENDS = ("includeLowerBound", "includeUpperBound")
+
+
+def recognises(document: Any) -> bool:
+    return isinstance(document, Mapping) and isinstance(
+        document.get("constraint_suggestions"), list
+    )
+
+
+def recognises_code(text: str) -> bool:
+    return "Check(" in text and any(word in text for word in ("deequ", "addCheck", "CheckLevel"))
+
+
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+    """The suggested constraints, each as a rule."""
+    dataset = request.dataset or "data"
+    for index, suggestion in enumerate(document["constraint_suggestions"]):
+        place = f"{request.file}: constraint_suggestions[{index}]"
+        code = str(suggestion.get("code_for_constraint") or "")
+        yield from _of_chain("check" + code, code, dataset, place, None)
+
+
+def rules_of_code(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
+    """The constraints of all checks in a file of Python or Scala.
+
+    :raises UntranslatableError: it is neither, or has no chain of constraints on a `Check`.
+    """
+    dataset = request.dataset or "data"
+    try:
+        rules = list(_of_python(ast.parse(text), dataset, request.file))
+    except SyntaxError as error:
+        if _SCALA_CHECK.search(text) is None and not request.file.endswith((".scala", ".sc")):
+            raise UntranslatableError(f"line {error.lineno}: invalid Python") from None
+        rules = list(_of_scala(text, dataset, request.file))
+    if not rules:
+        raise UntranslatableError("it contains no chain of constraints on a Check(...)")
+    yield from rules
+
+
+def _of_python(tree: ast.Module, dataset: str, file: str) -> Iterator[ForeignRule]:
+    inner = {
+        id(node.func.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    checks: dict[str, ast.Call] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            _, start = _links(node.value)
+            if isinstance(start, ast.Call) and _name(start.func) == "Check":
+                checks[node.targets[0].id] = start
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and id(node) not in inner:
+            links, start = _links(node)
+            call = checks.get(start.id) if isinstance(start, ast.Name) else start
+            if links and isinstance(call, ast.Call) and _name(call.func) == "Check":
+                is_warning = any("Warning" in ast.unparse(argument) for argument in call.args)
+                severity = Severity.P3 if is_warning else None
+                yield from _of_links(links, dataset, file, severity)
+
+
+_SCALA_CHECK = re.compile(r"\bCheck\(\s*(?:level\s*=\s*)?CheckLevel\s*\.\s*(?P<level>\w+)")
+_LINK = re.compile(r"\s*\.\s*\w+\s*(?=\()")
+
+
+def _of_scala(text: str, dataset: str, file: str) -> Iterator[ForeignRule]:
+    """The chains that start from `Check(CheckLevel.Error, ...)`."""
+    text = _COMMENTS.sub(_without_comment, text)
+    for match in _SCALA_CHECK.finditer(text):
+        end = start = _end_of_call(text, text.index("(", match.start()))
+        while (link := _LINK.match(text, end)) is not None:
+            end = _end_of_call(text, link.end())
+        if end > start:
+            place = f"{file}: line {text.count(chr(10), 0, match.start()) + 1}"
+            severity = Severity.P3 if match["level"] == "Warning" else None
+            code = text[start:end]
+            yield from _of_chain(f"check{code}", " ".join(code.split()), dataset, place, severity)
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    """A string as it is; of a comment the ends of its lines."""
+    return match[0] if match[0].startswith('"') else "\n" * match[0].count("\n") or " "
+
+
+def _end_of_call(text: str, opening: int) -> int:
+    """The position after the parenthesis that closes the one at `opening`; the end if there is
+    none."""
+    depth, offset = 0, opening
+    while offset < len(text):
+        if (string := _STRINGS.match(text, offset)) is not None:
+            offset = string.end()
+            continue
+        depth += {"(": 1, ")": -1}.get(text[offset], 0)
+        offset += 1
+        if depth == 0:
+            return offset
+    return len(text)
+
+
+def _as_python(code: str) -> str:
+    """A chain of Scala in the syntax of Python; strings stay as they are."""
+    written = []
+    for index, part in enumerate(_STRINGS.split(code)):
+        if index % 3 == 2:  # `.r` after a string makes it a pattern, and no other string
+            continue
+        if index % 3 == 1:
+            written.append(f"r{part}" if part.startswith('"""') else part)
+            continue
+        plain = part
+        for pattern, python in _SCALA:
+            plain = pattern.sub(python, plain)
+        written.append(" ".join(plain.split("\n")))
+    return "".join(written)
+
+
+def _of_chain(
+    code: str, shown: str, dataset: str, place: str, severity: Severity | None
+) -> Iterator[ForeignRule]:
+    try:
+        links, _ = _links(ast.parse(_as_python(code), mode="eval").body)
+    except SyntaxError:
+        links = []
+    if not links:
+        yield ForeignRule(dataset, place, shown, "this is not a constraint")
+        return
+    for rule in _of_links(links, dataset, place, severity):
+        yield replace(rule, shown=shown) if len(links) == 1 else rule
+
+
+def _links(node: ast.expr) -> tuple[list[ast.Call], ast.expr]:
+    """The calls of a chain from the first one on, and its start."""
+    links: list[ast.Call] = []
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        links.append(node)
+        node = node.func.value
+    return links[::-1], node
+
+
+def _of_links(
+    links: Sequence[ast.Call], dataset: str, place: str, severity: Severity | None
+) -> Iterator[ForeignRule]:
+    for index, link in enumerate(links):
+        name = _name(link.func)
+        if name == "where":
+            continue
+        following = links[index + 1] if index + 1 < len(links) else None
+        where = None
+        arguments = ", ".join(ast.unparse(argument) for argument in link.args)
+        shown = f"{name}({arguments})"
+        at = place if ":" in place else f"{place}: line {link.lineno}"
+        try:
+            if following is not None and _name(following.func) == "where":
+                where = str(_value(following.args[0]))
+            if name not in CONSTRAINTS:
+                raise UntranslatableError(f"{name} has no counterpart")
+            given = [_value(argument) for argument in link.args]
+            ends = {keyword.arg: keyword.value for keyword in link.keywords if keyword.arg in _ENDS}
+            given += [_value(ends[end]) if end in ends else True for end in _ENDS if ends]
+            given += [
+                _value(keyword.value)
+                for keyword in link.keywords
+                if keyword.arg not in ("hint", "analyzerOptions", *_ENDS)
+                and keyword.arg is not None
+            ]
+            meaning: Meaning = CONSTRAINTS[name](given)
+        except UntranslatableError as error:
+            meaning = str(error)
+        except (IndexError, TypeError):
+            meaning = f"{name} has unsupported arguments"
+        difference = difference_of(name, is_filtered=where is not None)
+        yield ForeignRule(
+            dataset, at, shown, meaning, severity=severity, where=where, difference=difference
+        )
+
+
+def _name(node: ast.expr) -> str:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+def _value(node: ast.expr) -> Any:
+    """A literal, a list, or a condition.
+
+    :raises UntranslatableError: it is something else, which cannot be evaluated without running it.
+    """
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return [_value(item) for item in items]
+        case ast.Call(func=ast.Name(id="list_of"), args=items):
+            return [_value(item) for item in items]
+        case ast.Call(func=ast.Name(id="some"), args=[option]):
+            return _value(option)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -number(_value(operand))
+        case ast.BinOp(op=ast.Div(), left=left, right=right) if number(_value(right)):
+            # Scala divides whole numbers without a rest.
+            above, below = number(_value(left)), number(_value(right))
+            if isinstance(above, int) and isinstance(below, int):
+                raise UntranslatableError(f"`{ast.unparse(node)}` is another number in Scala")
+            return above / below
+        case ast.Attribute(value=ast.Constant(value=value), attr="r"):
+            return value
+        case ast.Attribute(attr=name):
+            return name
+        case ast.Lambda(body=body):
+            return DeequCondition(_comparisons(body))
+    raise UntranslatableError(f"`{ast.unparse(node)}` cannot be evaluated without running it")
+
+
+def _comparisons(body: ast.expr) -> Iterator[tuple[str, float]]:
+    match body:
+        case ast.BoolOp(op=ast.And(), values=values):
+            for value in values:
+                yield from _comparisons(value)
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            sides = [left, *comparators]
+            for before, op, after in zip(sides, ops, sides[1:], strict=False):
+                sign = _OPS.get(type(op))
+                if sign is None:
+                    raise UntranslatableError(f"`{ast.unparse(body)}` has no counterpart")
+                if isinstance(before, ast.Name):
+                    yield sign, number(_value(after))
+                else:
+                    yield _FLIPPED[sign], number(_value(before))
+        case _:
+            raise UntranslatableError(f"`{ast.unparse(body)}` has no counterpart")

@@ -1,0 +1,629 @@
+"""DQDL, the language of AWS Glue Data Quality: its syntax, the rules of a file and their
+composition, and what each rule becomes.
+
+The meaning of rules is taken from Deequ, which implements them: `between` leaves both ends out, a
+comparison of `ColumnValues` fails for NULL, `not in` and `!=` let NULL pass, a pattern is matched
+as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput
+
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    UntranslatableError,
+    column_text,
+    columns_text,
+    number,
+    percent_text,
+    rows_text,
+    value_text,
+)
+from dqx_airflow.values.exact import finite_number
+
+_OPS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+@cache
+def parser() -> Lark:
+    """The parser of files: a tree of sections with entries."""
+    grammar = files("dqx_airflow.importing").joinpath("dqdl.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="earley", propagate_positions=True, maybe_placeholders=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DqdlCondition:
+    """A condition: `op` is a comparison, `between`, `in` or `matches`."""
+
+    op: str
+    operands: tuple[Any, ...]
+    is_negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DqdlKeyword:
+    """NULL, EMPTY or WHITESPACES_ONLY."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """`24 hours`, as DQL writes it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """`now()`, or a time before or after it, as Spark SQL."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class DqdlRule:
+    """A rule by its parts."""
+
+    name: str
+    dataset: str
+    parameters: tuple[str, ...]
+    condition: DqdlCondition | None
+    threshold: DqdlCondition | None
+
+    @property
+    def column(self) -> str:
+        """:raises UntranslatableError: the rule is not about a single column."""
+        if len(self.parameters) != 1:
+            raise UntranslatableError(f"{self.name} takes one column")
+        return column_text(self.parameters[0])
+
+
+def rule_of(tree: Tree[Token], dataset: str) -> tuple[DqdlRule, str | None]:
+    """The rule in an entry, and the filter after it, if there is one.
+
+    :raises UntranslatableError: an operand has no counterpart.
+    """
+    name, parameters = "", []
+    condition = threshold = where = None
+    for child in tree.children:
+        match child:
+            case Token(type="NAME"):
+                name = str(child)
+            case Token(type="BARE"):
+                parameters.append(str(child))
+            case Token(type="STRING"):
+                parameters.append(_string(child))
+            case Tree(data="threshold"):
+                threshold = _condition(child.children[0])
+            case Tree(data="filter"):
+                where = _string(child.children[0])
+            case Tree(data="labels"):
+                pass
+            case _:
+                condition = _condition(child)
+    return DqdlRule(name, column_text(dataset), tuple(parameters), condition, threshold), where
+
+
+def _string(token: object) -> str:
+    return str(token)[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+
+
+def _condition(tree: Any) -> DqdlCondition:
+    children = list(tree.children)
+    is_negated = bool(children) and isinstance(children[0], Token) and children[0].type == "NOT"
+    rest = children[is_negated:]
+    if tree.data == "comparison":
+        op, operand = rest
+        return DqdlCondition(_OPS[str(op)], (_operand(operand),), is_negated)
+    if tree.data == "matching":
+        return DqdlCondition("matches", (_string(rest[0]),), is_negated)
+    op = {"between": "between", "listed": "in"}[tree.data]
+    return DqdlCondition(op, tuple(_operand(operand) for operand in rest), is_negated)
+
+
+def _operand(tree: Any) -> Any:
+    match tree.data:
+        case "number":
+            return number(finite_number(str(tree.children[0])))
+        case "string":
+            return _string(tree.children[0])
+        case "keyword":
+            return DqdlKeyword(str(tree.children[0]).upper())
+        case "duration":
+            count, unit = map(str, tree.children)
+            return Duration(f"{count} {unit}")
+        case "grouped_operand":
+            return _operand(tree.children[0])
+        case "call" if str(tree.children[0]) == "now":
+            return Timestamp("current_timestamp()")
+        case "computed":
+            left, sign, right = tree.children
+            start, length = _operand(left), _operand(right)
+            if isinstance(start, Timestamp) and isinstance(length, Duration) and sign in "+-":
+                count, unit = length.text.split()
+                step = f"{unit.upper().removesuffix('S')}, {sign}{count}"
+                return Timestamp(f"timestampadd({step}, {start.sql})")
+    raise UntranslatableError(
+        "a computed operand has no counterpart: write its value, or `within 3 stddev of 30 days`"
+    )
+
+
+_TYPES = {"boolean": "boolean", "date": "date", "timestamp": "timestamp", "integer": "int"}
+_TYPES |= {"double": "double", "float": "float", "long": "bigint"}
+_PRIMARY = re.compile(r"\bprimary\b")
+"""What a query calls the dataset of its rule."""
+
+
+def claims_of(rule: DqdlRule) -> Claims:
+    """What a rule claims.
+
+    :raises UntranslatableError: it has no counterpart.
+    """
+    if rule.name not in _RULES:
+        raise UntranslatableError(_REASONS.get(rule.name, f"{rule.name} has no counterpart"))
+    if rule.threshold is not None and rule.name not in _WITH_THRESHOLD:
+        raise UntranslatableError("its threshold has no counterpart")
+    return _RULES[rule.name](rule)
+
+
+# Rules about numbers -----------------------------------------------------------------------------
+
+
+def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") -> tuple[str, ...]:
+    """The claims that a metric satisfies a condition.
+
+    :raises UntranslatableError: there is none, or not one on numbers.
+    """
+    if condition is None:
+        raise UntranslatableError("it has no condition")
+    values = []
+    for operand in condition.operands:
+        if isinstance(operand, Duration):
+            values.append(operand.text)
+        elif isinstance(operand, int | float):
+            values.append(percent_text(operand) if unit == "share" else value_text(operand))
+        else:
+            raise UntranslatableError("its condition does not compare numbers")
+    match condition.op, condition.is_negated:
+        case "between", False:
+            low, high = values
+            return f"{subject} > {low}", f"{subject} < {high}"
+        case (("between" | "in" | "matches"), _):
+            raise UntranslatableError("a list, or `not between`, cannot be a single claim")
+        case op, False:
+            return (f"{subject} {op} {values[0]}",)
+    raise UntranslatableError("its negation has no counterpart")
+
+
+def _metric(kind: str, text: str, *, unit: str = "") -> Callable[[DqdlRule], Claims]:
+    """A rule about a metric of a column; the braces stand for it."""
+
+    def claims(rule: DqdlRule) -> Claims:
+        column = rule.column
+        return Claims(kind, _compared(text.format(column), rule.condition, unit=unit), column)
+
+    return claims
+
+
+def _of_table(kind: str, metric: str) -> Callable[[DqdlRule], Claims]:
+    """A rule about a metric of the whole table."""
+    return lambda rule: Claims(kind, _compared(metric, rule.condition))
+
+
+def _correlation(rule: DqdlRule) -> Claims:
+    columns = columns_text(rule.parameters)
+    return Claims("correlation", _compared(f"correlation({columns})", rule.condition))
+
+
+def _custom_sql(rule: DqdlRule) -> Claims:
+    if len(rule.parameters) != 1 or rule.condition is None:
+        raise UntranslatableError(
+            "in Glue, the rows that its query returns pass: write it as a row predicate"
+        )
+    query = _PRIMARY.sub(lambda _: rule.dataset, rule.parameters[0].strip().rstrip(";"))
+    return Claims("custom_sql", _compared(f"query({value_text(query)})", rule.condition))
+
+
+def _freshness(rule: DqdlRule) -> Claims:
+    column = rule.column
+    return Claims("freshness", _compared(f"freshness({column})", rule.condition), column)
+
+
+def _rows_against(rule: DqdlRule) -> Claims:
+    if len(rule.parameters) != 1:
+        raise UntranslatableError("RowCountMatch takes one dataset")
+    other = column_text(rule.parameters[0])
+    subject = f"num_rows(dataset {rule.dataset}) / num_rows(dataset {other})"
+    return Claims("row_count_match", _compared(subject, rule.condition), others=(other,))
+
+
+_AGGREGATE = re.compile(r"\s*(?P<metric>sum|avg)\s*\((?P<column>[^()]+)\)\s*", re.IGNORECASE)
+
+
+def _aggregates_match(rule: DqdlRule) -> Claims:
+    """The ratio of an aggregate to that of another dataset."""
+    matches = [_AGGREGATE.fullmatch(parameter) for parameter in rule.parameters]
+    if len(matches) != 2 or matches[0] is None or matches[1] is None:
+        raise UntranslatableError('it takes two aggregates: "sum(a)" "sum(reference.a)"')
+    dataset, _, name = matches[1]["column"].rpartition(".")
+    if not dataset:
+        raise UntranslatableError("its second aggregate does not name a dataset")
+    other = column_text(dataset)
+    metrics = {"sum": "sum", "avg": "average"}
+    aggregate = f"{metrics[matches[0]['metric'].lower()]}({column_text(matches[0]['column'])}"
+    theirs = f"{metrics[matches[1]['metric'].lower()]}({column_text(name)}"
+    subject = f"{aggregate}, dataset {rule.dataset}) / {theirs}, dataset {other})"
+    return Claims("aggregate_match", _compared(subject, rule.condition), others=(other,))
+
+
+def _schemas_match(rule: DqdlRule) -> Claims:
+    match rule.parameters, rule.condition:
+        case [reference], DqdlCondition("==", (1 | 1.0,), False):
+            other = column_text(reference)
+            text = f"columns of {rule.dataset} match {other}"
+            return Claims("schema_match", (text,), others=(other,))
+    raise UntranslatableError("a share of columns that match has no counterpart: write = 1.0")
+
+
+# Rules about columns -----------------------------------------------------------------------------
+
+
+def _complete(rule: DqdlRule) -> Claims:
+    return Claims("is_complete", (f"null_count({rule.column}) == 0",), rule.column)
+
+
+def _unique(rule: DqdlRule) -> Claims:
+    """Rows in which all of the columns are NULL do not count."""
+    if len(rule.parameters) == 1:
+        return Claims("is_unique", (f"repeated_count({rule.column}) == 0",), rule.column)
+    columns = columns_text(rule.parameters)
+    present = " or ".join(f"{column_text(column)} is not null" for column in rule.parameters)
+    return Claims("is_unique", (f"duplicate_count([{columns}], where {present}) == 0",))
+
+
+def _primary_key(rule: DqdlRule) -> Claims:
+    unique = _unique(rule)
+    complete = tuple(f"null_count({column_text(column)}) == 0" for column in rule.parameters)
+    return Claims("is_primary_key", (*unique.texts, *complete), unique.column)
+
+
+def _exists(rule: DqdlRule) -> Claims:
+    column = rule.column
+    return Claims("column_exists", (f"column {column} exists",), column)
+
+
+def _type(rule: DqdlRule) -> Claims:
+    column, condition = rule.column, rule.condition
+    match condition:
+        case DqdlCondition("==", (str(kind),), False) if kind.lower() in _TYPES:
+            name = _TYPES[kind.lower()]
+            text = value_text(
+                f"count_if(`{column.strip('`')}` IS NOT NULL AND "
+                f"TRY_CAST(`{column.strip('`')}` AS {name}) IS NULL)"
+            )
+            return Claims("column_data_type", (f"sql({text}) == 0",), column)
+    raise UntranslatableError('it takes one type, such as = "INTEGER"')
+
+
+def _references(rule: DqdlRule) -> Claims:
+    if len(rule.parameters) != 2 or "." not in rule.parameters[1] or "," in rule.parameters[0]:
+        raise UntranslatableError('it takes a column, and a column of a dataset: "ref.id"')
+    column = column_text(rule.parameters[0])
+    dataset, _, name = rule.parameters[1].partition(".")
+    other = column_text(dataset)
+    predicate = f"{column} in values({column_text(name.strip('{}'))}, dataset {other})"
+    match rule.condition:
+        case None | DqdlCondition("==", (1 | 1.0,), False):
+            share: float = 1
+        case DqdlCondition(">=", (int() | float() as share,), False):
+            pass
+        case _:
+            raise UntranslatableError("its condition is a share of the rows, such as >= 0.9")
+    return Claims("references", (rows_text(predicate, share),), column)
+
+
+def _of_values(rule: DqdlRule, kind: str, subject: str) -> Claims:
+    column, condition = rule.column, rule.condition
+    if condition is None:
+        raise UntranslatableError("it has no condition")
+    if any(isinstance(operand, Timestamp) for operand in condition.operands):
+        return _in_time(rule, kind)
+    if condition.op in _LIMITING:
+        for operand in condition.operands:
+            if isinstance(operand, str) and _DAY.match(operand) is None:
+                raise UntranslatableError(f'"{operand}" is neither a number nor a date')
+    predicate = _predicate(column, subject.format(column), condition)
+    match rule.threshold:
+        case None | DqdlCondition(">=", (1 | 1.0,), False) | DqdlCondition("==", (1 | 1.0,), False):
+            return Claims(kind, (rows_text(predicate),), column)
+        case DqdlCondition(">=", (int() | float() as share,), False):
+            return Claims(kind, (rows_text(predicate, share),), column)
+    share_of_rows = f"num_rows(where {predicate}) / num_rows()"
+    return Claims(kind, _compared(share_of_rows, rule.threshold, unit="share"), column)
+
+
+_LIMITING = ("<", "<=", ">", ">=", "between")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _in_time(rule: DqdlRule, kind: str) -> Claims:
+    """The claims that each value compares in this way with the time of the run."""
+    condition, column = rule.condition, rule.column
+    if rule.threshold is not None or condition is None or condition.is_negated:
+        raise UntranslatableError("a threshold for times has no counterpart")
+    limits = []
+    for operand in condition.operands:
+        match operand:
+            case Timestamp(sql):
+                limits.append(sql)
+            case str() if _DAY.fullmatch(operand):
+                limits.append(f"DATE '{operand}'")
+            case _:
+                raise UntranslatableError("it does not compare times")
+    name = f"`{column.strip('`')}`"
+    match condition.op, limits:
+        case "between", [low, high]:
+            holds = f"{name} > {low} AND {name} < {high}"
+        case ("<" | "<=" | ">" | ">=") as op, [limit]:
+            holds = f"{name} {op} {limit}"
+        case _:
+            raise UntranslatableError("it does not compare times")
+    failing = value_text(f"count_if(NOT coalesce({holds}, false))")
+    return Claims(kind, (f"sql({failing}) == 0",), column)
+
+
+def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
+    """A predicate that is never NULL: DQDL defines the result for NULL for each condition."""
+    words = [operand.text for operand in condition.operands if isinstance(operand, DqdlKeyword)]
+    plain = [operand for operand in condition.operands if not isinstance(operand, DqdlKeyword)]
+    if any(isinstance(operand, Duration) for operand in plain):
+        raise UntranslatableError("a duration has no counterpart here")
+    present, missing = f"{column} is not null", f"{column} is null"
+    op, is_not = condition.op, condition.is_negated
+    if op in ("==", "!="):
+        op, is_not = "in", is_not != (op == "!=")
+    if op == "in":
+        return _listed(column, value, plain, words, is_not=is_not)
+    if words:
+        raise UntranslatableError(f"{words[0]} is not a limit")
+    texts = [value_text(operand) for operand in plain]
+    match op:
+        case "between" if is_not:
+            low, high = texts
+            return f"{present} and ({value} <= {low} or {value} >= {high})"
+        case "between":
+            low, high = texts
+            return f"{present} and {value} > {low} and {value} < {high}"
+        case "matches" if is_not:
+            raise UntranslatableError("`not matches` has no counterpart: write it in DQL")
+        case "matches":
+            pattern = value_text(f"^({plain[0]})$")
+            return f"{present} and {value} matches {pattern}"
+        case _ if not is_not:
+            return f"{present} and {value} {op} {texts[0]}"
+    return f"{missing} or not ({value} {op} {texts[0]})"
+
+
+def _listed(
+    column: str, value: str, plain: Sequence[Any], words: Sequence[str], *, is_not: bool
+) -> str:
+    present, missing = f"{column} is not null", f"{column} is null"
+    blank = {"EMPTY": f'{column} == ""', "WHITESPACES_ONLY": f'{column} matches "^\\\\s+$"'}
+    items = ", ".join(map(value_text, plain))
+    if is_not:
+        parts = [f"({missing} or {value} not in [{items}])"] if plain else []
+        parts += [present] if "NULL" in words else []
+        parts += [f"({missing} or not ({blank[word]}))" for word in words if word in blank]
+        return " and ".join(parts)
+    parts = [f"({present} and {value} in [{items}])"] if plain else []
+    parts += [missing] if "NULL" in words else []
+    parts += [f"({present} and {blank[word]})" for word in words if word in blank]
+    return " or ".join(parts)
+
+
+_BY_HISTORY = (
+    "Glue learns its limits from past runs: write a limit, or `within 3 stddev of 30 days`"
+)
+_REASONS = {
+    "DetectAnomalies": _BY_HISTORY,
+    "AllStatistics": _BY_HISTORY,
+    "FileFreshness": "it checks files, not rows: use `commit_age()` or `freshness(column)`",
+    "FileUniqueness": "it checks files, not rows",
+    "FileMatch": "it checks files, not rows",
+    "FileSize": "it checks files, not rows",
+    "DatasetMatch": (
+        "it compares all columns without listing them: write `rows of a match b on (key) "
+        "comparing [columns]`"
+    ),
+    "ColumnNamesMatchPattern": "column names must be listed: `extra_column_count([...]) == 0`",
+}
+_WITH_THRESHOLD = ("ColumnValues", "ColumnLength")
+_RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
+    "RowCount": _of_table("row_count", "num_rows()"),
+    "ColumnCount": _of_table("column_count", "column_count()"),
+    "ColumnExists": _exists,
+    "ColumnDataType": _type,
+    "IsComplete": _complete,
+    "Completeness": _metric("completeness", "count({0}) / num_rows()", unit="share"),
+    "IsUnique": _unique,
+    "IsPrimaryKey": _primary_key,
+    "Uniqueness": _metric("uniqueness", "uniqueness({})", unit="share"),
+    "UniqueValueRatio": _metric("unique_value_ratio", "unique_value_ratio({})", unit="share"),
+    "Entropy": _metric("entropy", "entropy({})"),
+    "DistinctValuesCount": _metric("distinct_values_count", "unique_count({})"),
+    "ColumnValues": partial(_of_values, kind="column_values", subject="{}"),
+    "ColumnLength": partial(_of_values, kind="column_length", subject="length({})"),
+    "Mean": _metric("mean", "average({})"),
+    "Sum": _metric("sum", "sum({})"),
+    "StandardDeviation": _metric("standard_deviation", 'sql("stddev_pop({})")'),
+    "ColumnCorrelation": _correlation,
+    "CustomSql": _custom_sql,
+    "ReferentialIntegrity": _references,
+    "DataFreshness": _freshness,
+    "RowCountMatch": _rows_against,
+    "AggregateMatch": _aggregates_match,
+    "SchemaMatch": _schemas_match,
+}
+"""How each type of rule is read."""
+
+
+_EMPTY_FILTER = "a rule whose filter selects no rows passes in Glue but fails here"
+_RULES_SECTION = re.compile(r"^\s*Rules\s*=\s*\[", re.MULTILINE)
+
+
+def recognises(text: str) -> bool:
+    return _RULES_SECTION.search(text) is not None
+
+
+def rules_of(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
+    """The rules of a file; an invalid rule does not affect the others.
+
+    :raises UntranslatableError: it is not DQDL.
+    """
+    dataset = request.dataset or "data"
+    filled = _with_variables(text)
+    try:
+        sections = [child for child in parser().parse(filled).children if isinstance(child, Tree)]
+    except UnexpectedInput as error:
+        entries = _entries(filled)
+        if not entries:
+            raise UntranslatableError(f"line {error.line}: invalid DQDL") from None
+        for line, entry_text in entries:
+            yield _single_rule(entry_text, dataset, f"{request.file}: line {line}")
+        return
+    for section in sections:
+        name, *entries_ = section.children
+        if name != "Rules":
+            continue
+        for entry in entries_:
+            assert isinstance(entry, Tree)
+            place = f"{request.file}: line {entry.meta.line}"
+            shown = " ".join(filled[entry.meta.start_pos : entry.meta.end_pos].split())
+            yield _rule(entry, dataset, place, shown)
+
+
+_DICTIONARY = re.compile(r"\b(?:Metadata|DataSources)\s*=\s*\{[^{}]*\}")
+_LABELS = re.compile(r"\bDefaultLabels\s*=\s*\[[^\]]*\]")
+_DECLARED = re.compile(r'^[ \t]*(?P<name>\w+)\s*=\s*(?P<value>\[[^\]]*\]|"(?:\\.|[^"\\])*")', re.M)
+_USED = re.compile(r"\$(\w+)")
+_SECTIONS = ("Rules", "Analyzers")
+
+
+def _with_variables(text: str) -> str:
+    """The text with the values of its variables; sections without rules become blank lines."""
+    values: dict[str, str] = {}
+
+    def blank(match: re.Match[str]) -> str:
+        return "\n" * match[0].count("\n")
+
+    def declare(match: re.Match[str]) -> str:
+        if match["name"] in _SECTIONS:
+            return match[0]
+        values[match["name"]] = " ".join(match["value"].split())
+        return blank(match)
+
+    head, rules, rest = text.partition("Rules")
+    head = _DECLARED.sub(declare, _LABELS.sub(blank, _DICTIONARY.sub(blank, head)))
+    return _USED.sub(lambda match: values.get(match[1], match[0]), head + rules + rest)
+
+
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|.', re.DOTALL)
+_START = re.compile(r"\s*(?:#[^\n]*\s*)*Rules\s*=\s*\[")
+
+
+def _entries(text: str) -> list[tuple[int, str]]:
+    """The entries of `Rules = [...]` with their lines; none if the brackets do not match."""
+    start = _START.match(text)
+    if start is None:
+        return []
+    entries: list[tuple[int, str]] = []
+    depth, begun = 1, start.end()
+    for token in _TOKEN.finditer(text, start.end()):
+        depth += {"[": 1, "(": 1, "]": -1, ")": -1}.get(token[0], 0)
+        if depth == 0 or (depth == 1 and token[0] == ","):
+            entry = text[begun : token.start()]
+            begun = token.end()
+            if entry.strip():
+                ahead = len(entry) - len(entry.lstrip())
+                entries.append((text.count("\n", 0, token.start() - len(entry) + ahead) + 1, entry))
+        if depth == 0:
+            rest = text[token.end() :].lstrip()
+            return entries if not rest or rest.startswith("Analyzers") else []
+    return []
+
+
+def _single_rule(text: str, dataset: str, place: str) -> ForeignRule:
+    document = f"Rules = [\n{text}\n]"
+    try:
+        (section,) = parser().parse(document).children
+    except UnexpectedInput:
+        shown = " ".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
+        return ForeignRule(dataset, place, " ".join(shown.split()), "unknown DQDL")
+    assert isinstance(section, Tree)
+    entry = section.children[1]
+    assert isinstance(entry, Tree)
+    shown = " ".join(document[entry.meta.start_pos : entry.meta.end_pos].split())
+    return _rule(entry, dataset, place, shown)
+
+
+def _rule(entry: Tree[Token], dataset: str, place: str, shown: str) -> ForeignRule:
+    where = None
+    try:
+        entry = _ungrouped(entry)
+        if entry.data == "rule":
+            rule, where = rule_of(entry, dataset)
+            meaning: Claims | str = claims_of(rule)
+        else:
+            meaning = _composite(entry, dataset)
+    except UntranslatableError as error:
+        meaning = str(error)
+    difference = _EMPTY_FILTER if where else None
+    return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
+
+
+def _ungrouped(entry: Tree[Token]) -> Tree[Token]:
+    while entry.data == "grouped":
+        (inner,) = entry.children
+        assert isinstance(inner, Tree)
+        entry = inner
+    return entry
+
+
+def _composite(entry: Tree[Token], dataset: str) -> Claims:
+    """`any { ... }` or `all { ... }` of rules joined by `or` or `and`.
+
+    :raises UntranslatableError: one of them has no counterpart, or a filter.
+    """
+    parts: list[str] = []
+    other_datasets: list[str] = []
+    for child in entry.children:
+        assert isinstance(child, Tree)
+        inner = _ungrouped(child)
+        if inner.data == "rule":
+            rule, where = rule_of(inner, dataset)
+            if where is not None:
+                raise UntranslatableError("a filter inside a composite has no counterpart")
+            claims = claims_of(rule)
+        else:
+            claims = _composite(inner, dataset)
+        text = claims.texts[0] if len(claims.texts) == 1 else _block("all", claims.texts)
+        parts.append(text)
+        other_datasets += claims.others
+    word = "all" if entry.data == "both" else "any"
+    return Claims(f"{word} of {len(parts)}", (_block(word, parts),), others=tuple(other_datasets))
+
+
+def _block(word: str, texts: Sequence[str]) -> str:
+    return f"{word} {{ {' '.join(f'assert {text}' for text in texts)} }}"

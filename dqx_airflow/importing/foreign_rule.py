@@ -1,0 +1,195 @@
+"""A rule of another tool, its translation to DQL, and what readers of all tools share: the request,
+the variables that tools replace at run time (`${start}`, `{{ var("day") }}`), columns and values as
+DQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, TypeAlias
+
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.values import Severity
+from dqx_airflow.values.exact import is_finite_number
+
+
+class UntranslatableError(ValueError):
+    """Why a rule, or a file, has no counterpart in DQL; in words that follow the rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The claims of a rule, as DQL: each text follows `assert`, and is one assertion.
+
+    `kind` names them if the rule has no name. `others` are the datasets that they read besides that
+    of the rule.
+    """
+
+    kind: str
+    texts: tuple[str, ...]
+    column: str | None = None
+    others: tuple[str, ...] = ()
+
+
+Meaning: TypeAlias = Claims | Translation | str
+"""The translation of a rule: claims in DQL, or demands, which are compiled to them; a string says
+why there is no counterpart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRule:
+    """A rule as its tool writes it.
+
+    `place` is its position in the file, and `shown` is the rule on one line. `where` is a filter in
+    SQL: the rule is about the rows for which it is true. `groups` are columns, as DQL writes them:
+    the rule is about each group of them. `difference` says when the verdicts of the two tools
+    differ.
+    """
+
+    dataset: str
+    place: str
+    shown: str
+    meaning: Meaning
+    name: str | None = None
+    severity: Severity | None = None
+    where: str | None = None
+    groups: tuple[str, ...] = ()
+    difference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """`dataset` is None if the file determines it.
+
+    `read_beside` returns the document of another file, by its path relative to the folder of this
+    one; None if there is none.
+    """
+
+    file: str
+    text: str
+    dataset: str | None = None
+    read_beside: Callable[[str], Any] = lambda path: None
+
+
+VARIABLE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}", re.DOTALL)
+
+
+def column_text(name: object) -> str:
+    """A column; a dot leads into a struct, as in Spark.
+
+    :raises UntranslatableError: it is not a name.
+    """
+    if not isinstance(name, str) or not name.strip() or "\n" in name:
+        raise UntranslatableError("it does not name a column")
+    if "{{" in name or "{%" in name:
+        raise UntranslatableError(f"the name {name.strip()} is a template: write the column")
+    bare = name.strip()
+    if bare.startswith("`") and bare.endswith("`") and len(bare) > 2:
+        return "`" + bare[1:-1].replace("``", "`").replace("`", "``") + "`"
+    return ".".join(map(show_name, bare.split(".")))
+
+
+def columns_text(names: Sequence[object]) -> str:
+    """Columns as arguments: `id, shop`.
+
+    :raises UntranslatableError: there are none, or one is not a name.
+    """
+    if not names:
+        raise UntranslatableError("it does not name columns")
+    return ", ".join(map(column_text, names))
+
+
+def columns_exist(names: Sequence[object]) -> tuple[str, ...]:
+    """The claims that columns exist.
+
+    :raises UntranslatableError: one is not a name.
+    """
+    return tuple(f"column {column_text(name)} exists" for name in names)
+
+
+def only_columns(names: Sequence[object]) -> tuple[str, ...]:
+    """The claims that columns exist, and no others.
+
+    :raises UntranslatableError: there are none, or one is not a name.
+    """
+    return *columns_exist(names), f"extra_column_count([{columns_text(names)}]) == 0"
+
+
+def columns_in_order(names: Sequence[object]) -> tuple[str, ...]:
+    """The claims that a table has these columns in this order, and no others.
+
+    :raises UntranslatableError: one is not a name.
+    """
+    places = (f"column_position({column_text(name)}) == {n}" for n, name in enumerate(names, 1))
+    return *places, f"column_count() == {len(names)}"
+
+
+def groups_text(columns: Sequence[str]) -> str:
+    """The groups of an assertion: ` for each (shop, day)`; empty without columns.
+
+    :param columns: as DQL writes them.
+    """
+    listed = ", ".join(columns)
+    return f" for each {listed if len(columns) == 1 else f'({listed})'}" if columns else ""
+
+
+def value_text(value: object) -> str:
+    """A literal: a number, a string, a boolean or a date.
+
+    :raises UntranslatableError: DQL has no literal for it.
+    """
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() if is_finite_number(value):
+            return str(value)
+        case float() if is_finite_number(value):
+            return format(value, "f") if 0 < abs(value) < 1e-4 else repr(value)
+        case datetime():
+            return show_text(value.isoformat(sep=" "))
+        case date():
+            return value.isoformat()
+        case str():
+            return show_text(value)
+        case _:
+            raise UntranslatableError(f"{value!r} cannot be compared with")
+
+
+def list_text(values: Iterable[object]) -> str:
+    """A list of literals: `["a", "b"]`.
+
+    :raises UntranslatableError: it is empty, or DQL has no literal for one of them.
+    """
+    items = [value_text(value) for value in values]
+    if not items:
+        raise UntranslatableError("its list of values is empty")
+    return f"[{', '.join(items)}]"
+
+
+def percent_text(share: float) -> str:
+    """A share as a percentage: 0.95 is `95%`.
+
+    :raises UntranslatableError: it is not a share.
+    """
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise UntranslatableError("a share is a number from 0 to 1")
+    return f"{round(share * 100, 9):.9f}".rstrip("0").rstrip(".") + "%"
+
+
+def rows_text(predicate: str, share: float = 1) -> str:
+    """`each row: ...`, or `95% of rows: ...`.
+
+    :raises UntranslatableError: `share` is not a share.
+    """
+    scope = "each row" if share == 1 else f"{percent_text(share)} of rows"
+    return f"{scope}: {predicate}"
+
+
+def number(value: object) -> int | float:
+    """:raises UntranslatableError: it is not a finite number."""
+    if not is_finite_number(value):
+        raise UntranslatableError(f"{value!r:.40} is not a finite number")
+    return value

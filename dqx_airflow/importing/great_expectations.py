@@ -1,0 +1,179 @@
+"""Great Expectations: expectation suites of 0.x and 1.x as JSON, and checkpoints.
+
+Expectations are translated as in contracts. A `row_condition` is a filter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dqx_airflow.contracts.dialects.foreign import great_expectations
+from dqx_airflow.contracts.dialects.foreign.conditions import row_condition
+from dqx_airflow.contracts.dialects.foreign.expectations import (
+    ExpectationArguments,
+    NoCounterpartError,
+)
+from dqx_airflow.contracts.dialects.foreign.thresholds import severity_of
+from dqx_airflow.importing.documents import one_line
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    UntranslatableError,
+    column_text,
+    columns_exist,
+    columns_in_order,
+    number,
+    only_columns,
+)
+
+_OF_CONDITIONS = ("row_condition", "condition_parser")
+
+
+def recognises(document: Any) -> bool:
+    return isinstance(document, Mapping) and (
+        isinstance(document.get("expectations"), list)
+        or bool({"validations", "validation_definitions", "expectation_suite_name"} & set(document))
+    )
+
+
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+    """The expectations of a suite; for a checkpoint, those of the suites that it runs.
+
+    :raises UntranslatableError: a suite of the checkpoint cannot be read.
+    """
+    if isinstance(document.get("expectations"), list):
+        yield from _of_suite(document, request, request.dataset or _dataset_of(document))
+        return
+    for suite, dataset in _validations(document):
+        path = f"expectations/{suite.replace('.', '/')}.json"
+        source = request.read_beside(path) or request.read_beside(f"../{path}")
+        if source is None:
+            message = f"{path} not found beside it: import the expectation suites themselves"
+            raise UntranslatableError(message)
+        yield from _of_suite(source, request, request.dataset or dataset or _dataset_of(source))
+
+
+def _dataset_of(document: Mapping[str, Any]) -> str:
+    """The dataset of a suite: the asset it was made for, or else the prefix of its name."""
+    meta = document.get("meta")
+    citations = meta.get("citations") if isinstance(meta, Mapping) else None
+    for citation in citations if isinstance(citations, list) else []:
+        batch = citation.get("batch_request") if isinstance(citation, Mapping) else None
+        if isinstance(batch, Mapping) and batch.get("data_asset_name"):
+            return str(batch["data_asset_name"])
+    name = str(document.get("name") or document.get("expectation_suite_name") or "data")
+    return name.split(".", maxsplit=1)[0]
+
+
+def _validations(document: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """The suites that a checkpoint runs, each with its data asset."""
+    validations = document.get("validations") or document.get("validation_definitions") or []
+    top = document.get("expectation_suite_name")
+    if top and not validations:
+        yield str(top), _asset(document)
+    for validation in validations if isinstance(validations, list) else []:
+        if not isinstance(validation, Mapping):
+            continue
+        suite = validation.get("expectation_suite_name") or top or validation.get("suite")
+        suite = suite.get("name") if isinstance(suite, Mapping) else suite
+        if not suite:
+            message = (
+                "it refers to validation definitions: import the expectation suites themselves"
+            )
+            raise UntranslatableError(message)
+        yield str(suite), _asset(validation) or _asset(document)
+
+
+def _asset(owner: Mapping[str, Any]) -> str | None:
+    batch = owner.get("batch_request")
+    asset = batch.get("data_asset_name") if isinstance(batch, Mapping) else None
+    return str(asset) if asset else None
+
+
+def _of_suite(
+    document: Mapping[str, Any], request: ImportRequest, dataset: str
+) -> Iterator[ForeignRule]:
+    for index, expectation in enumerate(document["expectations"]):
+        place = f"{request.file}: expectations[{index}]"
+        if not isinstance(expectation, Mapping):
+            yield ForeignRule(dataset, place, one_line(expectation), "this is not an expectation")
+            continue
+        yield _rule(expectation, dataset, place)
+
+
+def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRule:
+    given = expectation.get("kwargs")
+    arguments = dict(given) if isinstance(given, Mapping) else {}
+    bare = {key: value for key, value in arguments.items() if key not in _OF_CONDITIONS}
+    kind = _snake_case(str(_kind(expectation)))
+    if "table_row_count" in kind or "table_column" in kind:
+        bare.pop("mostly", None)  # profilers write it, and nothing reads it
+    is_parsed = bool(bare.pop("parse_strings_as_datetimes", None))
+    where: str | None = None
+    try:
+        where = row_condition(ExpectationArguments(arguments, None, None))
+        meaning = table_claims(kind, bare, dataset) or great_expectations.translate(
+            {**expectation, "kwargs": bare}, None
+        )
+    except NoCounterpartError as error:
+        meaning = str(error)
+    severity = expectation.get("severity")
+    shown = f"{_kind(expectation)}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
+    return ForeignRule(
+        dataset,
+        place,
+        shown,
+        meaning,
+        severity=severity_of(severity) if isinstance(severity, str) else None,
+        where=where,
+        difference=_PARSED if is_parsed else _difference(kind, arguments),
+    )
+
+
+_PARSED = "strings are compared as they are: only dates such as 2024-02-29 are parsed"
+
+
+def _difference(kind: str, arguments: Mapping[str, Any]) -> str | None:
+    """When the verdicts of the two tools differ."""
+    if kind == "expect_column_quantile_values_to_be_between":
+        return "between two values a quantile is interpolated here, and is one of them there"
+    if kind != "expect_column_most_common_value_to_be_in_set":
+        return None
+    theirs = "one of them may be" if arguments.get("ties_okay") else "none may be"
+    return f"of equally common values {theirs} in the set there; here all have to be in it"
+
+
+def _snake_case(kind: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
+
+
+def _kind(expectation: Mapping[str, Any]) -> object:
+    return expectation.get("type") or expectation.get("expectation_type") or "expectation"
+
+
+def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claims | str | None:
+    """The claims of an expectation about a whole table; None for any other."""
+    try:
+        match kind:
+            case "expect_table_columns_to_match_set":
+                columns = list(arguments.get("column_set") or ())
+                is_exact = arguments.get("exact_match", True) is not False
+                return Claims("columns", (only_columns if is_exact else columns_exist)(columns))
+            case "expect_table_columns_to_match_ordered_list":
+                listed = list(arguments.get("column_list") or ())
+                return Claims("columns", columns_in_order(listed))
+            case "expect_column_to_exist" if arguments.get("column_index") is not None:
+                position = number(arguments["column_index"]) + 1
+                text = f"column_position({column_text(arguments.get('column'))}) == {position}"
+                return Claims("column_position", (text,))
+            case "expect_table_row_count_to_equal_other_table":
+                other = column_text(arguments.get("other_table_name"))
+                counted = column_text(dataset)
+                claim = f"num_rows(dataset {counted}) == num_rows(dataset {other})"
+                return Claims("row_count", (claim,), others=(other,))
+    except UntranslatableError as error:
+        return str(error)
+    return None

@@ -1,0 +1,239 @@
+"""pandera: schemas of data frames as YAML or JSON, as written by `schema.to_yaml()`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dqx_airflow.contracts.demands import (
+    Bound,
+    Demand,
+    Length,
+    OneOf,
+    Required,
+    RowsSatisfy,
+    Unique,
+)
+from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_name
+from dqx_airflow.importing.documents import one_line
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    Meaning,
+    UntranslatableError,
+    column_text,
+    columns_text,
+)
+
+_TYPES = {
+    **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "integer"), "bigint"),
+    **dict.fromkeys(("uint8", "uint16", "uint32"), "bigint"),
+    **dict.fromkeys(("float", "float16", "float32", "float64", "double"), "double"),
+    **dict.fromkeys(("str", "string", "object", "string[python]", "string[pyarrow]"), "string"),
+    **dict.fromkeys(("bool", "boolean"), "boolean"),
+    **dict.fromkeys(("datetime64[ns]", "datetime64[us]", "datetime64", "datetime"), "timestamp"),
+    **dict.fromkeys(("datetime64[ns, utc]", "datetime64[us, utc]"), "timestamp"),
+    **dict.fromkeys(("date",), "date"),
+}
+_OF_COLUMNS = (
+    *("dtype", "pandas_dtype", "nullable", "unique", "allow_duplicates", "required", "checks"),
+    *("coerce", "regex", "title", "description", "metadata", "default", "name"),
+    *("report_duplicates", "drop_invalid_rows"),
+)
+"""The keys of a column that are not checks."""
+_OF_FRAMES = (
+    *("schema_type", "version", "api", "columns", "checks", "index", "coerce", "strict", "name"),
+    *("unique", "report_duplicates", "title", "description", "metadata", "drop_invalid_rows"),
+)
+_NO_CLAIMS = {
+    "ordered": "the order of columns is not checked",
+    "dtype": "a type for all columns has no counterpart: write it for each column",
+    "unique_column_names": "a Spark table has each column once",
+    "add_missing_columns": "the data is checked as it is: no column is added",
+}
+_ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in r"\.^$*+?{}[]|()"})
+_WIDER = "Spark's type may be narrower than that of pandas"
+
+
+def recognises(document: Any) -> bool:
+    return isinstance(document, Mapping) and (
+        document.get("schema_type") == "dataframe"
+        or (isinstance(document.get("columns"), Mapping) and "coerce" in document)
+    )
+
+
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+    dataset = request.dataset or str(document.get("name") or "data")
+    columns = document.get("columns")
+    names = []
+    for name, described in columns.items() if isinstance(columns, Mapping) else ():
+        place = f"{request.file}: columns.{name}"
+        if not isinstance(described, Mapping) or described.get("regex"):
+            reason = "columns selected by a regular expression have no counterpart"
+            yield ForeignRule(dataset, place, one_line(described), reason)
+            continue
+        names.append(name)
+        yield from _of_column(str(name), described, dataset, place)
+    yield from _of_frame(document, names, dataset, request.file)
+
+
+def _of_frame(
+    document: Mapping[str, Any], names: list[object], dataset: str, file: str
+) -> Iterator[ForeignRule]:
+    if document.get("strict") is True:
+        claim = f"extra_column_count([{columns_text(names)}]) == 0"
+        yield ForeignRule(dataset, f"{file}: strict", "strict", Claims("strict", (claim,)))
+    unique = document.get("unique")
+    if unique:
+        keys = unique if isinstance(unique, list) else [unique]
+        claim = f"duplicate_count([{columns_text(keys)}]) == 0"
+        yield ForeignRule(
+            dataset, f"{file}: unique", f"unique {one_line(keys)}", Claims("unique", (claim,))
+        )
+    for key, reason in (
+        ("checks", "checks of the whole frame have no counterpart"),
+        ("index", "a Spark table has no index"),
+    ):
+        if document.get(key):
+            yield ForeignRule(dataset, f"{file}: {key}", one_line(document[key]), reason)
+    for key, value in document.items():
+        if key not in _OF_FRAMES and value not in (None, False, []):
+            reason = _NO_CLAIMS.get(key, f"'{key}' has no counterpart")
+            yield ForeignRule(dataset, f"{file}: {key}", f"{key}: {one_line(value)}", reason)
+
+
+def _of_column(
+    name: str, described: Mapping[str, Any], dataset: str, place: str
+) -> Iterator[ForeignRule]:
+    path = column_text(name)
+
+    def rule(key: str, meaning: Meaning, **more: Any) -> ForeignRule:
+        shown = f"{name}: {key}"
+        return ForeignRule(dataset, f"{place}.{key}", shown, meaning, **more)
+
+    if described.get("required", True) is not False:
+        yield rule("required", Claims("exists", (f"column {path} exists",), path))
+    written = described.get("dtype") or described.get("pandas_dtype")
+    if written is not None:
+        kind = _TYPES.get(str(written).lower())
+        if kind is None:
+            yield rule(f"dtype {written}", f"Spark has no type '{written}'")
+        else:
+            claims = Claims("type", (f"column {path} fits {kind}",), path)
+            yield rule(f"dtype {written}", claims, difference=_WIDER)
+    if described.get("nullable", False) is False:
+        yield rule("nullable: false", Translation("not_null", (Required(),), path))
+    if described.get("unique") or described.get("allow_duplicates") is False:
+        yield rule("unique", Translation("unique", (Unique((path,)),), path))
+    # Newer versions write the checks of a column as separate keys.
+    separate_checks = {
+        key: given
+        for key, given in described.items()
+        if key not in _OF_COLUMNS and given is not None
+    }
+    for kind, given in (*_checks(described.get("checks")), *_checks(separate_checks)):
+        try:
+            if kind not in _CHECKS:
+                raise UntranslatableError(f"the check '{kind}' has no counterpart")
+            meaning: Translation | str = Translation(kind, _CHECKS[kind](path, given), path)
+        except UntranslatableError as error:
+            meaning = str(error)
+        except (KeyError, TypeError, AttributeError):
+            meaning = f"the check '{kind}' has unsupported arguments"
+        yield rule(f"{kind}: {one_line(given)}", meaning)
+
+
+def _checks(checks: object) -> Iterator[tuple[str, Any]]:
+    """The checks of a column, each with its value or its arguments."""
+    if isinstance(checks, Mapping):
+        for kind, given in checks.items():
+            if isinstance(given, Mapping) and "value" in given:
+                yield str(kind), given["value"]
+            elif isinstance(given, Mapping):
+                yield str(kind), {key: item for key, item in given.items() if key != "options"}
+            else:
+                yield str(kind), given
+        return
+    for check in checks if isinstance(checks, list) else []:
+        options = check.get("options") if isinstance(check, Mapping) else None
+        if isinstance(options, Mapping) and "check_name" in options:
+            rest = {key: item for key, item in check.items() if key != "options"}
+            yield str(options["check_name"]), rest.get("value", rest)
+        else:
+            yield "check", check
+
+
+_Demands = tuple[Demand, ...]
+
+
+def _bound(op: str) -> Callable[[str, Any], _Demands]:
+    return lambda path, given: (Bound(op, _only(given)),)
+
+
+def _only(given: Any) -> Any:
+    """The value of a check, which some versions write below a key such as `min_value`."""
+    return next(iter(given.values())) if isinstance(given, Mapping) and len(given) == 1 else given
+
+
+def _range(path: str, given: Any) -> _Demands:
+    low = ">=" if given.get("include_min", True) else ">"
+    high = "<=" if given.get("include_max", True) else "<"
+    return Bound(low, given["min_value"]), Bound(high, given["max_value"])
+
+
+def _lengths(path: str, given: Any) -> _Demands:
+    bounds = (
+        ("min_value", ">="),
+        ("max_value", "<="),
+        ("exact_value", ">="),
+        ("exact_value", "<="),
+    )
+    return tuple(Length(op, given[key]) for key, op in bounds if given.get(key) is not None)
+
+
+def _none_of(path: str, values: Any) -> _Demands:
+    items = values["forbidden_values"] if isinstance(values, Mapping) else values
+    return (RowsSatisfy(f"{sql_name(path)} NOT IN ({literals(tuple(items))})"),)
+
+
+def _one_of(path: str, values: Any) -> _Demands:
+    items = values["allowed_values"] if isinstance(values, Mapping) else values
+    return (OneOf(tuple(items)),)
+
+
+def _matches(before: str, after: str, *, is_literal: bool) -> Callable[[str, Any], _Demands]:
+    def demands(path: str, given: Any) -> _Demands:
+        text = next(iter(given.values())) if isinstance(given, Mapping) else given
+        if not isinstance(text, str):
+            raise UntranslatableError("its pattern is not a string")
+        pattern = text.translate(_ESCAPED) if is_literal else f"(?:{text})"
+        return (RowsSatisfy(rlike(sql_name(path), f"{before}{pattern}{after}")),)
+
+    return demands
+
+
+def _equal(op: str) -> Callable[[str, Any], _Demands]:
+    def demands(path: str, value: Any) -> _Demands:
+        return (RowsSatisfy(f"{sql_name(path)} {op} {literals((_only(value),))}"),)
+
+    return demands
+
+
+_CHECKS: dict[str, Callable[[str, Any], _Demands]] = {
+    "equal_to": _equal("="),
+    "not_equal_to": _equal("<>"),
+    "greater_than": _bound(">"),
+    "greater_than_or_equal_to": _bound(">="),
+    "less_than": _bound("<"),
+    "less_than_or_equal_to": _bound("<="),
+    "in_range": _range,
+    "isin": _one_of,
+    "notin": _none_of,
+    "str_matches": _matches("^", "", is_literal=False),
+    "str_contains": _matches("", "", is_literal=False),
+    "str_startswith": _matches("^", "", is_literal=True),
+    "str_endswith": _matches("", "$", is_literal=True),
+    "str_length": _lengths,
+}

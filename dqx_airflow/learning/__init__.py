@@ -1,1 +1,0 @@
-"""Thresholds as a task for reinforcement learning; needs `pip install 'dqx-airflow[learning]'`."""

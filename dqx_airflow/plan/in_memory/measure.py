@@ -1,0 +1,367 @@
+"""Measures the requests of a plan over tables in memory, and compares the rows of two of them one
+by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import compress
+from typing import Any
+
+from dqx_airflow.metrics.builtin.counts import count_nan
+from dqx_airflow.metrics.comparison import comparable, timestamp_of
+from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow
+from dqx_airflow.metrics.metric import ArgumentKind, Scan
+from dqx_airflow.metrics.plain_values import is_finite, plain
+from dqx_airflow.metrics.sums import OVERFLOW
+from dqx_airflow.plan import matching, schema_check
+from dqx_airflow.plan.condition import is_within
+from dqx_airflow.plan.groupings import only_listed, too_many_groups
+from dqx_airflow.plan.in_memory.predicates import EvaluatedRow, Known, UntranslatablePatternError
+from dqx_airflow.plan.in_memory.table import Table
+from dqx_airflow.plan.model import (
+    Group,
+    Grouping,
+    GroupValues,
+    Lookup,
+    MetricRequest,
+    Plan,
+    RowPredicate,
+    Scanned,
+)
+from dqx_airflow.plan.predicates import fail_undecided, voids_of
+from dqx_airflow.plan.row_types import RowTypes, TypeObjection
+from dqx_airflow.values import DatasetRef, MetricValue
+from dqx_airflow.values.exact import Number
+
+_Row = tuple[Any, ...]
+_Rows = list[tuple[_Row, _Row]]
+"""The values of the keys, and those that are compared, of each row."""
+_Test = Callable[[tuple[_Row, _Row], tuple[_Row, _Row]], bool]
+
+
+def differences(
+    columns: matching.PairedColumns, tolerance: Number | None, lefts: _Rows, rights: _Rows
+) -> matching.Differences:
+    """The differences between two tables: equal rows are paired first, then near ones, then those
+    with the same key."""
+
+    def have_same_key(left: tuple[_Row, _Row], right: tuple[_Row, _Row]) -> bool:
+        return _all_same(columns.keys, left[0], right[0], None)
+
+    def agree_within(margin: Number | None) -> _Test:
+        return lambda left, right: (
+            have_same_key(left, right) and _all_same(columns.compared, left[1], right[1], margin)
+        )
+
+    rows = len(lefts)
+    for margin in (None, tolerance):
+        lefts, rights = _without_pairs(lefts, rights, agree_within(margin))
+    extra, missing = _without_pairs(lefts, rights, have_same_key)
+    return matching.Differences(len(missing), len(extra), len(lefts) - len(extra), rows)
+
+
+def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _Rows]:
+    """The rest of both sides when each row has been paired with the first one that fits."""
+    alone, rest = [], list(rights)
+    for left in lefts:
+        place = next((at for at, right in enumerate(rest) if belong(left, right)), None)
+        if place is None:
+            alone.append(left)
+        else:
+            del rest[place]
+    return alone, rest
+
+
+def _all_same(
+    pairs: Sequence[matching.ColumnPair], left: _Row, right: _Row, margin: Number | None
+) -> bool:
+    return all(_is_same(*of_column, margin) for of_column in zip(pairs, left, right, strict=True))
+
+
+def _is_same(pair: matching.ColumnPair, left: Any, right: Any, margin: Number | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    left_key, right_key = comparable(left, pair.left.type, right, pair.right.type)
+    if left_key == right_key or margin is None or not pair.is_number:
+        return bool(left_key == right_key)
+    a, b = plain(left), plain(right)
+    if a is None or b is None or isinstance(a, str) or isinstance(b, str):
+        return False
+    return is_within(a, b, margin)
+
+
+def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table]) -> Scanned:
+    """The results of the requests of a plan.
+
+    :param tables: by the name of the dataset; the requests of a missing one fail.
+    """
+    readable = {
+        ref.name: _Dataset(
+            ref, tables[ref.name], schema_check.Schema.of(ref.name, tables[ref.name].fields)
+        )
+        for ref in refs
+        if ref.name in tables
+    }
+    scanned = Scanned()
+    for ref in refs:
+        requests = [request for request in plan.requests if request.dataset == ref.name]
+        if ref.name not in readable:
+            reason = f"missing table for dataset '{ref.name}'"
+            scanned.failures.update(dict.fromkeys(requests, reason))
+        elif ref.filter is not None:
+            reason = f"the filter of dataset '{ref.name}' needs Spark"
+            scanned.failures.update(dict.fromkeys(requests, reason))
+        else:
+            lookups = [lookup for lookup in plan.lookups if lookup.dataset == ref.name]
+            scanned.add(
+                _measure_dataset(readable[ref.name], requests, lookups, readable, plan.date)
+            )
+    matches = [request for request in plan.requests if request.definition.scan is Scan.MATCH]
+    for request in matches:
+        if request not in scanned.failures:
+            _answer_match(request, readable, plan.date, scanned)
+    return scanned
+
+
+def _answer_match(
+    request: MetricRequest, readable: Mapping[str, _Dataset], on: date, scanned: Scanned
+) -> None:
+    left, right = (readable.get(name) for name in request.datasets)
+    if left is None or right is None or right.ref.filter is not None:
+        scanned.failures[request] = f"dataset '{request.reference}' could not be read"
+        return
+    if not matching.is_about_rows(request):
+        matching.answer_columns(request, left.schema, right.schema, scanned)
+        return
+    match = matching.Match.of(request)
+    try:
+        columns = matching.pair_columns(match, left.schema, right.schema)
+    except TypeObjection as objection:
+        scanned.failures[request] = str(objection)
+        return
+    sides = []
+    for dataset in (left, right):
+        rows = dataset.rows_on(on)
+        names = ([column.name for column in pairs] for pairs in columns.both)
+        values = ([dataset.column(name, rows).values for name in part] for part in names)
+        keys, compared = (list(zip(*part, strict=True)) or [()] * len(rows) for part in values)
+        sides.append(list(zip(keys, compared, strict=True)))
+    matching.answer_match(request, differences(columns, match.tolerance, *sides), scanned)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dataset:
+    ref: DatasetRef
+    table: Table
+    schema: schema_check.Schema
+
+    def rows_on(self, on: date | None) -> list[tuple[Any, ...]]:
+        """The rows of a date, or all rows of a dataset without dates."""
+        if self.ref.date_column is None or on is None:
+            return list(self.table.rows)
+        column = self.ref.date_column
+        dates = self._values(column, self.table.rows)
+        rows = zip(self.table.rows, dates, strict=True)
+        is_read = self.table.texts is not None
+        return [
+            row
+            for row, timestamp in rows
+            if _is_on(timestamp, on)
+            or (is_read and timestamp is None and not row[-1].isdisjoint((column, None)))
+        ]
+
+    def malformed(self, request: MetricRequest, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:
+        """Whether one of the strings of a request is malformed, for each row."""
+        if self.table.texts is None:
+            return ColumnValues("boolean", ())
+        texts = schema_check.texts_of(request, self.schema, self.table.texts)
+        wanted = (*texts.columns, None) if texts.has_lines else texts.columns
+        return ColumnValues("boolean", tuple(not row[-1].isdisjoint(wanted) for row in rows))
+
+    def column(self, name: str, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:
+        """The column or struct field of a name."""
+        return ColumnValues(self.schema.type_of(name), self._values(name, rows))
+
+    def _values(self, name: str, rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+        place = self.schema.find(name)
+        assert place is not None
+        column, *fields = place.path
+        position = tuple(self.schema.types).index(column)
+        values = [row[position] for row in rows]
+        for inner in fields:
+            values = [None if value is None else value[inner] for value in values]
+        return tuple(values)
+
+
+def _measure_dataset(
+    dataset: _Dataset,
+    requests: Iterable[MetricRequest],
+    lookups: Iterable[Lookup],
+    readable: Mapping[str, _Dataset],
+    on: date,
+) -> Scanned:
+    known: dict[Lookup, Known] = {}
+    unusable: dict[Lookup, str] = {}
+    for lookup in lookups:
+        reference = readable.get(lookup.reference)
+        schema = None if reference is None else reference.schema
+        reason = schema_check.objection_to_lookup(lookup, dataset.schema, schema)
+        if reference is None or reason is not None:
+            unusable[lookup] = reason or ""
+        else:
+            reference_values = reference.column(lookup.reference_column, reference.rows_on(on))
+            known[lookup] = Known.of(reference_values, dataset.schema.type_of(lookup.column))
+    scanned = Scanned()
+    for request in requests:
+        reason = schema_check.objection_to(request, dataset.schema, unusable)
+        if request.definition.scan is Scan.SCHEMA:
+            schema_check.answer_from_schema(request, dataset.schema, scanned)
+        elif request.definition.scan is Scan.LOG:
+            scanned.failures[request] = f"`{request.metric}` needs a Delta table"
+        elif request.definition.scan is Scan.MATCH:
+            continue
+        elif request.definition.in_python is None:
+            scanned.failures[request] = f"`{request.metric}` needs Spark"
+        elif reason is not None:
+            scanned.failures[request] = reason
+        else:
+            try:
+                _answer(request, dataset, known, scanned)
+            except SumOverflow:
+                scanned.failures[request] = OVERFLOW
+            except UntranslatablePatternError as error:
+                scanned.failures[request] = f"a regular expression needs Spark: {error}"
+    return scanned
+
+
+def _answer(
+    request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known], scanned: Scanned
+) -> None:
+    rows, types = dataset.rows_on(request.date), RowTypes(dataset.schema.type_of)
+    grouping = request.grouping
+    if grouping is not None:
+        rows = _rows_in_groups(grouping, dataset, rows, known)
+        if len(_grouped(grouping, dataset, rows)) > grouping.most:
+            scanned.failures[request] = too_many_groups(dataset.ref.name, grouping, request.date)
+            return
+    if request.where is not None:
+        where, candidates = request.where.node, [_row(dataset, row, known) for row in rows]
+        chosen = [row.holds(where) is True for row in candidates]
+        left_out = [row.holds(where, is_opposite=True) is not False for row in candidates]
+        undecided = sum(
+            not (is_chosen or is_left_out)
+            for is_chosen, is_left_out in zip(chosen, left_out, strict=True)
+        )
+        if undecided:
+            fail_undecided(request, undecided, types, scanned)
+            return
+        rows = list(compress(rows, chosen))
+    if grouping is not None:
+        scanned.groups[request] = _values_by_group(request, grouping, dataset, rows, known)
+        return
+    nan_counts = _nan_counts(request, dataset, rows)
+    if any(nan_counts.values()):
+        schema_check.void_with_nan(request, nan_counts, scanned)
+        return
+    value = _value(request, rows, dataset, known)
+    if is_finite(value):
+        scanned.values[request] = plain(value)
+    else:
+        schema_check.void_without_end(request, scanned)
+
+
+def _rows_in_groups(
+    grouping: Grouping,
+    dataset: _Dataset,
+    rows: Iterable[tuple[Any, ...]],
+    known: Mapping[Lookup, Known],
+) -> list[tuple[Any, ...]]:
+    """The rows of the groups of interest."""
+    only = only_listed(grouping, RowTypes(dataset.schema.type_of))
+    return [
+        row for row in rows if only is None or _row(dataset, row, known).holds(only.node) is True
+    ]
+
+
+def _grouped(
+    grouping: Grouping, dataset: _Dataset, rows: Sequence[tuple[Any, ...]]
+) -> dict[Group, list[tuple[Any, ...]]]:
+    keys = [dataset.column(column, rows).values for column in grouping.columns]
+    groups: dict[Group, list[tuple[Any, ...]]] = {}
+    for row, *values in zip(rows, *keys, strict=True):
+        groups.setdefault(tuple(map(_group_value, values)), []).append(row)
+    return groups
+
+
+def _values_by_group(
+    request: MetricRequest,
+    grouping: Grouping,
+    dataset: _Dataset,
+    rows: Sequence[tuple[Any, ...]],
+    known: Mapping[Lookup, Known],
+) -> GroupValues:
+    types = RowTypes(dataset.schema.type_of)
+    answer = GroupValues(types=tuple(map(types.of_column, grouping.columns)))
+    for group, members in _grouped(grouping, dataset, rows).items():
+        nan_counts = _nan_counts(request, dataset, members)
+        if any(nan_counts.values()):
+            answer.values[group] = None
+            answer.details[group] = schema_check.nan_detail(nan_counts)
+            continue
+        value = _value(request, members, dataset, known)
+        answer.values[group] = plain(value)
+        if not is_finite(value):
+            answer.details[group] = schema_check.INFINITE
+    return answer
+
+
+def _group_value(value: Any) -> MetricValue:
+    return ("true" if value else "false") if isinstance(value, bool) else plain(value)
+
+
+def _nan_counts(
+    request: MetricRequest, dataset: _Dataset, rows: Iterable[tuple[Any, ...]]
+) -> dict[str, int]:
+    columns = voids_of(request, RowTypes(dataset.schema.type_of))
+    return {column: count_nan(dataset.column(column, rows)) for column in columns}
+
+
+def _value(
+    request: MetricRequest,
+    rows: Sequence[tuple[Any, ...]],
+    dataset: _Dataset,
+    known: Mapping[Lookup, Known],
+) -> Any:
+    """The result as a Python value, which may be infinite."""
+    compute = request.definition.in_python
+    assert compute is not None
+    if request.definition.is_of_texts:
+        return compute(dataset.malformed(request, rows))
+    arguments: list[Any] = []
+    for argument, given in request.given:
+        if isinstance(given, RowPredicate):
+            truths = (_row(dataset, row, known).holds(given.node) for row in rows)
+            arguments.append(ColumnValues("boolean", tuple(truths)))
+        elif given is None or argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS):
+            arguments.append(given)
+        elif isinstance(given, str):
+            arguments.append(dataset.column(given, rows))
+        else:
+            arguments.append([dataset.column(name, rows) for name in given])
+    return compute(*(arguments or [ColumnValues("struct<>", tuple(rows))]))
+
+
+def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known]) -> EvaluatedRow:
+    def value_of(name: str) -> Any:
+        return dataset.column(name, [row]).values[0]
+
+    return EvaluatedRow(value_of, RowTypes(dataset.schema.type_of), dataset.ref.name, known)
+
+
+def _is_on(value: Any, on: date) -> bool:
+    if isinstance(value, str):
+        return value == on.isoformat()
+    timestamp = timestamp_of(value)
+    return timestamp is not None and timestamp.date() == on

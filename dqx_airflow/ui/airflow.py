@@ -1,0 +1,553 @@
+"""All queries of the pages to Airflow: the user, the permissions, the results of tasks.
+
+Airflow guarantees none of these names. If one is missing, this module cannot be imported, and the
+pages are closed: see `closed` in `ui/__init__.py`.
+
+The key of a summary is the id of its attempt, and the time at which it was pushed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Annotated, Any, TypeAlias
+from uuid import UUID
+
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.auth.tokens import get_signing_key
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
+from airflow.configuration import conf
+from airflow.models.asset import AssetModel, DagScheduleAssetReference, TaskOutletAssetReference
+from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
+from airflow.models.log import Log
+from airflow.models.serialized_dag import SerializedDagModel
+from airflow.models.taskinstance import TaskInstance
+from airflow.models.taskinstancehistory import TaskInstanceHistory
+from airflow.models.xcom import XComModel
+from airflow.providers.common.compat.sdk import AirflowException
+from fastapi import Depends, HTTPException, Request
+from sqlalchemy import and_, func, or_, select, tuple_
+
+from dqx_airflow.operators.outcome import XCOM_KEY
+from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
+from dqx_airflow.ui.report_view import Summary
+
+__all__ = ["GetUserDep", "SessionDep"]
+
+log = logging.getLogger(__name__)
+
+MOST_INSTANCES = 500
+"""The maximum number of instances of a mapped task that are inspected."""
+
+_MOST_ROWS = 20_000
+_OPERATORS = (
+    "DqlGateOperator",
+    "ContractGateOperator",
+    "_DecoratedDqlGate",
+    "_DecoratedContractGate",
+)
+"""The names of our operators, as Airflow stores them with each task instance."""
+
+SIGNED_IN = Depends(get_user)
+"""Requires a signed-in user: 401."""
+
+READS_DAG = Depends(requires_access_dag("GET", DagAccessEntity.XCOM))
+"""Requires permission to read the results of tasks of the DAG `dag_id`: 403."""
+
+
+def _reads_code(request: Request, user: GetUserDep, dag_id: str = "") -> bool:
+    return may_read(request, user, dag_id, DagAccessEntity.CODE)
+
+
+READS_CODE: TypeAlias = Annotated[bool, Depends(_reads_code)]
+"""Whether the user may read the code of the DAG `dag_id`, which includes suites and contracts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """A task instance of a run. `pushed` is its summary of the report in XCom: None if there is
+    none, otherwise whatever its author stored there.
+
+    `label` is the result of `map_index_template` for its map index, `run_state` the state of the
+    DAG run, `logical_date` that of the run, None if it has none.
+    """
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    state: str | None
+    operator: str | None
+    attempt_id: str
+    run_after: datetime | None = None
+    pushed: object = None
+    logical_date: datetime | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    label: str = ""
+    run_state: str | None = None
+
+    @property
+    def is_gate(self) -> bool:
+        """Whether its operator is a gate, or it left a report."""
+        return self.pushed is not None or "Gate" in (self.operator or "")
+
+
+@dataclass(frozen=True, slots=True)
+class GateDag:
+    """The facts about a DAG with gates: its owners, joined as in Airflow, and the next scheduled
+    run. `due` is None without one, as for a DAG that assets trigger."""
+
+    owners: str = ""
+    is_paused: bool = False
+    due: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateTasks:
+    """The gates of the DAGs that the user may read: the tasks that ever left a report, and those of
+    our operators in the newest run of each DAG, which may never have left one."""
+
+    tasks: frozenset[tuple[str, str]]
+    dags: dict[str, GateDag]
+
+
+def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateTasks:
+    """A dependency: what the user may see on pages about more than one DAG."""
+    pushing = session.execute(
+        select(XComModel.dag_id, XComModel.task_id).where(XComModel.key == XCOM_KEY).distinct()
+    )
+    newest = select(func.max(DagRun.id)).group_by(DagRun.dag_id)
+    of_run = and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
+    mute = session.execute(
+        select(TaskInstance.dag_id, TaskInstance.task_id)
+        .join(DagRun, of_run)
+        .where(DagRun.id.in_(newest), TaskInstance.operator.in_(_OPERATORS))
+        .distinct()
+    )
+    tasks = {(dag_id, task_id) for rows in (pushing, mute) for dag_id, task_id in rows}
+    readable = {dag_id for dag_id, _ in tasks if may_read(request, user, dag_id)}
+    dags = session.execute(
+        select(
+            DagModel.dag_id,
+            DagModel.owners,
+            DagModel.is_paused,
+            DagModel.is_stale,
+            DagModel.next_dagrun_create_after,
+        ).where(DagModel.dag_id.in_(readable))
+    )
+    return GateTasks(
+        frozenset((dag_id, task_id) for dag_id, task_id in tasks if dag_id in readable),
+        {
+            dag_id: GateDag(owners or "", bool(is_paused), None if is_paused or is_stale else due)
+            for dag_id, owners, is_paused, is_stale, due in dags
+        },
+    )
+
+
+TasksDep: TypeAlias = Annotated[GateTasks, Depends(gate_tasks)]
+
+
+def may_read(
+    request: Request, user: Any, dag_id: str, entity: DagAccessEntity = DagAccessEntity.XCOM
+) -> bool:
+    """Whether the user may read the results of a DAG's tasks: by the same check as the tab, so that
+    both always agree."""
+    return _allows(requires_access_dag("GET", entity, dag_id), request, user)
+
+
+def may_edit(request: Request, user: Any, dag_id: str) -> bool:
+    """Whether the user may edit a DAG, and see the results of its tasks."""
+    edits = _allows(requires_access_dag("PUT", None, dag_id), request, user)
+    return edits and may_read(request, user, dag_id)
+
+
+def _allows(guard: Any, request: Request, user: Any) -> bool:
+    try:
+        refusal = guard(request, user)
+    except HTTPException:
+        return False
+    return (
+        refusal is None
+    )  # an unawaited coroutine, in some future version, has allowed nothing yet
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRef:
+    """The task instance of an attempt. `label` is the result of `map_index_template`."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    label: str | None = None
+
+
+def tasks_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskRef]:
+    """The task instances of these attempts, including earlier ones, if Airflow knows them."""
+    tasks: dict[str, TaskRef] = {}
+    for model, column in (
+        (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
+        (TaskInstance, TaskInstance.id),
+    ):
+        ids = [attempt_id for attempt_id in map(_uuid, attempt_ids) if attempt_id]
+        wanted = ids if column.type.python_type is UUID else [str(attempt_id) for attempt_id in ids]
+        if wanted:
+            task = model.dag_id, model.run_id, model.task_id, model.map_index
+            query = select(column, *task, model.rendered_map_index).where(column.in_(wanted))
+            rows = session.execute(query)
+            tasks |= {str(attempt): TaskRef(*task) for attempt, *task in rows}
+    return tasks
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def record(
+    session: Any, user: Any, event: str, about: TaskRef | str, facts: dict[str, Any]
+) -> None:
+    """Writes a user's action into Airflow's audit log, before it is done.
+
+    :param about: a task instance, or the id of a DAG: readers of its log see the entry.
+    """
+    where: dict[str, Any] = {"dag_id": about}
+    if isinstance(about, TaskRef):
+        where = {
+            "dag_id": about.dag_id,
+            "run_id": about.run_id,
+            "task_id": about.task_id,
+            "map_index": about.map_index,
+        }
+    name = user.get_name()
+    extra = json.dumps(facts, ensure_ascii=False, default=str)
+    session.add(Log(event=event, owner=name, owner_display_name=name, extra=extra, **where))
+    session.commit()
+
+
+def signing_key() -> str:
+    """The secret that the API servers of a deployment share."""
+    return str(get_signing_key("api", "secret_key"))
+
+
+def own_origin() -> str:
+    """The public address of this server; empty if it is not configured."""
+    return str(conf.get("api", "base_url", fallback="") or "")
+
+
+def task_runs(
+    session: Any, dag_id: str, run_id: str, task_id: str, map_index: int | None = None
+) -> tuple[TaskRun, ...]:
+    """The instances of a task in a run, or the one with that map index."""
+    where = [
+        TaskInstance.dag_id == dag_id,
+        TaskInstance.run_id == run_id,
+        TaskInstance.task_id == task_id,
+    ]
+    if map_index is not None:
+        where.append(TaskInstance.map_index == map_index)
+    rows = session.execute(
+        _instances().where(*where).order_by(TaskInstance.map_index).limit(MOST_INSTANCES)
+    )
+    return tuple(_task_run(row) for row in rows)
+
+
+def attempts_of(session: Any, run: TaskRun) -> frozenset[str]:
+    """The ids of all attempts of a task instance, including those before it was cleared."""
+    earlier = session.scalars(
+        select(TaskInstanceHistory.task_instance_id).where(
+            TaskInstanceHistory.dag_id == run.dag_id,
+            TaskInstanceHistory.run_id == run.run_id,
+            TaskInstanceHistory.task_id == run.task_id,
+            TaskInstanceHistory.map_index == run.map_index,
+        )
+    )
+    return frozenset({run.attempt_id, *map(str, earlier)})
+
+
+def graph_of_dag(session: Any, dag_id: str) -> DagGraph:
+    """The tasks of the newest version of a DAG; an empty graph if it is unknown."""
+    serialized = session.scalar(SerializedDagModel.latest_item_select_object(dag_id))
+    return graph_of(serialized.data if serialized else None)
+
+
+def states_of(session: Any, dag_id: str, run_id: str, task_ids: Collection[str]) -> dict[str, str]:
+    """The states of tasks in a run of their DAG; for a mapped one that of its first instance."""
+    rows = session.execute(
+        select(TaskInstance.task_id, TaskInstance.state)
+        .where(
+            TaskInstance.dag_id == dag_id,
+            TaskInstance.run_id == run_id,
+            TaskInstance.task_id.in_(task_ids),
+        )
+        .order_by(TaskInstance.map_index.desc())
+    )
+    return {task_id: str(state or "") for task_id, state in rows}
+
+
+def assets_of(session: Any, dag_id: str, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The assets that tasks update, each with the DAGs that are scheduled on it."""
+    rows = session.execute(
+        select(AssetModel.name, DagScheduleAssetReference.dag_id)
+        .join(TaskOutletAssetReference, TaskOutletAssetReference.asset_id == AssetModel.id)
+        .join(
+            DagScheduleAssetReference,
+            DagScheduleAssetReference.asset_id == AssetModel.id,
+            isouter=True,
+        )
+        .where(
+            TaskOutletAssetReference.dag_id == dag_id,
+            TaskOutletAssetReference.task_id.in_(task_ids),
+        )
+        .order_by(AssetModel.name, DagScheduleAssetReference.dag_id)
+    )
+    assets: dict[str, list[str]] = {}
+    for name, consumer in rows:
+        waiting = assets.setdefault(name, [])
+        if consumer and consumer not in waiting:
+            waiting.append(consumer)
+    return {name: tuple(consumers) for name, consumers in assets.items()}
+
+
+def owners_of(session: Any, dag_id: str) -> str:
+    """The owners of a DAG, joined as in Airflow."""
+    return str(session.scalar(select(DagModel.owners).where(DagModel.dag_id == dag_id)) or "")
+
+
+def ended_gates(session: Any, run: TaskRun) -> tuple[TaskRun, ...]:
+    """The other tasks of a DAG run that left a report, or ended without one."""
+    rows = session.execute(
+        _instances()
+        .where(
+            TaskInstance.dag_id == run.dag_id,
+            TaskInstance.run_id == run.run_id,
+            TaskInstance.task_id != run.task_id,
+            or_(XComModel.key.is_not(None), TaskInstance.state.in_(("failed", "upstream_failed"))),
+        )
+        .order_by(TaskInstance.end_date, TaskInstance.task_id, TaskInstance.map_index)
+        .limit(MOST_INSTANCES)
+    )
+    return tuple(_task_run(row) for row in rows)
+
+
+def ended_runs(session: Any, dag_id: str, task_id: str, most: int = 100) -> tuple[TaskRun, ...]:
+    """The instances of a task that failed, or succeeded without a report, newest first."""
+    rows = session.execute(
+        _instances()
+        .where(
+            TaskInstance.dag_id == dag_id,
+            TaskInstance.task_id == task_id,
+            or_(
+                TaskInstance.state == "failed",
+                and_(TaskInstance.state == "success", XComModel.key.is_(None)),
+            ),
+        )
+        .order_by(DagRun.run_after.desc(), TaskInstance.map_index)
+        .limit(most)
+    )
+    return tuple(_task_run(row) for row in rows)
+
+
+def recent_runs(
+    session: Any, tasks: Collection[tuple[str, str]], depth: int
+) -> tuple[TaskRun, ...]:
+    """The instances of these tasks in the last runs of their DAGs, newest run first.
+
+    Runs are ordered by their data: one that is backfilled today is about the past.
+    """
+    if not tasks:
+        return ()
+    data = func.coalesce(DagRun.logical_date, DagRun.run_after)
+    number = func.row_number().over(
+        partition_by=DagRun.dag_id, order_by=(data.desc(), DagRun.id.desc())
+    )
+    recent = (
+        select(DagRun.dag_id, DagRun.run_id, number.label("number"))
+        .where(DagRun.dag_id.in_({dag_id for dag_id, _ in tasks}))
+        .subquery()
+    )
+    newest = and_(
+        TaskInstance.dag_id == recent.c.dag_id,
+        TaskInstance.run_id == recent.c.run_id,
+        recent.c.number <= depth,
+    )
+    rows = session.execute(
+        _instances(XComModel.timestamp)
+        .join(recent, newest)
+        .where(tuple_(TaskInstance.dag_id, TaskInstance.task_id).in_(tasks))
+        .order_by(recent.c.number, TaskInstance.map_index)
+        .limit(_MOST_ROWS)
+    ).all()
+    timestamps = {row.id: row.timestamp for row in rows if row.timestamp is not None}
+    summaries = summaries_of(session, timestamps)
+    return tuple(_task_run((*row[:-1], summaries.get(row.id))) for row in rows)
+
+
+def known_results() -> ResultsLocation | None:
+    """The results store configured for this server, as for the operators."""
+    try:
+        return results_location_of()
+    except AirflowException as error:
+        log.warning("%s", error)
+        return None
+
+
+def _instances(of_pushed: Any = XComModel.value) -> Any:
+    """Selects task instances with their summaries.
+
+    :param of_pushed: the selected column of the summary.
+    """
+    of_run = and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
+    pushed = and_(
+        XComModel.dag_id == TaskInstance.dag_id,
+        XComModel.task_id == TaskInstance.task_id,
+        XComModel.run_id == TaskInstance.run_id,
+        XComModel.map_index == TaskInstance.map_index,
+        XComModel.key == XCOM_KEY,
+    )
+    return (
+        select(
+            TaskInstance.dag_id,
+            TaskInstance.run_id,
+            TaskInstance.task_id,
+            TaskInstance.map_index,
+            TaskInstance.state,
+            TaskInstance.operator,
+            TaskInstance.id,
+            TaskInstance.start_date,
+            TaskInstance.end_date,
+            TaskInstance.rendered_map_index,
+            DagRun.run_after,
+            DagRun.logical_date,
+            DagRun.state,
+            of_pushed,
+        )
+        .join(DagRun, of_run)
+        .join(XComModel, pushed, isouter=True)
+    )
+
+
+def _task_run(row: Sequence[Any]) -> TaskRun:
+    dag_id, run_id, task_id, map_index, state, operator, attempt, *times, run_state, value = row
+    started, ended, label, run_after, logical_date = times
+    return TaskRun(
+        dag_id=dag_id,
+        run_id=run_id,
+        task_id=task_id,
+        map_index=map_index,
+        state=str(state) if state else None,
+        operator=operator,
+        attempt_id=str(attempt),
+        run_after=run_after,
+        pushed=as_pushed(value),
+        logical_date=logical_date,
+        started=started,
+        ended=ended,
+        label=str(label or ""),
+        run_state=str(run_state) if run_state else None,
+    )
+
+
+_MOST_KEPT = 10_000
+_ASKED_AT_ONCE = 500
+
+_kept: dict[tuple[object, datetime], object] = {}
+"""The parsed summaries, by the attempt and the time."""
+
+
+def summaries_of(session: Any, timestamps: Mapping[Any, datetime]) -> dict[Any, object]:
+    """The summaries of attempts under our key.
+
+    :param timestamps: the time of the summary of each attempt.
+    """
+    pushed = {
+        attempt_id: _kept[attempt_id, at]
+        for attempt_id, at in timestamps.items()
+        if (attempt_id, at) in _kept
+    }
+    missing = iter([attempt_id for attempt_id in timestamps if attempt_id not in pushed])
+    while batch := list(islice(missing, _ASKED_AT_ONCE)):
+        for attempt_id, at, value in session.execute(_pushed().where(TaskInstance.id.in_(batch))):
+            _kept[attempt_id, at] = pushed[attempt_id] = as_pushed(value)
+    for key in [*islice(_kept, max(len(_kept) - _MOST_KEPT, 0))]:
+        _kept.pop(key, None)
+    return pushed
+
+
+def as_pushed(value: object) -> object:
+    """The summary of a task, as in Airflow's table."""
+    if isinstance(value, str):
+        # Some ways into the table store the text of the JSON, not the JSON.
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    if isinstance(value, dict) and not isinstance(value, Summary):
+        return Summary(value)
+    return value
+
+
+def _pushed() -> Any:
+    pushed = and_(
+        XComModel.dag_id == TaskInstance.dag_id,
+        XComModel.task_id == TaskInstance.task_id,
+        XComModel.run_id == TaskInstance.run_id,
+        XComModel.map_index == TaskInstance.map_index,
+        XComModel.key == XCOM_KEY,
+    )
+    return select(TaskInstance.id, XComModel.timestamp, XComModel.value).join(XComModel, pushed)
+
+
+@dataclass(frozen=True, slots=True)
+class DagGraph:
+    """The tasks of a DAG by their ids, each with its direct successors."""
+
+    following: Mapping[str, frozenset[str]]
+
+    def after(self, task_id: str) -> frozenset[str]:
+        """All tasks downstream of a task."""
+        return _reached(self.following, task_id)
+
+    def before(self, task_id: str) -> frozenset[str]:
+        """All tasks upstream of a task."""
+        preceding: dict[str, set[str]] = {}
+        for task, followers in self.following.items():
+            for follower in followers:
+                preceding.setdefault(follower, set()).add(task)
+        return _reached(preceding, task_id)
+
+
+def graph_of(data: object) -> DagGraph:
+    """The graph of a serialized DAG; an empty one for invalid input."""
+    tasks = _get(_get(data, "dag"), "tasks")
+    upstream: dict[str, frozenset[str]] = {}
+    for task in tasks if isinstance(tasks, list) else ():
+        fields = _get(task, "__var") or task
+        task_id, following = _get(fields, "task_id"), _get(fields, "downstream_task_ids")
+        if isinstance(task_id, str):
+            ids = following if isinstance(following, list) else ()
+            upstream[task_id] = frozenset(follower for follower in ids if isinstance(follower, str))
+    return DagGraph(upstream)
+
+
+def _get(value: object, key: str) -> Any:
+    return value.get(key) if isinstance(value, Mapping) else None
+
+
+def _reached(edges: Mapping[str, Iterable[str]], start: str) -> frozenset[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        fresh = set(edges.get(waiting.pop(), ())) - seen
+        seen |= fresh
+        waiting += fresh
+    return frozenset(seen)

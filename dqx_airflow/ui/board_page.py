@@ -1,0 +1,418 @@
+"""The board: the gates of all DAGs that a user may read, their status and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime, timedelta, timezone
+from itertools import chain, takewhile
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+
+from dqx_airflow.results.alerts import gates_of_attempts, unlabelled_counts
+from dqx_airflow.results.open_store import OpenStore
+from dqx_airflow.ui.airflow import GateDag, SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.ui.report_view import (
+    LocatedDataset,
+    ReportView,
+    datasets_in,
+    fault_of,
+    outcome_of_summary,
+    promotions_in,
+    view_of_summary,
+)
+from dqx_airflow.ui.responses import PageNumber, Paging, html_page, store_client
+from dqx_airflow.ui.store import Answer, StoreClient
+from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
+
+DEPTH = 14
+"""The number of recent runs of a DAG that are inspected."""
+
+NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
+
+_ROWS_OF_A_PAGE = 100
+_LAST_RUNS = 3
+_GRACE = timedelta(minutes=15)
+STATES_WORST_FIRST = ("broken", "blocked", NO_REPORT, "warned", RUNNING, "passed", NOT_RUN)
+_BAD = ("broken", "blocked", NO_REPORT)
+_UNDECIDED = (RUNNING, NOT_RUN)
+_RUNNING_STATES = ("running", "queued", "scheduled", "up_for_retry", "restarting", "deferred")
+_ENDED_STATES = ("failed", "success")
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The result of a gate in one run of its DAG; for a mapped one, the worst of its instances.
+
+    `run` and `report` are those of the worst, `of` are all of them.
+    """
+
+    state: str
+    run: TaskRun
+    report: ReportView | None
+    of: tuple[TaskRun, ...]
+
+    @property
+    def instances(self) -> int:
+        """The number of instances of the task in the run."""
+        return len(self.of)
+
+    @property
+    def reports(self) -> tuple[ReportView, ...]:
+        """The reports of all instances."""
+        return tuple(filter(None, (view_of_summary(run.pushed) for run in self.of)))
+
+
+@dataclass(frozen=True, slots=True)
+class GateRow:
+    """A gate on the board. `cells` are its last runs, oldest first. `left_out` is the number of
+    newest runs of its DAG that ended without it; `is_due` is set if a scheduled run is missing."""
+
+    gate: str
+    dag_id: str
+    task_id: str
+    owner: str
+    state: str
+    streak: str
+    latest: Cell
+    cells: tuple[Cell, ...]
+    datasets: tuple[LocatedDataset, ...]
+    promotions: tuple[str, ...]
+    contracts: tuple[EnforcedContract, ...]
+    worst: Verdict | None
+    dag: GateDag
+    left_out: int
+    is_due: bool
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a run is missing: no run came at the scheduled time of the DAG, or the newest
+        runs ended without the gate."""
+        return self.is_due or self.left_out > 0
+
+    @property
+    def ran(self) -> datetime | None:
+        """The time of its verdict, or of its end without one."""
+        report = self.latest.report
+        return (report.finished_at if report else None) or self.latest.run.ended
+
+    @property
+    def worst_line(self) -> str:
+        """The worst assertion that did not pass, as in the headline."""
+        return fault_of(self.worst) if self.worst else ""
+
+    @property
+    def counted(self) -> str:
+        """The number of failures in the latest run."""
+        report = self.latest.report
+        if report is None:
+            return ""
+        first = f"{report.not_evaluated} not evaluated, " if report.not_evaluated else ""
+        return first + counts_line(report.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters; empty strings mean all."""
+
+    dag: str = ""
+    dataset: str = ""
+    contract: str = ""
+    outcome: str = ""
+    severity: str = ""
+    owner: str = ""
+    late: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The filters as parameters of an address."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class GateBoard:
+    """The matching gates, worst first, and the filters to choose from. `page` of `pages` is
+    displayed, counted from 1; `total` are all matching gates."""
+
+    rows: tuple[GateRow, ...]
+    page: int
+    pages: int
+    total: int
+    counts: Mapping[str, int]
+    late: int
+    choices: Mapping[str, tuple[str, ...]]
+    filters: Filters
+
+
+def gate_rows(
+    runs: Iterable[TaskRun], dags: Mapping[str, GateDag], now: datetime | None = None
+) -> tuple[GateRow, ...]:
+    """A row for each gate.
+
+    :param runs: their instances in the last runs of their DAGs, newest run first.
+    :param now: the time to compare schedules with; None to skip that.
+    """
+    by_task: dict[tuple[str, str], dict[str, list[TaskRun]]] = {}
+    for run in runs:
+        by_run = by_task.setdefault((run.dag_id, run.task_id), {})
+        by_run.setdefault(run.run_id, []).append(run)
+    rows = [
+        _row([_cell(instances) for instances in by_run.values()], dags.get(dag_id, GateDag()), now)
+        for (dag_id, _), by_run in by_task.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.dag_id, row.task_id)))
+
+
+def recent_attempts(rows: Iterable[GateRow]) -> dict[str, tuple[str, str]]:
+    """The last attempts of gates that reported, each with the DAG and the task.
+
+    A task states the name under which its gate reported, and could state anything. The store
+    identifies it by the id of the attempt, which Airflow assigned.
+    """
+    return {
+        cell.run.attempt_id: (row.dag_id, row.task_id)
+        for row in rows
+        for cell in [cell for cell in row.cells if cell.report][-_LAST_RUNS:]
+    }
+
+
+def counts_line(counts: Mapping[Status, int]) -> str:
+    """The number of failures: `2 of 6 failed, 1 in error`."""
+    errors = counts.get(Status.ERROR, 0)
+    line = f"{counts.get(Status.FAILED, 0)} of {sum(counts.values())} failed"
+    return f"{line}, {errors} in error" if errors else line
+
+
+def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBoard:
+    """A page of the board of these gates; the nearest one if the page does not exist."""
+    shown = [row for row in rows if _is_asked_for(row, filters)]
+    states = [row.state for row in rows]
+    paging = Paging.of(page, len(shown), _ROWS_OF_A_PAGE)
+    return GateBoard(
+        rows=paging.shown(shown),
+        page=paging.number,
+        pages=paging.pages,
+        total=len(shown),
+        counts={state: states.count(state) for state in STATES_WORST_FIRST if state in states},
+        late=sum(row.is_late for row in rows),
+        choices={
+            "dag": _choices(row.dag_id for row in rows),
+            "dataset": _choices(dataset.location for row in rows for dataset in row.datasets),
+            "contract": _choices(contract.id for row in rows for contract in row.contracts),
+            "outcome": tuple(state for state in STATES_WORST_FIRST if state in states),
+            "severity": _choices(row.worst.severity.value for row in rows if row.worst),
+            "owner": _choices(name for row in rows for name in _owners(row)),
+        },
+        filters=filters,
+    )
+
+
+def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
+    """:param cells: newest first."""
+    # A run that has not reached the gate does not change its status.
+    decided = _decided(cells)
+    latest = decided[0] if decided else cells[0]
+    report = latest.report
+    reporting = next((cell for cell in cells if cell.report), None)
+    last_report = reporting.report if reporting else None
+    run = latest.run
+    reports = reporting.reports if reporting else ()
+    contracts = {
+        (report.contract.id, report.contract.version): report.contract
+        for report in reports
+        if report.contract
+    }
+    return GateRow(
+        gate=(last_report.gate if last_report else "") or f"{run.dag_id}.{run.task_id}",
+        dag_id=run.dag_id,
+        task_id=run.task_id,
+        owner=dag.owners,
+        state=latest.state,
+        streak=_streak(cells),
+        latest=latest,
+        cells=tuple(reversed(cells)),
+        datasets=tuple(
+            dict.fromkeys(dataset for report in reports for dataset in datasets_in(report))
+        ),
+        promotions=tuple(
+            dict.fromkeys(promotion for report in reports for promotion in promotions_in(report))
+        ),
+        contracts=tuple(contracts.values()),
+        worst=report.worst if report else None,
+        dag=dag,
+        left_out=_left_out(cells),
+        is_due=bool(now and dag.due and dag.due + _GRACE < now),
+    )
+
+
+def _decided(cells: Sequence[Cell]) -> list[Cell]:
+    """The runs that determine the status of the gate, newest first. A partial run that passed does
+    not revise an earlier run, unless that had the same selection."""
+    come = [cell for cell in cells if cell.state not in _UNDECIDED]
+    return [cell for index, cell in enumerate(come) if not _leaves_open(cell, come[index + 1 :])]
+
+
+def _leaves_open(cell: Cell, earlier: Sequence[Cell]) -> bool:
+    """True for a good partial run after a bad one that it has not resolved."""
+    own = cell.report.partial if cell.report else None
+    if own is None or cell.state in _BAD:
+        return False
+    for other in earlier:
+        partial = other.report.partial if other.report else None
+        is_same = partial is not None and partial.selection == own.selection
+        if other.state in _BAD and not is_same:
+            return True
+        if other.state not in _BAD and partial is None:
+            return False
+    return False
+
+
+def _left_out(cells: Sequence[Cell]) -> int:
+    """The number of newest runs that ended without reaching the gate."""
+    of_ended = (cell for cell in cells if cell.state != RUNNING)
+    left_out = takewhile(lambda cell: cell.state == NOT_RUN, of_ended)
+    return sum(cell.run.run_state in _ENDED_STATES for cell in left_out)
+
+
+def _cell(instances: Sequence[TaskRun]) -> Cell:
+    run = min(instances, key=lambda instance: _rank(_state(instance)))
+    return Cell(_state(run), run, view_of_summary(run.pushed), tuple(instances))
+
+
+def _state(run: TaskRun) -> str:
+    outcome = outcome_of_summary(run.pushed)
+    if outcome is not None:
+        return outcome.value
+    if run.state in _RUNNING_STATES:
+        return RUNNING
+    return NO_REPORT if run.state in _ENDED_STATES else NOT_RUN
+
+
+def _rank(state: str) -> int:
+    return STATES_WORST_FIRST.index(state)
+
+
+def _streak(cells: Sequence[Cell]) -> str:
+    """The duration of the status: `failing for 3 runs`."""
+    decided = [cell.state for cell in _decided(cells)]
+    if not decided:
+        return ""
+    is_bad = decided[0] in _BAD
+    length = next(
+        (index for index, state in enumerate(decided) if (state in _BAD) != is_bad), len(decided)
+    )
+    status = "failing" if is_bad else "passing"
+    if length == 1 and len(decided) > 1:
+        return f"{status} since this run"
+    more = "+" if length == len(decided) and len(cells) >= DEPTH else ""
+    return f"{status} for {length}{more} run{'' if length == 1 else 's'}"
+
+
+def _is_asked_for(row: GateRow, filters: Filters) -> bool:
+    return (
+        filters.dag in ("", row.dag_id)
+        and (
+            not filters.dataset or filters.dataset in [dataset.location for dataset in row.datasets]
+        )
+        and (
+            not filters.contract or filters.contract in [contract.id for contract in row.contracts]
+        )
+        and filters.outcome in ("", row.state)
+        and (not filters.severity or bool(row.worst and row.worst.severity == filters.severity))
+        and (not filters.owner or filters.owner in _owners(row))
+        and (not filters.late or row.is_late)
+    )
+
+
+def _owners(row: GateRow) -> list[str]:
+    return [name.strip() for name in row.owner.split(",") if name.strip()]
+
+
+def _choices(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(values) - {""}))
+
+
+def gates_of_rows(
+    client: StoreClient, rows: list[GateRow]
+) -> tuple[dict[tuple[str, str], set[str]], str | None]:
+    """The names of gates by DAG and task, one for each suite, and why there are none."""
+    tasks = recent_attempts(rows)
+    runs = client.ask(lambda store: gates_of_attempts(store.select, tasks))
+    gates: dict[tuple[str, str], set[str]] = {}
+    for run in runs.found:
+        gates.setdefault(tasks[run.attempt_id], set()).add(run.gate)
+    return gates, runs.problem
+
+
+def counts_of_rows(client: StoreClient, rows: list[GateRow]) -> dict[tuple[str, str], int]:
+    """The number of recent alerts without a label for each gate, by DAG and task."""
+    if client.root is None:
+        return {}
+    gates, _ = gates_of_rows(client, rows)
+    names = set(chain.from_iterable(gates.values()))
+
+    def counts(store: OpenStore) -> tuple[tuple[str, int], ...]:
+        return unlabelled_counts(store.select, names)
+
+    by_gate = dict(client.ask(counts).found) if names else {}
+    return {
+        task: sum(by_gate.get(gate, 0) for gate in own)
+        for task, own in gates.items()
+        if not own.isdisjoint(by_gate)
+    }
+
+
+_MOST_PAST, _MOST_PAST_OF_GATE = 300, 60
+
+
+def past_of_gates(
+    rows: list[GateRow], most: int = _MOST_PAST_OF_GATE
+) -> tuple[dict[tuple[str, str], list[GateReport]], str | None]:
+    """The reports of gates by DAG and task, newest first; and why there are none."""
+    tasks = recent_attempts(rows)
+    client = store_client()
+    recent = client.ask(lambda store: store.reports_of(tasks))
+    if not recent.found:
+        return {}, recent.problem
+    gates: dict[tuple[str, str], set[str]] = {}
+    for report in recent.found:
+        gates.setdefault(tasks[report.attempt.id], set()).add(report.run_key.gate)
+    until = max(report.run_key.date for report in recent.found)
+    most = max(1, min(_MOST_PAST // len(set().union(*gates.values())), most))
+    instances = {(row.dag_id, row.task_id): _map_index(row) for row in rows}
+    past: dict[tuple[str, str], list[GateReport]] = {}
+    problem = None
+    for index in {instances[task] for task in gates}:
+        of_index = {task: own for task, own in gates.items() if instances[task] == index}
+        answer = _past_reports(client, set().union(*of_index.values()), until, most, index)
+        problem = problem or answer.problem
+        for task, own in of_index.items():
+            past[task] = [report for report in answer.found if report.run_key.gate in own]
+    return past, problem
+
+
+def _past_reports(
+    client: StoreClient, gates: set[str], until: date, most: int, map_index: int
+) -> Answer[GateReport]:
+    return client.ask(lambda store: store.past_reports(gates, until, most, map_index))
+
+
+def _map_index(row: GateRow) -> int:
+    """The map index if a row is about one instance of a mapped gate; -1 for all of them."""
+    instances = {cell.run.map_index if cell.instances == 1 else -1 for cell in row.cells}
+    return instances.pop() if len(instances) == 1 else -1
+
+
+@router.get("/board")
+def board(
+    session: SessionDep, tasks: TasksDep, filters: Annotated[Filters, Depends()], page: PageNumber
+) -> Response:
+    """The gates of all DAGs that the user may read."""
+    now = datetime.now(timezone.utc)
+    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags, now)
+    session.close()
+    shown = board_of(rows, filters, page)
+    alerts = counts_of_rows(store_client(), list(shown.rows))
+    return html_page("board.html", board=shown, alerts=alerts)

@@ -1,0 +1,318 @@
+"""A history of values as a small chart: round numbers as its levels, and the positions of its lines
+and marks in the units of an SVG."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.ui.report_view import Reading
+from dqx_airflow.values import MetricValue, Status, Verdict
+from dqx_airflow.values.exact import NUMBERS, is_finite_number
+
+_NUMBER = re.compile(r"(?<![\w.])(-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(%?)(?=\)?$)")
+_Point: TypeAlias = tuple[float, float]
+_Scale: TypeAlias = Callable[[float], float]
+
+
+@dataclass(frozen=True, slots=True)
+class PastValue:
+    """A past value. `when` is its date as text, `limits` what it was compared with, `event` another
+    event at that time with a mark of its own. `on` is the date, which positions the value, and
+    `href` the page of the run."""
+
+    when: str
+    value: MetricValue
+    limits: tuple[float, ...]
+    status: Status
+    multiplier: float = 1.0
+    profiles: tuple[str, ...] = ()
+    event: str = ""
+    on: date | None = None
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A value in the chart; a missing one is at the bottom."""
+
+    x: float
+    y: float
+    status: str
+    label: str
+    has_event: bool
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A period in which profiles were active."""
+
+    x: float
+    width: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The shapes to draw. `lines` and `limits` are the points of polylines; `levels` name the
+    heights of `rules`, highest first, and `days` the positions of `posts`. `limit` is the last one.
+    """
+
+    width: int
+    height: int
+    label: str
+    lines: tuple[str, ...]
+    limits: tuple[str, ...]
+    marks: tuple[Mark, ...]
+    bands: tuple[Band, ...]
+    levels: tuple[str, ...]
+    rules: tuple[float, ...]
+    days: tuple[str, ...]
+    posts: tuple[float, ...]
+    limit: str
+
+
+def past_of(on: date, verdict: Verdict, href: str = "") -> PastValue:
+    """A verdict as a past value: the compared number, and its limits."""
+    return PastValue(
+        on.isoformat(),
+        verdict.scaled_value,
+        limits_of(verdict.threshold, verdict.expected),
+        verdict.status,
+        verdict.multiplier,
+        verdict.profiles,
+        on=on,
+        href=href,
+    )
+
+
+def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
+    """The threshold, and the upper one of conditions with two, which is at the end of the text."""
+    if not is_finite_number(threshold):
+        return ()
+    assert isinstance(threshold, NUMBERS)
+    lower = float(threshold)
+    if expected.startswith(("between", "within")) and (match := _NUMBER.search(expected)):
+        upper = float(match[1].replace("_", "")) / (100 if match[2] else 1)
+        return (lower, upper) if upper >= lower else (lower,)
+    return (lower,)
+
+
+def chart_of(
+    name: str,
+    history: Sequence[PastValue],
+    width: int,
+    height: int,
+    read: Reading = format_value,
+    *,
+    is_age: bool = False,
+) -> Chart | None:
+    """The chart of a history, oldest first; None if fewer than two values are numbers.
+
+    Values are positioned by their dates, or side by side if they have none. Counts begin at zero.
+
+    :param read: the format of the values.
+    :param is_age: whether they are durations in seconds.
+    """
+    values = [_number(past.value) for past in history]
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < 2:
+        return None
+    drawn = [*numbers, *(limit for past in history for limit in past.limits)]
+    is_count = all(isinstance(past.value, int | None) for past in history)
+    levels = levels_of(float(min(drawn)), float(max(drawn)), is_count=is_count, is_age=is_age)
+    low, high = levels[0], levels[-1]
+    margin = 6.0
+    # Halves, because the difference of the largest numbers overflows.
+    span = high / 2 - low / 2
+    places = _places(history)
+
+    def x(place: float) -> float:
+        """The position of a value; halfway between two of them for a fractional index."""
+        before, after = places[math.floor(place)], places[math.ceil(place)]
+        return round(margin + (before + after) / 2 * (width - 2 * margin), 1)
+
+    def y(value: float) -> float:
+        share = (value / 2 - low / 2) / span if span else 0.5
+        return round(height - margin - share * (height - 2 * margin), 1)
+
+    points = [None if value is None else (x(i), y(value)) for i, value in enumerate(values)]
+    bottom = round(height - margin / 2, 1)
+    return Chart(
+        width=width,
+        height=height,
+        label=_label(name, history, numbers, read),
+        lines=_polylines(points),
+        limits=tuple(
+            line
+            for index in range(max(len(past.limits) for past in history))
+            for line in _steps([past.limits[index : index + 1] for past in history], x, y)
+        ),
+        marks=tuple(
+            Mark(
+                *(point or (x(i), bottom)),
+                past.status.value,
+                _description(past, read),
+                bool(past.event),
+                past.href,
+            )
+            for i, (point, past) in enumerate(zip(points, history, strict=True))
+        ),
+        bands=_bands(history, x),
+        levels=tuple(
+            read(int(level) if level.is_integer() else level) for level in reversed(levels)
+        ),
+        rules=tuple(map(y, reversed(levels))),
+        **_axis(history, lambda share: round(margin + share * (width - 2 * margin), 1)),
+        limit=" and ".join(map(read, history[-1].limits)),
+    )
+
+
+def _axis(history: Sequence[PastValue], x: _Scale) -> dict[str, tuple[Any, ...]]:
+    """The labelled days, and their positions.
+
+    :param x: the position of a share of the time, from 0 to 1.
+    """
+    first, last = history[0], history[-1]
+    if first.on is None or last.on is None or not first.on < last.on:
+        return {"days": tuple(dict.fromkeys((first.when, last.when))), "posts": ()}
+    days, length = days_of(first.on, last.on), (last.on - first.on).days
+    return {
+        "days": tuple(day.isoformat() for day in days),
+        "posts": tuple(x((day - first.on).days / length) for day in days),
+    }
+
+
+def _places(history: Sequence[PastValue]) -> list[float]:
+    """The positions of the values from left to right, from 0 to 1."""
+    days = [past.on.toordinal() for past in history if past.on]
+    if len(days) < len(history) or not days[0] < days[-1] or days != sorted(days):
+        days = list(range(len(history)))
+    return [(day - days[0]) / max(days[-1] - days[0], 1) for day in days]
+
+
+def _number(value: MetricValue) -> float | None:
+    return float(value) if is_finite_number(value) and not isinstance(value, str | None) else None
+
+
+def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:
+    """The segments without a gap."""
+    stretches = [list(group) for is_drawn, group in groupby(points, bool) if is_drawn]
+    return tuple(
+        " ".join(f"{point[0]},{point[1]}" for point in stretch if point)
+        for stretch in stretches
+        if len(stretch) > 1
+    )
+
+
+def _steps(limits: Sequence[tuple[float, ...]], x: _Scale, y: _Scale) -> tuple[str, ...]:
+    """A limit as a line with a step where it changes; each value has it on both of its sides."""
+    points: list[_Point | None] = []
+    for index, limit in enumerate(limits):
+        if not limit:
+            points.append(None)
+            continue
+        left, right = max(index - 0.5, 0), min(index + 0.5, len(limits) - 1)
+        points += [(x(left), y(limit[0])), (x(right), y(limit[0]))]
+    return _polylines(points)
+
+
+def _bands(history: Sequence[PastValue], x: _Scale) -> tuple[Band, ...]:
+    """The periods in which profiles were active; each value covers half of the distance to the
+    next."""
+    bands = []
+    index = 0
+    for profiles, group in groupby(history, lambda past: past.profiles):
+        end = index + len(list(group))
+        if profiles:
+            left, right = x(max(index - 0.5, 0)), x(min(end - 0.5, len(history) - 1))
+            bands.append(Band(left, round(right - left, 1), ", ".join(profiles)))
+        index = end
+    return tuple(bands)
+
+
+def _label(name: str, history: Sequence[PastValue], numbers: Sequence[float], read: Reading) -> str:
+    failed = sum(past.status is Status.FAILED for past in history)
+    return (
+        f"{name}: {len(history)} runs from {history[0].when} to {history[-1].when}, "
+        f"from {read(min(numbers))} to {read(max(numbers))}, "
+        f"most recently {read(history[-1].value)}; {failed} failed"
+    )
+
+
+def _description(past: PastValue, read: Reading) -> str:
+    parts = [f"{past.when}: {read(past.value)}", past.status.value]
+    if past.limits:
+        parts.append(f"limit {' and '.join(map(read, past.limits))}")
+    if past.multiplier != 1.0:
+        parts.append(f"multiplier {past.multiplier:g}")
+    if past.profiles:
+        parts.append(", ".join(past.profiles))
+    if past.event:
+        parts.append(past.event)
+    return ", ".join(parts)
+
+
+_STEPS = (1, 2, 5, 10)
+_AGES = (
+    *(1.0, 5.0, 15.0, 30.0),
+    *(60.0, 300.0, 900.0, 1800.0),
+    *(3600.0, 7200.0, 10_800.0, 21_600.0, 43_200.0),
+    *(86_400.0, 172_800.0, 432_000.0, 864_000.0, 2_592_000.0, 8_640_000.0),
+)
+_INTERVALS = 4
+_SMALLEST, _LARGEST = 1e-300, 1e300
+
+
+def levels_of(
+    low: float, high: float, *, is_count: bool = False, is_age: bool = False
+) -> tuple[float, ...]:
+    """The levels of a scale for values from `low` to `high`, ascending and evenly spaced.
+
+    Counts begin at zero, and so do values close to it. A constant has a single level, and numbers
+    that are too large or too small have only the two ends.
+
+    :param is_age: whether the values are seconds, whose steps are minutes, hours and days.
+
+    >>> levels_of(0.03, 0.508)
+    (0.0, 0.2, 0.4, 0.6)
+    """
+    if low > 0 and (is_count or low < high / 2):
+        low = 0.0
+    elif high < 0 and (is_count or high > low / 2):
+        high = 0.0
+    span = high - low
+    if span == 0 or not _SMALLEST < span < _LARGEST:
+        return (low,) if low == high else (low, high)
+    step = _age_step(span) if is_age else _step(span)
+    if is_count:
+        step = max(step, 1.0)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    digits = max(-math.floor(math.log10(step)), 0)
+    return tuple(round(multiple * step, digits) for multiple in range(first, last + 1))
+
+
+def _step(span: float) -> float:
+    rough = span / _INTERVALS
+    unit = 10.0 ** math.floor(math.log10(rough))
+    return next(unit * step for step in _STEPS if unit * step >= rough * (1 - 1e-9))
+
+
+def _age_step(span: float) -> float:
+    return next((age for age in _AGES if age >= span / _INTERVALS), None) or _step(span)
+
+
+def days_of(first: date, last: date) -> tuple[date, ...]:
+    """The labelled days of a time axis, as evenly spaced as days can be."""
+    days = (last - first).days
+    parts = min(days, _INTERVALS)
+    if parts < 1:
+        return (first,)
+    return tuple(first + timedelta(days=round(days * part / parts)) for part in range(parts + 1))

@@ -1,0 +1,420 @@
+"""The pages of datasets, each identified by its location: the index of all that gates read or fill,
+and the findings of all gates in one of them, with their times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Response
+
+from dqx_airflow.diagnostics.verdicts import is_age
+from dqx_airflow.lineage.names import trimmed_location
+from dqx_airflow.ui import report_view
+from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.ui.board_page import DEPTH, STATES_WORST_FIRST, GateRow, counts_line, gate_rows
+from dqx_airflow.ui.board_page import past_of_gates as _past_of
+from dqx_airflow.ui.chart import Chart, PastValue, chart_of
+from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
+from dqx_airflow.ui.responses import PageNumber, Paging, html_page, notice, report_address
+from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Status, Verdict
+
+_ROWS_OF_A_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRow:
+    """A location. `names` are its names in gates, `gates` those that read it, worst first, and
+    `promoted_by` those that promote rows into it."""
+
+    location: str
+    names: tuple[str, ...]
+    gates: tuple[GateRow, ...]
+    promoted_by: tuple[GateRow, ...]
+
+    @property
+    def state(self) -> str:
+        """The worst status of its gates; empty if no gate reads it."""
+        return self.gates[0].state if self.gates else ""
+
+    @property
+    def ran(self) -> datetime | None:
+        """When a gate last read it."""
+        return max((row.ran for row in self.gates if row.ran), default=None)
+
+    @property
+    def contracts(self) -> tuple[str, ...]:
+        """The ids of the contracts that gates enforce on it."""
+        return tuple(dict.fromkeys(contract.id for row in self.gates for contract in row.contracts))
+
+    def is_found(self, words: Sequence[str]) -> bool:
+        """Whether each of the words, in lower case, is in its location or in one of its names."""
+        rows = (*self.gates, *self.promoted_by)
+        texts = (self.location, *self.names, *self.contracts, *(row.gate for row in rows))
+        text = "\n".join(texts).lower()
+        return all(word in text for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFilters:
+    """The filters; empty strings mean all."""
+
+    search: str = ""
+    outcome: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The filters as parameters of an address."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetIndex:
+    """The matching datasets, worst first. `page` of `pages` is displayed, counted from 1; `total`
+    are all matches, and `known` all datasets."""
+
+    rows: tuple[DatasetRow, ...]
+    page: int
+    pages: int
+    total: int
+    known: int
+    outcomes: tuple[str, ...]
+    filters: IndexFilters
+
+
+def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
+    """A row for each location, worst first.
+
+    :param gates: worst first.
+    """
+    readers: dict[str, list[GateRow]] = {}
+    writers: dict[str, list[GateRow]] = {}
+    names: dict[str, list[str]] = {}
+    for row in gates:
+        for location in dict.fromkeys(dataset.location for dataset in row.datasets):
+            readers.setdefault(location, []).append(row)
+        for location in row.promotions:
+            writers.setdefault(location, []).append(row)
+        for dataset in row.datasets:
+            names.setdefault(dataset.location, []).append(dataset.name)
+    rows = [
+        DatasetRow(
+            location,
+            tuple(dict.fromkeys(names.get(location, ()))),
+            tuple(readers.get(location, ())),
+            tuple(writers.get(location, ())),
+        )
+        for location in dict.fromkeys((*readers, *writers))
+    ]
+    return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.location)))
+
+
+def index_of(rows: Sequence[DatasetRow], filters: IndexFilters, page: int = 1) -> DatasetIndex:
+    """A page of the index; the nearest one if the page does not exist."""
+    words = filters.search.lower().split()
+    shown = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
+    paging = Paging.of(page, len(shown), _ROWS_OF_A_PAGE)
+    states = {row.state for row in rows}
+    return DatasetIndex(
+        rows=paging.shown(shown),
+        page=paging.number,
+        pages=paging.pages,
+        total=len(shown),
+        known=len(rows),
+        outcomes=tuple(state for state in STATES_WORST_FIRST if state in states),
+        filters=filters,
+    )
+
+
+def _rank(state: str) -> int:
+    return STATES_WORST_FIRST.index(state) if state else len(STATES_WORST_FIRST)
+
+
+def runs_reading(runs: Iterable[TaskRun], location: str) -> list[TaskRun]:
+    """The runs of the task instances that recently read or filled a location, in the same order.
+
+    An instance of a mapped task that was about other data in another run is left out.
+    """
+    candidates = [(run, _is_about(run.pushed, location)) for run in runs]
+    instances = {_instance(run) for run, is_about in candidates if is_about}
+    return [
+        run
+        for run, is_about in candidates
+        if is_about
+        or (_instance(run) in instances and report_view.outcome_of_summary(run.pushed) is None)
+    ]
+
+
+def _is_about(pushed: object, location: str) -> bool:
+    """Whether a summary is about a location; most are not, and are not parsed further."""
+    if not isinstance(pushed, Mapping) or location not in _mentioned(pushed):
+        return False
+    if report_view.outcome_of_summary(pushed) is None:
+        return False
+    view = report_view.view_of_summary(pushed)
+    assert view is not None
+    return location in (
+        *(dataset.location for dataset in report_view.datasets_in(view)),
+        *report_view.promotions_in(view),
+    )
+
+
+def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
+    """A superset of the locations that a summary may be about."""
+    if not isinstance(pushed, report_view.Summary):
+        return _locations_and_names(pushed)
+    if not hasattr(pushed, "mentioned"):
+        pushed.mentioned = _locations_and_names(pushed)
+    return pushed.mentioned
+
+
+def _locations_and_names(pushed: Mapping[str, Any]) -> frozenset[str]:
+    locations, validated = pushed.get("places"), pushed.get("validated")
+    mentioned = (
+        {str(location) for location in locations.values()}
+        if isinstance(locations, Mapping)
+        else set()
+    )
+    if isinstance(validated, Mapping):
+        locations = (
+            entry.get("location") for entry in validated.values() if isinstance(entry, Mapping)
+        )
+        mentioned |= {
+            trimmed_location(location) for location in locations if isinstance(location, str)
+        }
+    datasets = pushed.get("datasets")
+    if isinstance(datasets, list):
+        mentioned |= {report_view._nameless(name, pushed.get("gate")) for name in datasets}
+    return frozenset(mentioned)
+
+
+def _instance(run: TaskRun) -> tuple[str, str, int]:
+    return run.dag_id, run.task_id, run.map_index
+
+
+_GATES_OF_A_PAGE = 10
+_SHOWN_ASSERTIONS = 100
+_SHOWN_PAST = 30
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionHistory:
+    """An assertion about the dataset. `past` is oldest first, `newest` its last verdict, and `read`
+    the format of its values."""
+
+    newest: Verdict
+    past: tuple[PastValue, ...]
+    chart: Chart | None
+    read: report_view.Reading
+
+    @property
+    def last_values(self) -> tuple[PastValue, ...]:
+        """The last values, newest first."""
+        return tuple(reversed(self.past))[:_SHOWN_PAST]
+
+    @property
+    def failures(self) -> int:
+        return sum(past.status is Status.FAILED for past in self.past)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetDay:
+    """The snapshot of the dataset that a gate read on a date, whether it was promoted, and the
+    address of the report."""
+
+    date: date
+    outcome: str
+    snapshot: DatasetSnapshot
+    promotion: report_view.PromotionView | None
+    href: str
+
+    @property
+    def promoted(self) -> str:
+        """The promotion in the mark of the chart."""
+        done = self.promotion
+        return "" if done is None or done.version is None else f"promoted, version {done.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class GateHistory:
+    """The findings of one gate in the dataset. `names` are its names there, `snapshot` is what it
+    last read, `days` are newest first, `counts` those of its last verdicts by status."""
+
+    row: GateRow
+    names: tuple[str, ...]
+    snapshot: DatasetSnapshot | None
+    rows: Chart | None
+    days: tuple[DatasetDay, ...]
+    assertions: tuple[AssertionHistory, ...]
+    more: int
+    counts: Mapping[Status, int]
+
+    @property
+    def is_promoting(self) -> bool:
+        return any(day.promotion for day in self.days)
+
+    @property
+    def counted(self) -> str:
+        """The number of its assertions about the dataset that failed in the last run."""
+        return counts_line(self.counts) if self.counts else ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPage:
+    """A location, and the gates that read it, worst first: page `page` of `pages` of them in full.
+
+    `names` are its names in gates, `promoted_by` are the gates that promote rows into it.
+    """
+
+    location: str
+    names: tuple[str, ...]
+    rows: tuple[GateRow, ...]
+    promoted_by: tuple[GateRow, ...]
+    gates: tuple[GateHistory, ...]
+    page: int
+    pages: int
+
+    @property
+    def label(self) -> str:
+        """Its name in gates, or its location."""
+        return ", ".join(self.names) or self.location
+
+    @property
+    def contracts(self) -> tuple[EnforcedContract, ...]:
+        """The contracts that gates enforce on it, each with its versions."""
+        contracts = {
+            (contract.id, contract.version): contract
+            for row in self.rows
+            for contract in row.contracts
+        }
+        return tuple(contracts.values())
+
+
+def dataset_page(
+    dataset: DatasetRow, past: Mapping[tuple[str, str], Sequence[GateReport]], paging: Paging
+) -> DatasetPage:
+    """The page of a dataset.
+
+    :param past: by DAG and task of a gate its reports, newest first, for those displayed in full.
+    """
+    shown = paging.shown(dataset.gates)
+    gates = (_gate(dataset.location, row, past.get((row.dag_id, row.task_id), ())) for row in shown)
+    return DatasetPage(
+        dataset.location,
+        dataset.names,
+        dataset.gates,
+        dataset.promoted_by,
+        tuple(gates),
+        paging.number,
+        paging.pages,
+    )
+
+
+def paging_of(dataset: DatasetRow, page: int) -> Paging:
+    """The nearest page of the gates of a dataset."""
+    return Paging.of(page, len(dataset.gates), _GATES_OF_A_PAGE)
+
+
+def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
+    oldest_first = [report for report in reversed(reports) if _names(location, report)]
+    days = [
+        DatasetDay(
+            report.run_key.date,
+            report.outcome.value,
+            snapshot,
+            report_view.promotion_of(snapshot),
+            report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
+        )
+        for report in oldest_first
+        for snapshot in report.datasets
+        if report_view.is_at(location, report.run_key.gate, snapshot)
+    ]
+    last = oldest_first[-1] if oldest_first else None
+    names = _names(location, last) if last else ()
+    newest = (
+        [verdict for verdict in last.verdicts if {*names} & {*verdict.datasets}] if last else []
+    )
+    keys = {(verdict.check, verdict.name) for verdict in newest}
+    counts = [
+        PastValue(
+            day.date.isoformat(),
+            day.snapshot.rows,
+            (),
+            Status.PASSED,
+            event=day.promoted,
+            on=day.date,
+            href=day.href,
+        )
+        for day in days
+    ]
+    assertions = [
+        _assertion(history)
+        for key, history in histories(oldest_first, row.dag_id, row.task_id).items()
+        if key in keys
+    ]
+    assertions.sort(key=lambda assertion: (-assertion.failures, assertion.newest.severity.value))
+    return GateHistory(
+        row=row,
+        names=names,
+        snapshot=days[-1].snapshot if days else None,
+        rows=chart_of("rows", counts, WIDE_WIDTH, WIDE_HEIGHT),
+        days=tuple(reversed(days))[:_SHOWN_PAST],
+        assertions=tuple(assertions[:_SHOWN_ASSERTIONS]),
+        more=max(len(assertions) - _SHOWN_ASSERTIONS, 0),
+        counts=Counter(verdict.status for verdict in newest),
+    )
+
+
+def _names(location: str, report: GateReport) -> tuple[str, ...]:
+    """The names of the dataset at a location in a report; empty if it is about other locations."""
+    gate = report.run_key.gate
+    return tuple(
+        snapshot.name for snapshot in report.datasets if report_view.is_at(location, gate, snapshot)
+    )
+
+
+def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
+    past = tuple(value for value, _ in history)
+    newest = history[-1][1]
+    read = report_view.reading_of(newest)
+    is_old = is_age(newest.expression)
+    chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old)
+    return AssertionHistory(newest, past, chart, read)
+
+
+@router.get("/datasets")
+def datasets(
+    session: SessionDep,
+    tasks: TasksDep,
+    filters: Annotated[IndexFilters, Depends()],
+    page: PageNumber,
+) -> Response:
+    """The datasets of the gates of all DAGs that the user may read."""
+    rows = dataset_rows(gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags))
+    session.close()
+    shown = index_of(rows, filters, page)
+    return html_page("datasets.html", index=shown)
+
+
+@router.get("/dataset")
+def dataset(session: SessionDep, tasks: TasksDep, page: PageNumber, place: str = "") -> Response:
+    """The findings of the gates of those DAGs in a dataset."""
+    runs = runs_reading(recent_runs(session, tasks.tasks, DEPTH), place)
+    session.close()
+    rows = dataset_rows(gate_rows(runs, tasks.dags))
+    row_there = next((row for row in rows if row.location == place), None)
+    if row_there is None:
+        return notice(
+            HTTPStatus.NOT_FOUND,
+            "No such dataset",
+            f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
+            "list of all datasets.",
+        )
+    paging = paging_of(row_there, page)
+    past, problem = _past_of(list(paging.shown(row_there.gates)))
+    return html_page("dataset.html", page=dataset_page(row_there, past, paging), problem=problem)

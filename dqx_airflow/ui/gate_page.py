@@ -1,0 +1,681 @@
+"""The tab of a task: the result of its gate, assertion by assertion, and its history; its failing
+rows as a file; and the list of all runs of the gate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from http import HTTPStatus
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from dqx_airflow.diagnostics.verdicts import is_age, shadow_changes
+from dqx_airflow.results.alerts import labels_of
+from dqx_airflow.results.labels import Label
+from dqx_airflow.results.open_store import RunLine, RunsWanted
+from dqx_airflow.ui import airflow, report_view, responses
+from dqx_airflow.ui.board_page import DEPTH, Cell, gate_rows
+from dqx_airflow.ui.chart import Chart, PastValue, chart_of, past_of
+from dqx_airflow.ui.forms import form_token
+from dqx_airflow.ui.source_view import SourceView, sources_of
+from dqx_airflow.ui.store import Answer, StoreClient
+from dqx_airflow.values import GateReport, Outcome, SourceFile, Status, Verdict, worst_outcome
+
+STOPPED_STATES = ("upstream_failed", "skipped")
+"""The states of a task that an upstream task prevented from running."""
+
+_STOPS = (Outcome.BLOCKED, Outcome.BROKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopper:
+    """A task upstream of another that it prevented from running; its report, if it is a gate with
+    one."""
+
+    run: airflow.TaskRun
+    report: report_view.ReportView | None
+
+
+def stopped_by(run: airflow.TaskRun, session: Any) -> tuple[Stopper, ...]:
+    """The tasks that stopped a task, gates first; in the whole run if the graph of the DAG is
+    unknown."""
+    before = airflow.graph_of_dag(session, run.dag_id).before(run.task_id)
+    stoppers = []
+    for gate_run in airflow.ended_gates(session, run):
+        if before and gate_run.task_id not in before:
+            continue
+        report = report_view.view_of_summary(gate_run.pushed)
+        stops = report.outcome in _STOPS if report else gate_run.state == "failed"
+        if stops and gate_run.state != "success":
+            stoppers.append(Stopper(gate_run, report))
+    return tuple(sorted(stoppers, key=lambda stopper: stopper.report is None))
+
+
+SPARK_WIDTH, SPARK_HEIGHT = 168, 34
+WIDE_WIDTH, WIDE_HEIGHT = 640, 132
+
+AssertionKey: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GateFilters:
+    """The filters on assertions; empty strings mean all."""
+
+    status: str = ""
+    severity: str = ""
+    column: str = ""
+
+    def wants(self, assertion: AssertionView) -> bool:
+        """Whether an assertion matches."""
+        verdict = assertion.verdict
+        return (
+            self.status in ("", assertion.state)
+            and self.severity in ("", verdict.severity.value)
+            and self.column in ("", verdict.column)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionView:
+    """An assertion with its history. `blocks` is set if its failure counts against the task,
+    `lacks` if it could fail the gate and was not evaluated. `failing` is the number of failing rows
+    and of all rows, `operands` the values behind a compound value."""
+
+    verdict: Verdict
+    blocks: bool
+    lacks: bool
+    spark: Chart | None
+    wide: Chart | None
+    samples: tuple[report_view.Sample, ...]
+    failing: str
+    operands: tuple[tuple[str, str], ...]
+
+    @property
+    def state(self) -> str:
+        """Its displayed status: a failure that does not block is a warning."""
+        if self.verdict.status is Status.FAILED and not self.blocks:
+            return "warned"
+        return "not evaluated" if self.lacks else self.verdict.status.value
+
+
+NO_FILTERS = GateFilters()
+
+
+@dataclass(frozen=True, slots=True)
+class GateAttempt:
+    """An attempt of the task that reported. `id` is Airflow's."""
+
+    id: str
+    number: int
+    outcome: str
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPart:
+    """One of several reports of an attempt: of a date, and of a suite. `name` is that of the report
+    in addresses."""
+
+    name: str
+    date: date
+    suite: str
+    outcome: str
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """An earlier run of the gate, and the address of its report."""
+
+    date: date
+    outcome: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowView:
+    """The result of the shadow suite of a gate. `changes` are the verdicts that differ, as pairs of
+    the gate's and the shadow's; None if the suite does not have the assertion."""
+
+    name: str
+    outcome: str
+    problem: str | None
+    changes: tuple[tuple[Verdict | None, Verdict | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GatePage:
+    """The report of an attempt, with its sources, other attempts, and the history of the gate."""
+
+    report: report_view.ReportView
+    assertions: tuple[AssertionView, ...]
+    filters: GateFilters
+    sources: tuple[SourceView, ...]
+    attempts: tuple[GateAttempt, ...]
+    past: tuple[EarlierRun, ...]
+    is_superseded: bool
+    shadow: ShadowView | None = None
+    parts: tuple[ReportPart, ...] = ()
+
+    @property
+    def wanted(self) -> tuple[AssertionView, ...]:
+        """The assertions that match the filters."""
+        return tuple(assertion for assertion in self.assertions if self.filters.wants(assertion))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of assertions of each displayed status, ignoring the filters."""
+        return Counter(assertion.state for assertion in self.assertions)
+
+    @property
+    def choices(self) -> Mapping[str, tuple[str, ...]]:
+        """What the filters can ask for."""
+        verdicts = [assertion.verdict for assertion in self.assertions]
+        return {
+            "status": tuple(sorted(self.counts)),
+            "severity": tuple(sorted({verdict.severity.value for verdict in verdicts})),
+            "column": tuple(sorted({verdict.column for verdict in verdicts if verdict.column})),
+        }
+
+
+def chosen_report(
+    pushed: object, reports: Sequence[GateReport], attempt_id: str
+) -> GateReport | None:
+    """The stored report to display: of several reports of an attempt the worst one. None if the
+    store does not have it.
+
+    :param pushed: the summary that the task pushed.
+    :param reports: the reports of its attempts, the one started last first.
+    :param attempt_id: an attempt, or one of its reports. If it is neither, the report of the
+        summary is displayed, or without a summary that of the last attempt.
+    """
+    for report in reports:
+        if responses.report_name(report.attempt.id, report.run_id) == attempt_id:
+            return report
+    of_attempt = [report for report in reports if report.attempt.id == attempt_id]
+    if of_attempt:
+        return _worst(of_attempt)
+    summary = report_view.view_of_summary(pushed)
+    if summary is None:
+        last = reports[0].attempt.id if reports else ""
+        return (
+            _worst([report for report in reports if report.attempt.id == last]) if reports else None
+        )
+    return next((report for report in reports if report.run_id == summary.run_id), None)
+
+
+def _worst(reports: Sequence[GateReport]) -> GateReport:
+    worst = worst_outcome(report.outcome for report in reports)
+    return next(report for report in reports if report.outcome is worst)
+
+
+def _attempts(reports: Sequence[GateReport], chosen: GateReport | None) -> Iterator[GateAttempt]:
+    """The attempts, oldest first, each with the worst of its outcomes."""
+    by_id: dict[str, list[GateReport]] = {}
+    for report in reversed(reports):
+        by_id.setdefault(report.attempt.id, []).append(report)
+    for attempt_id, own in by_id.items():
+        outcome = worst_outcome(report.outcome for report in own)
+        yield GateAttempt(attempt_id, own[0].attempt.number, outcome.value, chosen in own)
+
+
+def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> tuple[ReportPart, ...]:
+    """The reports of the displayed attempt, by date and suite; empty if it has only one."""
+    attempt = chosen.attempt.id if chosen else None
+    keys: dict[tuple[str, date], GateReport] = {}
+    for report in reports:
+        if report.attempt.id == attempt:
+            keys.setdefault((report.run_key.gate, report.run_key.date), report)
+    if len(keys) < 2:
+        return ()
+    own = sorted(keys.values(), key=lambda report: (report.run_key.date, report.suite))
+    return tuple(
+        ReportPart(
+            responses.report_name(report.attempt.id, report.run_id),
+            report.run_key.date,
+            report.suite,
+            report.outcome.value,
+            report is chosen,
+        )
+        for report in own
+    )
+
+
+def gate_page(
+    run: airflow.TaskRun,
+    reports: Sequence[GateReport],
+    chosen: GateReport | None,
+    past: Sequence[GateReport] = (),
+    sources: Sequence[SourceFile] = (),
+    filters: GateFilters = NO_FILTERS,
+) -> GatePage | None:
+    """The page of a task instance; None if it has neither a report nor a summary.
+
+    :param reports: the reports of its attempts, the one started last first.
+    :param chosen: the report to display; None for the summary of the task.
+    :param past: earlier reports of the gate, newest first.
+    :param sources: the source files of the gate that the user may read.
+    :param filters: the filters on assertions.
+    """
+    view = report_view.view_of_report(chosen) if chosen else report_view.view_of_summary(run.pushed)
+    if view is None:
+        return None
+    history = _until(past, chosen) if chosen else ()
+    return GatePage(
+        report=view,
+        assertions=_assertions(view, run, history),
+        filters=filters,
+        sources=sources_of(view.verdicts, view.fail_on, sources),
+        attempts=tuple(_attempts(reports, chosen)),
+        past=tuple(_past_run(run, report) for report in history),
+        is_superseded=chosen is not None and chosen.attempt.id != run.attempt_id,
+        shadow=_shadow_view(chosen) if chosen else None,
+        parts=_parts(reports, chosen),
+    )
+
+
+def histories(
+    reports: Iterable[GateReport], dag_id: str, task_id: str
+) -> Mapping[AssertionKey, list[tuple[PastValue, Verdict]]]:
+    """The verdicts of each assertion of a task, also as values of the past, in the order of the
+    reports."""
+    by_assertion: dict[AssertionKey, list[tuple[PastValue, Verdict]]] = {}
+    for report in reports:
+        key, attempt = report.run_key, report.attempt.id
+        href = responses.report_address(dag_id, task_id, key, attempt, report.run_id)
+        for verdict in report.verdicts:
+            past = past_of(report.run_key.date, verdict, href)
+            by_assertion.setdefault((verdict.check, verdict.name), []).append((past, verdict))
+    return by_assertion
+
+
+def _past_run(run: airflow.TaskRun, report: GateReport) -> EarlierRun:
+    key = report.run_key
+    href = responses.report_address(run.dag_id, run.task_id, key, report.attempt.id, report.run_id)
+    return EarlierRun(key.date, report.outcome.value, href)
+
+
+def _shadow_view(report: GateReport) -> ShadowView | None:
+    shadow = report.shadow
+    if shadow is None:
+        return None
+    outcome = shadow.outcome.value if shadow.outcome else ""
+    return ShadowView(shadow.name, outcome, shadow.problem, tuple(shadow_changes(report)))
+
+
+def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, ...]:
+    """The earlier reports of a gate, oldest first, and then the chosen one, even if a later attempt
+    supersedes it."""
+    key = chosen.run_key
+    earlier = [
+        report
+        for report in past
+        if report.run_key != key
+        and (report.run_key.date, report.started_at) <= (key.date, chosen.started_at)
+    ]
+    return (*reversed(earlier), chosen)
+
+
+def _assertions(
+    view: report_view.ReportView, run: airflow.TaskRun, history: Sequence[GateReport]
+) -> tuple[AssertionView, ...]:
+    earlier = histories(history, run.dag_id, run.task_id)
+    return tuple(
+        _assertion(verdict, view, earlier.get((verdict.check, verdict.name), ()))
+        for verdict in view.verdicts
+    )
+
+
+def _assertion(
+    verdict: Verdict, view: report_view.ReportView, earlier: Sequence[tuple[PastValue, Verdict]]
+) -> AssertionView:
+    past = [value for value, _ in earlier]
+    read = report_view.reading_of(verdict)
+    is_old = is_age(verdict.expression)
+    bad = verdict.status in (Status.FAILED, Status.ERROR)
+    return AssertionView(
+        verdict=verdict,
+        blocks=bad and (view.fail_on is None or verdict.can_block(view.fail_on)),
+        lacks=view.lacks(verdict),
+        spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read, is_age=is_old),
+        wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old),
+        samples=report_view.samples_of(verdict.failing_rows),
+        failing=report_view.failing_total(verdict, view.datasets),
+        operands=report_view.operands_of(verdict),
+    )
+
+
+RUNS_OF_A_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilters:
+    """The filters as in the address; empty strings mean all."""
+
+    outcome: str = ""
+    since: str = ""
+    until: str = ""
+    instance: str = ""
+    part: str = ""
+
+    def wanted(self, gates: Sequence[str]) -> RunsWanted:
+        """The matching runs; invalid filters match all."""
+        return RunsWanted(
+            gates,
+            next((outcome for outcome in Outcome if outcome.value == self.outcome), None),
+            responses.day(self.since),
+            responses.day(self.until),
+            responses.whole_number(self.instance),
+            {"partial": True, "whole": False}.get(self.part),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A run in the list, and the address of its report."""
+
+    line: RunLine
+    href: str
+
+    @property
+    def duration_s(self) -> float:
+        return (self.line.finished_at - self.line.started_at).total_seconds()
+
+    @property
+    def partial(self) -> report_view.PartialView | None:
+        """The selection of a partial run."""
+        return report_view.partial_view(self.line.partial)
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """Page `page` of `pages`, counted from 1. `counts` are the runs by outcome, ignoring a filter
+    on outcomes, and `total` the matching ones. `silent` are recent task instances that ended
+    without a report, and `left` the summaries in Airflow if the store does not respond."""
+
+    dag_id: str
+    task_id: str
+    gate: str
+    rows: tuple[ListedRun, ...]
+    page: int
+    pages: int
+    total: int
+    counts: Mapping[str, int]
+    filters: RunFilters
+    is_mapped: bool
+    silent: tuple[airflow.TaskRun, ...]
+    left: tuple[Cell, ...]
+
+    def at(self, page: int = 1, **changes: str) -> str:
+        """The address of a page of the list, or of one with other filters."""
+        chosen = {**asdict(self.filters), **changes}
+        number = page if page > 1 else ""
+        return responses.address(
+            "runs", dag_id=self.dag_id, task_id=self.task_id, page=number, **chosen
+        )
+
+
+def rows_of(dag_id: str, task_id: str, lines: Sequence[RunLine]) -> tuple[ListedRun, ...]:
+    """The runs of a task with the addresses of their reports."""
+    return tuple(
+        ListedRun(
+            line,
+            responses.report_address(dag_id, task_id, line.run_key, line.attempt_id, line.run_id),
+        )
+        for line in lines
+    )
+
+
+router = APIRouter()
+
+_MOST_SILENT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedInstance:
+    """The task instance and the attempt in an address. `map_index` is `{MAP_INDEX}`, as Airflow
+    writes it, if the task is not mapped."""
+
+    dag_id: str = ""
+    run_id: str = ""
+    task_id: str = ""
+    map_index: str = ""
+    attempt: str = ""
+
+    def runs(self, session: airflow.SessionDep) -> tuple[airflow.TaskRun, ...]:
+        """The instances that Airflow knows: several without the map index of a mapped task."""
+        index = responses.whole_number(self.map_index)
+        return airflow.task_runs(session, self.dag_id, self.run_id, self.task_id, index)
+
+    def forgotten(self) -> airflow.TaskRun:
+        """The same instance for a task that Airflow no longer knows."""
+        index = responses.whole_number(self.map_index)
+        own = self.attempt.partition("/")[0]
+        at = -1 if index is None else index
+        return airflow.TaskRun(self.dag_id, self.run_id, self.task_id, at, None, None, own)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptReports:
+    """The reports of the attempts of a task instance, and the one to display."""
+
+    reports: tuple[GateReport, ...]
+    chosen: GateReport | None
+    problem: str | None
+
+
+@router.get("/gate", dependencies=[airflow.READS_DAG])
+def gate(
+    request: Request,
+    session: airflow.SessionDep,
+    user: airflow.GetUserDep,
+    reads_code: airflow.READS_CODE,
+    instance: Annotated[RequestedInstance, Depends()],
+    filters: Annotated[GateFilters, Depends()],
+) -> Response:
+    """The tab of a task instance."""
+    runs = instance.runs(session)
+    if len(runs) > 1:
+        session.close()
+        return _mapped(runs)
+    run = runs[0] if runs else instance.forgotten()
+    if (
+        runs
+        and report_view.view_of_summary(run.pushed) is None
+        and "Gate" not in (run.operator or "")
+    ):
+        return responses.html_page("not_a_gate.html", run=run)
+    stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
+    edits = airflow.may_edit(request, user, instance.dag_id)
+    client = responses.store_client()
+    attempt_reports = reported(
+        session, client, run, is_forgotten=not runs, attempt=instance.attempt
+    )
+    past: Answer[GateReport] = Answer()
+    sources: Answer[SourceFile] = Answer()
+    labels: Answer[Label] = Answer()
+    if attempt_reports.chosen is not None:
+        report, key = attempt_reports.chosen, attempt_reports.chosen.run_key
+        labels = client.ask(lambda store: labels_of(store.select, key))
+        past = client.ask(
+            lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
+        )
+        if reads_code:
+            sources = client.ask(lambda store: store.sources_of(report))
+    page = gate_page(
+        run, attempt_reports.reports, attempt_reports.chosen, past.found, sources.found, filters
+    )
+    if page is None and not runs:
+        return responses.notice(
+            HTTPStatus.NOT_FOUND,
+            "No such task instance",
+            f"Task {instance.task_id} has no instance in run {instance.run_id} of DAG "
+            f"{instance.dag_id}: it was removed, or has not been scheduled yet.",
+        )
+    if page is None:
+        return responses.html_page(
+            "no_report.html", run=run, stoppers=stoppers, problem=attempt_reports.problem
+        )
+    return responses.html_page(
+        "gate.html",
+        run=run,
+        is_forgotten=not runs,
+        page=page,
+        attempt=_name_of(attempt_reports.chosen, page)
+        if attempt_reports.chosen and instance.attempt
+        else "",
+        problem=attempt_reports.problem or past.problem or sources.problem,
+        root=client.root or "",
+        labels={(label.check, label.name): label for label in labels.found},
+        edits=edits,
+        read_only=client.read_only() if edits and attempt_reports.chosen else None,
+        token=form_token(user),
+    )
+
+
+@router.get("/rows.csv", dependencies=[airflow.READS_DAG])
+def failing_rows(
+    session: airflow.SessionDep,
+    instance: Annotated[RequestedInstance, Depends()],
+    check: str = "",
+    name: str = "",
+) -> Response:
+    """The stored failing rows of an assertion, all columns, as a file for spreadsheets."""
+    runs = instance.runs(session)
+    run = runs[0] if runs else instance.forgotten()
+    attempt_reports = reported(
+        session, responses.store_client(), run, is_forgotten=not runs, attempt=instance.attempt
+    )
+    verdicts = attempt_reports.chosen.verdicts if attempt_reports.chosen and len(runs) < 2 else ()
+    rows = next(
+        (
+            verdict.failing_rows
+            for verdict in verdicts
+            if (verdict.check, verdict.name) == (check, name)
+        ),
+        (),
+    )
+    if not rows:
+        return responses.notice(
+            HTTPStatus.NOT_FOUND,
+            "No failing rows",
+            attempt_reports.problem or "The results store has no failing rows of this assertion.",
+        )
+    return Response(
+        report_view.csv_of(rows),
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="failing_rows.csv"'},
+    )
+
+
+@router.get("/runs", dependencies=[airflow.READS_DAG])
+def runs_of_gate(
+    session: airflow.SessionDep,
+    filters: Annotated[RunFilters, Depends()],
+    page: responses.PageNumber,
+    dag_id: str = "",
+    task_id: str = "",
+) -> Response:
+    """All runs of a gate."""
+    recent = airflow.recent_runs(session, [(dag_id, task_id)], DEPTH)
+    if not any(run.is_gate for run in recent):
+        return responses.notice(
+            HTTPStatus.NOT_FOUND,
+            "No such gate",
+            f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
+        )
+    (row,) = gate_rows(recent, {})
+    ended = airflow.ended_runs(session, dag_id, task_id)
+    silent = tuple(run for run in ended if report_view.view_of_summary(run.pushed) is None)[
+        :_MOST_SILENT
+    ]
+    session.close()
+    client = responses.store_client()
+    gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
+    wanted = filters.wanted(gates.found)
+    counted = client.ask(lambda store: store.count_runs(wanted))
+    counts = dict(counted.found)
+    total = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
+    paging = responses.Paging.of(page, total, RUNS_OF_A_PAGE)
+    lines = client.ask(lambda store: store.runs(wanted, RUNS_OF_A_PAGE, paging.skipped))
+    return responses.html_page(
+        "runs.html",
+        page=RunsPage(
+            dag_id,
+            task_id,
+            row.gate,
+            rows_of(dag_id, task_id, lines.found),
+            paging.number,
+            paging.pages,
+            total,
+            {outcome.value: counts.get(outcome.value, 0) for outcome in Outcome},
+            filters,
+            any(run.map_index >= 0 for run in recent),
+            silent,
+            () if gates.found else row.cells,
+        ),
+        problem=gates.problem or counted.problem or lines.problem,
+    )
+
+
+def reported(
+    session: airflow.SessionDep,
+    client: StoreClient,
+    run: airflow.TaskRun,
+    *,
+    is_forgotten: bool,
+    attempt: str,
+) -> AttemptReports:
+    """The reports of a task instance; of a forgotten one those of the attempt, if it belonged to
+    the same gate. The session is closed before the query to the store."""
+    if not is_forgotten:
+        attempts = airflow.attempts_of(session, run)
+    elif _is_of_task(session, client, run):
+        attempts = frozenset([run.attempt_id])
+    else:
+        attempts = frozenset()
+    session.close()
+    answer = client.ask(lambda store: store.reports_of(attempts))
+    return AttemptReports(
+        answer.found, chosen_report(run.pushed, answer.found, attempt), answer.problem
+    )
+
+
+def _name_of(chosen: GateReport, page: GatePage) -> str:
+    """The identifier of the displayed report in addresses."""
+    return responses.report_name(chosen.attempt.id, chosen.run_id if page.parts else "")
+
+
+def _is_of_task(session: airflow.SessionDep, client: StoreClient, run: airflow.TaskRun) -> bool:
+    """Whether an attempt that Airflow has forgotten belonged to the gate of this task: attempts
+    that Airflow still knows as attempts of the task reported on that gate."""
+    if not run.attempt_id:
+        return False
+    recent = airflow.recent_runs(session, [(run.dag_id, run.task_id)], DEPTH)
+    attempts = {recent_run.attempt_id for recent_run in recent}
+    own = client.ask(lambda store: store.gates_of({run.attempt_id})).found
+    return bool(own) and set(own) <= set(client.ask(lambda store: store.gates_of(attempts)).found)
+
+
+def _mapped(runs: tuple[airflow.TaskRun, ...]) -> Response:
+    """The instances of a mapped task to choose from."""
+    (row,) = gate_rows(runs, {})
+    instances = [(run, gate_rows([run], {})[0]) for run in runs]
+    is_gate = any(gate_row.latest.report for _, gate_row in instances)
+    if not is_gate and "Gate" not in (runs[0].operator or ""):
+        return responses.html_page("not_a_gate.html", run=runs[0])
+    instances.sort(key=lambda instance: instance[0].map_index)
+    attempts = {run.attempt_id for run in runs}
+    stored = responses.store_client().ask(lambda store: store.runs_of_attempts(attempts))
+    places = {line.attempt_id: line.locations[0] for line in stored.found if line.locations}
+    return responses.html_page(
+        "mapped.html",
+        row=row,
+        instances=instances,
+        most=airflow.MOST_INSTANCES,
+        places=places,
+        problem=stored.problem,
+    )

@@ -1,0 +1,301 @@
+"""What every page is made with: the parameters of its address, addresses of other pages, long lists
+on several pages, templates. Everything is escaped, nothing may mislead the reader.
+
+Airflow itself may live below a path of its host, so no address begins with a slash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, TypeVar
+from urllib.parse import quote, urlencode
+
+from fastapi import Depends, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from dqx_airflow.diagnostics.verdicts import format_duration, format_value
+from dqx_airflow.ui.airflow import TaskRef, TaskRun, known_results
+from dqx_airflow.ui.report_view import clause_line, limit_of, location_in, raw_of, value_of
+from dqx_airflow.ui.store import StoreClient, client_of
+from dqx_airflow.values import RunKey
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+def whole_number(text: str) -> int | None:
+    """The number in a parameter; None for anything else."""
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def _page_number(page: str = "") -> int:
+    return whole_number(page) or 1
+
+
+PageNumber: TypeAlias = Annotated[int, Depends(_page_number)]
+"""The parameter `page`, counted from 1."""
+
+
+def day(text: str) -> date | None:
+    """The date in a parameter; None for anything else."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """Page `number` of `pages`, counted from 1, with at most `size` items."""
+
+    number: int
+    pages: int
+    size: int
+
+    @classmethod
+    def of(cls, wanted: int, total: int, size: int) -> Paging:
+        """The nearest page to the wanted one."""
+        pages = max(math.ceil(total / size), 1)
+        return cls(min(max(wanted, 1), pages), pages, size)
+
+    @property
+    def skipped(self) -> int:
+        """The number of items on the pages before."""
+        return (self.number - 1) * self.size
+
+    def shown(self, items: Sequence[T]) -> tuple[T, ...]:
+        """The items of the page."""
+        return tuple(items[self.skipped : self.skipped + self.size])
+
+
+def address(page: str, /, **query: object) -> str:
+    """The address of one of our pages, without empty parameters."""
+    given = {name: str(value) for name, value in query.items() if value not in ("", None)}
+    return f"{page}?{urlencode(given, errors='replace')}" if given else page
+
+
+def gate_address(run: TaskRun | TaskRef, attempt: str = "", status: str = "") -> str:
+    """The tab of a task instance as a separate page; optionally of one of its attempts, with its
+    assertions of one status."""
+    return address(
+        "gate",
+        dag_id=run.dag_id,
+        run_id=run.run_id,
+        task_id=run.task_id,
+        map_index=run.map_index,
+        attempt=attempt,
+        status=status,
+    )
+
+
+def runs_address(dag_id: str, task_id: str, map_index: int = -1) -> str:
+    """The list of the runs of a gate; optionally of one instance of a mapped one."""
+    instance = map_index if map_index >= 0 else ""
+    return address("runs", dag_id=dag_id, task_id=task_id, instance=instance)
+
+
+def incident_address(dag_id: str, task_id: str, map_index: int = -1, on: object = "") -> str:
+    """The incident of a gate: the newest, or that of a date of its data."""
+    instance = map_index if map_index >= 0 else ""
+    return address("incident", dag_id=dag_id, task_id=task_id, instance=instance, on=on)
+
+
+def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str, report: str = "") -> str:
+    """The page of an attempt's report; of several reports that of a run id."""
+    return address(
+        "gate",
+        dag_id=dag_id,
+        run_id=key.dag_run_id,
+        task_id=task_id,
+        map_index=key.map_index,
+        attempt=report_name(attempt, report),
+    )
+
+
+def report_name(attempt: str, report: str = "") -> str:
+    """The part of an address that identifies a report: its attempt, and its run id if there are
+    several."""
+    return f"{attempt}/{report}" if report else attempt
+
+
+def dag_address(dag_id: str) -> str:
+    """The DAG in Airflow."""
+    return f"../dags/{_part(dag_id)}"
+
+
+def dag_run_address(dag_id: str, run_id: str) -> str:
+    """The run of a DAG in Airflow."""
+    return f"{dag_address(dag_id)}/runs/{_part(run_id)}"
+
+
+def task_address(run: TaskRun) -> str:
+    """The task instance in Airflow, which opens with its log."""
+    instance = f"/mapped/{run.map_index}" if run.map_index >= 0 else ""
+    return f"{dag_run_address(run.dag_id, run.run_id)}/tasks/{_part(run.task_id)}{instance}"
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="", errors="replace")
+
+
+_PAGES = Path(__file__).parent / "pages"
+_LONGEST = 4000
+_WEB_ADDRESS = re.compile(r"https?://[!-~]+")
+
+ICON = (_PAGES / "icon.svg").read_text(encoding="utf-8")
+STYLE = (_PAGES / "style.css").read_text(encoding="utf-8")
+SCRIPT = (_PAGES / "page.js").read_text(encoding="utf-8")
+
+
+def _source(text: str) -> str:
+    """The source expression of our only script or style in a Content-Security-Policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+HEADERS = {
+    "Content-Security-Policy": (
+        f"default-src 'none'; style-src {_source(STYLE)}; script-src {_source(SCRIPT)}; "
+        "connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+    ),
+    "Cache-Control": "no-store",
+    # With "no-referrer", browsers would also hide from us that a form is on one of our pages.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+"""The headers of every response: no scripts or styles but ours, nothing cached."""
+
+
+def render(template: str, **values: Any) -> str:
+    """The HTML of a page, such as `board.html`."""
+    return _environment().get_template(template).render(**values)
+
+
+def plain(text: str) -> str:
+    """The text without invisible characters: direction marks, control characters.
+
+    Lone surrogates are among them, with which no response could be encoded.
+    """
+    shortened = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    if shortened.isprintable():
+        return shortened
+    return "".join(
+        character if character.isprintable() or character == "\n" else "\N{REPLACEMENT CHARACTER}"
+        for character in shortened
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_PAGES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {
+        "address": address,
+        "clause_line": clause_line,
+        "dag_address": dag_address,
+        "dag_run_address": dag_run_address,
+        "gate_address": gate_address,
+        "incident_address": incident_address,
+        "location_in": location_in,
+        "report_address": report_address,
+        "runs_address": runs_address,
+        "task_address": task_address,
+        "style": Markup(STYLE),  # noqa: S704 (our own file)
+        "script": Markup(SCRIPT),  # noqa: S704 (our own file)
+    }
+    environment.tests["web_address"] = _is_web_address
+    environment.filters |= {
+        "value": format_value,
+        "duration": format_duration,
+        "shown": value_of,
+        "limit": limit_of,
+        "raw": raw_of,
+        "ago": _ago,
+        "moment": _timestamp,
+        "iso": _iso,
+    }
+    return environment
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return plain(value)
+    return "" if value is None else value
+
+
+def _is_web_address(text: object) -> bool:
+    return isinstance(text, str) and _WEB_ADDRESS.fullmatch(text) is not None
+
+
+def _timestamp(value: date | datetime | None) -> str:
+    if isinstance(value, datetime):
+        return f"{_utc(value):%Y-%m-%d %H:%M:%S} UTC"
+    return value.isoformat() if value else ""
+
+
+def _ago(value: datetime) -> str:
+    """The elapsed time in its largest unit: `2 hours ago`."""
+    past = (datetime.now(timezone.utc) - _utc(value)).total_seconds()
+    return f"{' '.join(format_duration(past).split()[:2])} ago" if past >= 60 else "just now"
+
+
+def _iso(value: datetime) -> str:
+    return f"{_utc(value):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _utc(value: datetime) -> datetime:
+    """The timestamp in UTC, which is also assumed without a time zone."""
+    return value.astimezone(timezone.utc) if value.tzinfo else value.replace(tzinfo=timezone.utc)
+
+
+def html_page(template: str, **values: object) -> Response:
+    """A page, such as `board.html`, with these values."""
+    return Response(render(template, **values), media_type="text/html")
+
+
+def notice(status: int, title: str, text: str) -> Response:
+    """A page with only a message."""
+    return Response(render("notice.html", title=title, text=text), status, media_type="text/html")
+
+
+def back_to(address: str) -> Response:
+    """After a form: redirects the browser to the page of the form.
+
+    :param address: relative, as from `addresses.address`.
+    """
+    return Response(status_code=HTTPStatus.SEE_OTHER.value, headers={"Location": address})
+
+
+def form_response(problem: str | None, address: str) -> Response:
+    """The response to a form that was to change the store.
+
+    :param problem: why it was not changed.
+    :param address: the page of the form, as from `address`: the browser is redirected to it.
+    """
+    if problem is not None:
+        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
+    return back_to(address)
+
+
+def store_client() -> StoreClient:
+    """The client of the results store configured for this server."""
+    results = known_results()
+    return client_of(results.root, results.storage_options) if results else client_of(None)

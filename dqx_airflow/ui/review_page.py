@@ -1,0 +1,279 @@
+"""Proposed changes of suites for review: what changes, and on what evidence; and the form for
+decisions.
+
+Evidence is whatever an agent put into the store: what is not in the tuner's format is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from markupsafe import Markup
+
+from dqx_airflow.results.proposals import (
+    ProposalStage,
+    StoredProposal,
+    attempts_behind,
+    decide,
+    proposals_from,
+)
+from dqx_airflow.tuning.drawings import cost_svg
+from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, record, tasks_of
+from dqx_airflow.ui.forms import Form, Refused, form_token
+from dqx_airflow.ui.responses import address, back_to, form_response, html_page, plain, store_client
+from dqx_airflow.ui.store import Answer, StoreClient
+
+_MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
+_MOST_DECIDED = 20
+_LABELS = {True: "real issue", False: "false alarm"}
+
+
+@dataclass(frozen=True, slots=True)
+class SideChange:
+    """A day on which an assertion would change sides."""
+
+    date: str
+    assertion: str
+    before: str
+    after: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalView:
+    """A proposal. `facts` are named numbers before and after, on held-out days; `charts` drawings
+    of cost against threshold. `more_days` is the number of days that change sides and are not
+    displayed."""
+
+    stored: StoredProposal
+    can_decide: bool
+    facts: tuple[tuple[str, str, str], ...] = ()
+    held_out: str = ""
+    days: tuple[SideChange, ...] = ()
+    more_days: int = 0
+    charts: tuple[Markup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPage:
+    """The pending proposals, those that are approved and not applied yet, and the last finished
+    ones, newest first."""
+
+    pending: tuple[ProposalView, ...]
+    approved: tuple[ProposalView, ...]
+    done: tuple[ProposalView, ...]
+
+
+def review_page(stored: Sequence[StoredProposal], editable: frozenset[str]) -> ReviewPage:
+    """The page of these proposals, oldest first.
+
+    :param editable: the ids of those that the user may decide.
+    """
+    views = [
+        _view(stored_proposal, stored_proposal.proposal.id in editable)
+        for stored_proposal in stored
+    ]
+    by_stage: dict[ProposalStage, list[ProposalView]] = {stage: [] for stage in ProposalStage}
+    for view in views:
+        by_stage[view.stored.stage].append(view)
+    done = [*by_stage[ProposalStage.APPLIED], *by_stage[ProposalStage.REJECTED]]
+    done.sort(key=lambda view: view.stored.at, reverse=True)
+    return ReviewPage(
+        tuple(by_stage[ProposalStage.PENDING]),
+        tuple(by_stage[ProposalStage.APPROVED]),
+        tuple(done[:_MOST_DECIDED]),
+    )
+
+
+def _view(stored: StoredProposal, can_decide: bool) -> ProposalView:
+    evidence = _mapping(stored.proposal.evidence)
+    held_out = _mapping(evidence.get("held_out"))
+    before, after = _mapping(held_out.get("before")), _mapping(held_out.get("after"))
+    named = (("false_alarms", "false alarms"), ("missed", "missed issues"), ("cost", "cost"))
+    changes = [change for change in map(_change, _list(evidence.get("changes"))) if change]
+    charts = [_chart(curve) for curve in _list(evidence.get("curves"))[:_MOST_CHARTS]]
+    return ProposalView(
+        stored,
+        can_decide,
+        facts=tuple(
+            (title, str(before[name]), str(after[name]))
+            for name, title in named
+            if name in before and name in after
+        ),
+        held_out=_span(evidence, held_out),
+        days=tuple(changes[:_MOST_DAYS]),
+        more_days=max(len(changes) - _MOST_DAYS, 0),
+        charts=tuple(chart for chart in charts if chart),
+    )
+
+
+def _span(evidence: Mapping[str, Any], held_out: Mapping[str, Any]) -> str:
+    parts = []
+    if "days" in held_out:
+        instances = f" of {evidence['instances']} instances" if "instances" in evidence else ""
+        parts.append(f"{held_out['days']} held-out days{instances}")
+    if "labels" in evidence:
+        parts.append(f"{evidence['labels']} labels")
+    if "from" in evidence and "to" in evidence:
+        parts.append(f"data from {evidence['from']} to {evidence['to']}")
+    return ", ".join(parts)
+
+
+def _change(value: object) -> SideChange | None:
+    fields = _mapping(value)
+    label = fields.get("label")
+    try:
+        date, assertion, before, after = (
+            str(fields[name]) for name in ("date", "assertion", "before", "after")
+        )
+    except KeyError:
+        return None
+    if isinstance(index := fields.get("map_index"), int):
+        date += f"[{index}]"
+    label_text = _LABELS[label] if isinstance(label, bool) else ""
+    return SideChange(date, assertion, before, after, label_text)
+
+
+def _chart(curve: object) -> Markup | None:
+    """The drawing of a curve, which escapes its input; None for invalid input."""
+    fields = _mapping(curve)
+    points = _list(fields.get("points"))
+    if not 1 < len(points) <= _MOST_POINTS:
+        return None
+    try:
+        numbers = [[float(value), float(cost)] for value, cost in points]
+        drawn = {
+            "param": plain(str(fields["param"])),
+            "type": fields.get("type"),
+            "points": numbers,
+            "today": float(fields["today"]),
+            "proposed": float(fields["proposed"]),
+        }
+        return Markup(cost_svg(drawn))  # noqa: S704 (numbers, and an escaped name)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+router = APIRouter()
+
+_LONGEST_REASON = 500
+_STAGES = {"approve": ProposalStage.APPROVED, "reject": ProposalStage.REJECTED}
+_NO_PROPOSAL = Refused(HTTPStatus.NOT_FOUND, "Proposal not found. Reload the page.")
+
+
+@router.get("/review")
+def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
+    """The proposals for the suites of gates that the user may read."""
+    client = store_client()
+    answer = client.ask(lambda store: proposals_from(store.select))
+    dags = _dags_of(client, session, answer.found)
+    visible = [
+        stored
+        for stored in answer.found
+        if _all(dags.get(stored.proposal.id), lambda dag_id: may_read(request, user, dag_id))
+    ]
+    editable = {
+        stored.proposal.id
+        for stored in visible
+        if _all(dags[stored.proposal.id], lambda dag_id: may_edit(request, user, dag_id))
+    }
+    return html_page(
+        "review.html",
+        page=review_page(visible, frozenset(editable)),
+        problem=answer.problem,
+        read_only=client.read_only() if editable else None,
+        token=form_token(user),
+    )
+
+
+@router.post("/review")
+def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
+    """Stores a decision in the table of proposals, and in Airflow's audit log."""
+    stage, reason = _STAGES.get(form.get("decision", "")), form.get("reason", "").strip()
+    if stage is None or len(reason) > _LONGEST_REASON:
+        raise Refused(
+            HTTPStatus.BAD_REQUEST,
+            f"Send approve or reject, with a reason of at most {_LONGEST_REASON} characters.",
+        )
+    if stage is ProposalStage.REJECTED and not reason:
+        raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and enter one.")
+    client = store_client()
+    answer = client.ask(lambda store: proposals_from(store.select))
+    if answer.problem is not None:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
+    wanted = [stored for stored in answer.found if stored.proposal.id == form.get("proposal")]
+    dags = _dags_of(client, session, wanted)
+    if not wanted or not _all(
+        dags.get(wanted[0].proposal.id), lambda dag_id: may_read(request, user, dag_id)
+    ):
+        raise _NO_PROPOSAL
+    (stored,) = wanted
+    proposal = stored.proposal
+    if not _all(dags[proposal.id], lambda dag_id: may_edit(request, user, dag_id)):
+        raise Refused(
+            HTTPStatus.FORBIDDEN,
+            "You do not have permission to edit all DAGs whose gates run this suite.",
+        )
+    if stored.stage is stage:
+        return back_to(address("review"))
+    if stored.stage is not ProposalStage.PENDING:
+        raise Refused(
+            HTTPStatus.CONFLICT,
+            f"{stored.agent} has already decided: the proposal is {stored.stage.value}.",
+        )
+    facts = {
+        "suite": proposal.suite,
+        "proposal": proposal.id,
+        "decision": stage.value,
+        "reason": reason or None,
+    }
+    for dag_id in sorted(dags[proposal.id]):
+        record(session, user, "dqx review", dag_id, facts)
+    session.close()
+    author = user.get_name()
+    problem = client.change(
+        lambda root, options: decide(
+            root, proposal, stage, author, reason or None, storage_options=options
+        )
+    )
+    return form_response(problem, address("review"))
+
+
+def _dags_of(
+    client: StoreClient, session: Any, proposals: Collection[StoredProposal]
+) -> Mapping[str, frozenset[str]]:
+    """The DAGs of the gates of a proposal, by its id: those of all attempts on the gate, or else on
+    the suite, in the store. A proposal without a DAG in Airflow is left out."""
+    if not proposals:
+        return {}
+    answer: Answer[Any] = client.ask(
+        lambda store: tuple(attempts_behind(store.select, proposals).items())
+    )
+    session.close()
+    tasks = tasks_of(
+        session, {attempt_id for _, gates in answer.found for ids in gates for attempt_id in ids}
+    )
+    by_key = {}
+    for key, gates in answer.found:
+        dags = {
+            tasks[attempt_id].dag_id for ids in gates for attempt_id in ids if attempt_id in tasks
+        }
+        if dags:
+            by_key[key] = frozenset(dags)
+    return by_key
+
+
+def _all(dags: Collection[str] | None, allows: Any) -> bool:
+    return bool(dags) and all(allows(dag_id) for dag_id in dags or ())

@@ -1,0 +1,141 @@
+"""The results store for this server: a response within seconds or none, and never an exception.
+
+The pages work without it. An API server often lacks the credentials of the storage, and an
+unreachable store may take minutes to fail.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from dqx_airflow.values.errors import DqxError
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.open_store import OpenStore
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PATIENCE_S = 8.0
+"""The time that a page waits for the store. The first response of a server includes its imports."""
+
+_REST_S = 30.0
+_LOOKS_AGAIN_S = 300.0
+
+UNKNOWN = (
+    "This server has no results store: set results_root or results_conn_id in section [dqx] of "
+    "its configuration to see all assertions, their history and failing rows."
+)
+UNREACHABLE = (
+    "The results store did not respond, so this page shows only what the task stored in Airflow. "
+    "See the log of the API server for the cause."
+)
+READ_ONLY = (
+    "This server cannot write to the results store, so labels and decisions are turned off here: "
+    "use `dql label` and `dql review`. See the log of the API server for the cause."
+)
+UNSURE = (
+    "The results store did not respond in time. It may or may not have been stored: go "
+    "back, reload the page, and try again if it is not shown. It is never stored twice."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """The response of the store; `problem` says why there is none."""
+
+    found: tuple[T, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class StoreClient:
+    """Queries the store below `root`. After a query without a response it pauses for a while."""
+
+    root: str | None
+    storage_options: Mapping[str, str] | None = field(
+        default=None, repr=False
+    )  # may contain secrets
+    _store: OpenStore | None = None
+    _rests_until: float = 0.0
+    _is_writable: bool = False
+    _looks_again: float = 0.0
+    _pool: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(4, thread_name_prefix="dqx-results"), repr=False
+    )
+
+    def ask(self, question: Callable[[OpenStore], tuple[T, ...]]) -> Answer[T]:
+        """The response to a query."""
+        if self.root is None:
+            return Answer(problem=UNKNOWN)
+        if time.monotonic() < self._rests_until:
+            return Answer(problem=UNREACHABLE)
+        try:
+            response = self._pool.submit(lambda: question(self._open()))
+            return Answer(response.result(timeout=PATIENCE_S))
+        except TooLate:
+            log.warning("the results store %s did not respond within %g s", self.root, PATIENCE_S)
+        except (DqxError, ImportError) as error:
+            log.warning("the results store %s: %s", self.root, error)
+        self._rests_until = time.monotonic() + _REST_S
+        return Answer(problem=UNREACHABLE)
+
+    def read_only(self) -> str | None:
+        """Why nothing can be written; None if it can. It is tried every five minutes."""
+        if self.root is None:
+            return UNKNOWN
+        if time.monotonic() >= self._looks_again:
+            self._is_writable = self._has_done(self._check_writable) is None
+            self._looks_again = time.monotonic() + _LOOKS_AGAIN_S
+        return None if self._is_writable else READ_ONLY
+
+    def change(self, action: Callable[[str, Mapping[str, str] | None], object]) -> str | None:
+        """Runs an action that writes below the root; why that failed, or None."""
+        if self.root is None:
+            return UNKNOWN
+        return self._has_done(action)
+
+    def _has_done(self, action: Callable[[str, Mapping[str, str] | None], object]) -> str | None:
+        root = self.root
+        assert root is not None
+        try:
+            done = self._pool.submit(lambda: action(root, self.storage_options))
+            done.result(timeout=PATIENCE_S)
+        except TooLate:
+            log.warning("the results store %s was not written within %g s", root, PATIENCE_S)
+            return UNSURE
+        except (DqxError, ImportError) as error:
+            log.warning("the results store %s: %s", root, error)
+            return READ_ONLY
+        return None
+
+    @staticmethod
+    def _check_writable(root: str, storage_options: Mapping[str, str] | None) -> None:
+        from dqx_airflow.results.store import OF_PEOPLE, ResultsStore
+
+        ResultsStore(root, storage_options).check_writable(OF_PEOPLE)
+
+    def _open(self) -> OpenStore:
+        from dqx_airflow.results.open_store import OpenStore
+
+        if self._store is None:
+            assert self.root is not None
+            self._store = OpenStore(self.root, self.storage_options)
+        return self._store
+
+
+_CLIENTS: dict[object, StoreClient] = {}
+
+
+def client_of(root: str | None, storage_options: Mapping[str, str] | None = None) -> StoreClient:
+    """The client of a root: shared by all requests of this process, as long as its storage options
+    are the same."""
+    key = (root, *sorted((storage_options or {}).items()))
+    return _CLIENTS.setdefault(key, StoreClient(root, storage_options))

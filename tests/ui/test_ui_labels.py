@@ -1,0 +1,445 @@
+"""Labels from the pages: permissions, protection from other sites, and the audit log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Html, Scene, report_of
+
+from dqx_airflow.results.labels import Label, read_labels
+from dqx_airflow.values import GateReport, Outcome
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+pytestmark = pytest.mark.airflow
+
+Get = Callable[..., "Response"]
+Fields = Mapping[str, str]
+
+HERE = "http://testserver"
+
+
+@pytest.fixture
+def form(tab: Get, scene: Scene) -> dict[str, str]:
+    """The form of a failed assertion, as eve sees it on the tab of its gate."""
+    scene.dag()
+    scene.ran(report_of())
+    (fields,) = Html(tab("eve").text).forms
+    return fields
+
+
+def labels(scene: Scene) -> tuple[Label, ...]:
+    return read_labels(str(scene.root), all_versions=True)
+
+
+def logged(scene: Scene) -> list[tuple[str, str, str, str]]:
+    from airflow.models.log import Log
+    from sqlalchemy import select
+
+    wanted = select(Log.event, Log.owner, Log.dag_id, Log.task_id)
+    rows = scene.session.execute(wanted.where(Log.event.like("dqx%")).order_by(Log.id))
+    return [tuple(row) for row in rows]
+
+
+def test_one_click_labels_a_failure_with_author_time_and_an_entry_in_the_audit_log(
+    post: Get, tab: Get, scene: Scene, form: Fields
+) -> None:
+    answer = post("label", **form, said="false_alarm", reason="holiday")
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("gate?dag_id=lake&run_id=scheduled__2024-03-20")
+    (label,) = labels(scene)
+    assert (label.gate, label.date, label.check, label.name) == (
+        "lake.gate",
+        DAY,
+        "Completeness",
+        "orders.id.null_share",
+    )
+    assert (label.ground_truth, label.author, label.reason) == (False, "eve", "holiday")
+    assert (label.suite, label.run_id) == ("orders.dql", report_of().run_id)
+    assert logged(scene) == [("dqx label", "eve", "lake", "gate")]
+    text = Html(tab("ada").text).text
+    assert "false alarm eve" in text
+    assert "holiday" in text
+
+
+def test_the_audit_log_has_the_label(post: Get, scene: Scene, form: Fields) -> None:
+    from airflow.models.log import Log
+    from sqlalchemy import select
+
+    post("label", **form, said="real")
+    extra = scene.session.scalar(select(Log.extra).where(Log.event == "dqx label"))
+    entry = json.loads(extra)
+    assert entry["assertion"] == "orders.id.null_share"
+    assert entry["date"] == "2024-03-20"
+    assert entry["ground_truth"] is True
+
+
+def test_a_second_click_stores_nothing_and_another_label_is_added(
+    post: Get, scene: Scene, form: Fields
+) -> None:
+    for choice in ("real", "real", "false_alarm"):
+        assert post("label", **form, said=choice).status_code == 303
+    assert [label.ground_truth for label in labels(scene)] == [True, False]
+
+
+NOT_OURS = {
+    "another site": {"Origin": "https://evil.example"},
+    "another port": {"Origin": "http://testserver:8081"},
+    "a page without an origin": {"Origin": "null"},
+    "nothing says from where": {},
+    "only the address of the page before": {"Referer": HERE},
+    "another site, by the browser": {"Sec-Fetch-Site": "cross-site", "Origin": HERE},
+    "a neighbour of this site": {"Sec-Fetch-Site": "same-site"},
+    "typed into the address bar": {"Sec-Fetch-Site": "none"},
+    "two that contradict": {"Sec-Fetch-Site": "same-origin", "Origin": "https://evil.example"},
+}
+
+
+@pytest.mark.parametrize("headers", NOT_OURS.values(), ids=NOT_OURS)
+def test_no_request_from_elsewhere_changes_anything(
+    post: Get, scene: Scene, form: Fields, headers: Fields
+) -> None:
+    answer = post("label", **form, said="real", headers=headers)
+    assert answer.status_code == 403
+    assert "does not come from a page of this Airflow" in answer.text
+    assert (labels(scene), logged(scene)) == ((), [])
+
+
+OURS = {
+    "by the browser": {"Sec-Fetch-Site": "same-origin"},
+    "by both": {"Sec-Fetch-Site": "same-origin", "Origin": HERE},
+    "behind a proxy that says so": {
+        "Origin": "https://flow.example",
+        "X-Forwarded-Host": "flow.example, inner",
+    },
+}
+
+
+@pytest.mark.parametrize("headers", OURS.values(), ids=OURS)
+def test_requests_of_our_own_pages_are_accepted(
+    post: Get, scene: Scene, form: Fields, headers: Fields
+) -> None:
+    assert post("label", **form, said="real", headers=headers).status_code == 303
+
+
+def test_the_configured_address_of_the_server_is_its_own(
+    post: Get, form: Fields, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = {"Origin": "https://flow.example"}
+    assert post("label", **form, said="real", headers=sent).status_code == 403
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://flow.example/airflow")
+    assert post("label", **form, said="real", headers=sent).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "token", ["", "forged", "ImV2ZSI.aaaaaa.bbbb"], ids=["none", "no token", "not signed by us"]
+)
+def test_no_request_without_our_token_changes_anything(
+    post: Get, scene: Scene, form: Fields, token: str
+) -> None:
+    answer = post("label", **{**form, "token": token}, said="real")
+    assert answer.status_code == 403
+    assert (labels(scene), logged(scene)) == ((), [])
+
+
+def test_a_token_is_of_one_user_and_of_one_purpose(
+    post: Get, get: Get, scene: Scene, form: Fields
+) -> None:
+    from itsdangerous import URLSafeTimedSerializer
+
+    from dqx_airflow.ui.airflow import signing_key
+
+    scene.dag("pond", team="blue")
+    scene.ran(report_of(2, dag_id="pond"), dag_id="pond", number=2)
+    where = {"dag_id": "pond", "run_id": "scheduled__2024-03-20", "task_id": "gate"}
+    (of_ben,) = Html(get("gate", "ben", **where).text).forms
+    of_another_form = URLSafeTimedSerializer(signing_key()).dumps("eve")
+    for token in (of_ben["token"], of_another_form):
+        assert post("label", **{**form, "token": token}, said="real").status_code == 403
+    assert labels(scene) == ()
+
+
+def test_a_token_of_yesterday_has_expired(
+    post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.ui import forms
+
+    monkeypatch.setattr(forms, "_VALID_S", -1)
+    answer = post("label", **form, said="real")
+    assert answer.status_code == 403
+    assert "Reload it" in answer.text
+
+
+def test_a_reader_of_the_dag_has_no_buttons_and_is_refused(
+    post: Get, tab: Get, scene: Scene, form: Fields
+) -> None:
+    from dqx_airflow.ui.forms import form_token
+
+    assert Html(tab("ada").text).forms == []
+
+    class Ada:
+        def get_id(self) -> str:
+            return "ada"
+
+    answer = post("label", "ada", **{**form, "token": form_token(Ada())}, said="real")
+    assert answer.status_code == 403
+    assert "permission to edit this DAG" in answer.text
+    assert (labels(scene), logged(scene)) == ((), [])
+
+
+def test_a_hidden_report_looks_like_a_missing_one(
+    post: Get, get: Get, scene: Scene, form: Fields
+) -> None:
+    scene.dag("pond", team="blue")
+    scene.ran(report_of(2, dag_id="pond"), dag_id="pond", number=2)
+    where = {"dag_id": "pond", "run_id": "scheduled__2024-03-20", "task_id": "gate"}
+    (own,) = Html(get("gate", "ben", **where).text).forms
+    there = post("label", "ben", **{**form, "token": own["token"]}, said="real")
+    nowhere = post("label", "ben", **{**own, "report": "0" * 36}, said="real")
+    assert there.status_code == nowhere.status_code == 404
+    assert there.text == nowhere.text
+    assert labels(scene) == ()
+
+
+def test_labelling_requires_signing_in(post: Get, scene: Scene, form: Fields) -> None:
+    assert post("label", None, **form, said="real").status_code == 401
+    assert labels(scene) == ()
+
+
+BAD_FORMS = {
+    "no word on what it is": (400, b"token={token}&report={report}"),
+    "a field twice": (400, b"token={token}&token={token}&said=real"),
+    "not readable": (400, b"token=%ff"),
+    "too large": (413, b"token=" + b"a" * 20_000),
+    "too many fields": (400, b"&".join(b"a%d=1" % number for number in range(30))),
+}
+
+
+@pytest.mark.parametrize(("status", "body"), BAD_FORMS.values(), ids=BAD_FORMS)
+def test_a_foreign_form_is_refused(
+    post: Get, scene: Scene, form: Fields, status: int, body: bytes
+) -> None:
+    content = body.replace(b"{token}", form["token"].encode())
+    content = content.replace(b"{report}", form["report"].encode())
+    sent = {"Origin": HERE, "Content-Type": "application/x-www-form-urlencoded"}
+    assert post("label", content=content, headers=sent).status_code == status
+    assert (labels(scene), logged(scene)) == ((), [])
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data", ""])
+def test_other_content_types_are_refused(post: Get, scene: Scene, form: Fields, kind: str) -> None:
+    content = f"token={form['token']}&report={form['report']}&said=real".encode()
+    sent = {"Origin": HERE, "Content-Type": kind}
+    assert post("label", content=content, headers=sent).status_code == 415
+    assert labels(scene) == ()
+
+
+def test_only_a_failure_that_counts_can_be_labelled(
+    post: Get, tab: Get, scene: Scene, form: Fields
+) -> None:
+    passed = {**form, "check": "implicit", "name": "orders.not_empty"}
+    assert post("label", **passed, said="real").status_code == 404
+    assert post("label", **{**form, "name": "x' OR 1=1"}, said="real").status_code == 404
+    later = report_of(
+        5, verdicts=(NULLS, NOT_EMPTY), outcome=Outcome.PASSED, started_at=_later(), attempt="x"
+    )
+    scene.store(later)
+    assert post("label", **form, said="real").status_code == 404
+    assert labels(scene) == ()
+
+
+def _later() -> datetime:
+    return report_of().started_at + timedelta(hours=2)
+
+
+def test_redirects_stay_on_this_site(post: Get, form: Fields) -> None:
+    sent = {**form, "back": "//evil.example", "dag": "//evil.example"}
+    place = post("label", **sent, said="real").headers["location"]
+    assert place.startswith("gate?")
+    place = post("label", **{**sent, "back": "alerts"}, said="real").headers["location"]
+    assert place == "alerts?dag=%2F%2Fevil.example"
+
+
+def test_a_read_only_store_disables_the_buttons_with_a_notice(
+    tab: Get, post: Get, get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.results.store import ResultsStore
+    from dqx_airflow.values.errors import StoreError
+
+    def refuses(*_: object) -> None:
+        raise StoreError("read-only file system")
+
+    monkeypatch.setattr(ResultsStore, "check_writable", refuses)
+    scene.dag()
+    scene.ran(report_of())
+    for answer in (tab("eve"), get("alerts", "eve")):
+        assert Html(answer.text).forms == []
+        assert "cannot write to the results store" in answer.text
+    assert "cannot write" not in tab("ada").text
+
+
+def test_an_unstored_label_is_reported(
+    post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.ui import alerts_page
+    from dqx_airflow.values.errors import StoreError
+
+    def fails(*_: object, **__: object) -> None:
+        raise StoreError("no space")
+
+    monkeypatch.setattr(alerts_page, "write_labels", fails)
+    answer = post("label", **form, said="real")
+    assert answer.status_code == 503
+    assert "Not stored" in answer.text
+
+
+# The page of alerts, and the counts on the board
+
+
+def days(scene: Scene, count: int, **changes: object) -> list[GateReport]:
+    """The gate failed on each of the last days, oldest first."""
+    return [
+        scene.ran(
+            report_of(number, on=DAY - timedelta(days=count - number), **changes), number=number
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def test_alerts_are_grouped_by_assertion_with_history_and_failing_rows(
+    get: Get, scene: Scene
+) -> None:
+    scene.dag()
+    small = replace(NOT_EMPTY, status=BAD_NULLS.status, value=0, scaled_value=0)
+    days(scene, 3, verdicts=(BAD_NULLS, small))
+    answer = get("alerts", "eve")
+    page = Html(answer.text)
+    assert page.unbalanced == []
+    assert "6 without a label, 6 in the last 30 days" in page.text
+    assert page.text.index("orders.id.null_share") < page.text.index("orders.not_empty")
+    assert len(page.all("svg")) == 2
+    assert len(page.forms) == 6
+    assert page.text.count("tax_id") == 3
+    assert json.loads(ROWS[0].row)["tax_id"] in page.text
+    assert "Gate report" in page.links
+
+
+def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, scene: Scene) -> None:
+    scene.dag()
+    days(scene, 3)
+    assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
+    newest, *_ = Html(get("alerts", "eve", dag="lake").text).forms
+    answer = post("label", **newest, said="real")
+    assert answer.headers["location"] == "alerts?dag=lake"
+    assert labels(scene)[0].date == DAY
+    assert "2 unlabelled alerts" in Html(get("board", "ada").text).text
+    text = Html(get("alerts", "eve").text).text
+    assert "2 without a label, 3 in the last" in text
+    assert "2024-03-19 50%" in text
+    assert "2024-03-20 50%" not in text
+    everything = Html(get("alerts", "eve", show="all").text).text
+    assert everything.index("2024-03-19 50%") < everything.index("2024-03-20 50%")
+    assert "real issue eve" in everything
+
+
+def test_a_superseded_attempt_and_old_days_are_no_alerts(get: Get, scene: Scene) -> None:
+    scene.dag()
+    days(scene, 2)
+    passed = report_of(
+        9, verdicts=(NULLS, NOT_EMPTY), outcome=Outcome.PASSED, started_at=_later(), attempt="x"
+    )
+    scene.store(passed)
+    scene.ran(report_of(10, on=DAY - timedelta(days=45)), number=10)
+    text = Html(get("alerts", "eve").text).text
+    assert "1 without a label, 1 in the last" in text
+    assert "1 unlabelled alert " in Html(get("board", "ada").text).text
+
+
+def test_alerts_of_all_suites_of_a_gate_are_listed(get: Get, scene: Scene) -> None:
+    scene.dag()
+    first = report_of()
+    first = scene.ran(replace(first, run_key=replace(first.run_key, gate="lake.gate/Orders")))
+    other = replace(BAD_NULLS, name="orders.strict")
+    second = report_of(
+        2, verdicts=(other,), run_key=replace(first.run_key, gate="lake.gate/Strict")
+    )
+    scene.store(replace(second, attempt=first.attempt))
+    text = Html(get("alerts", "eve").text).text
+    assert "2 without a label" in text
+    assert "orders.strict" in text
+    assert "2 unlabelled alerts " in Html(get("board", "ada").text).text
+
+
+def test_an_instance_of_a_mapped_gate_has_alerts_labels_and_a_history_of_its_own(
+    get: Get, post: Get, tab: Get, scene: Scene
+) -> None:
+    from airflow.models.taskinstance import TaskInstance
+
+    scene.dag()
+    for number, (back, index) in enumerate([(1, 0), (1, 1), (0, 0), (0, 1)], start=1):
+        report = report_of(number, on=DAY - timedelta(days=back))
+        key = replace(report.run_key, scheduler_run=f"{report.run_key.scheduler_run}[{index}]")
+        scene.ran(replace(report, run_key=key), number=number, map_index=index)
+    scene.session.execute(
+        TaskInstance.__table__.update()
+        .where(TaskInstance.map_index == 1)
+        .values(rendered_map_index="zurich")
+    )
+    scene.session.commit()
+    assert "4 unlabelled alerts" in Html(get("board", "ada").text).text
+    page = Html(get("alerts", "eve").text)
+    assert "4 without a label, 4 in the last 30 days" in page.text
+    assert "instance 0 · check Completeness · 2 without a label" in page.text
+    assert "instance zurich · check Completeness · 2 without a label" in page.text
+    assert len(page.all("svg")) == 2
+    (fields,) = Html(tab("eve", map_index="1").text).forms
+    answer = post("label", **fields, said="false_alarm")
+    assert "map_index=1" in answer.headers["location"]
+    (label,) = labels(scene)
+    assert (label.date, label.map_index) == (DAY, 1)
+    assert "false alarm eve" in Html(tab("ada", map_index="1").text).text
+    assert "false alarm eve" not in Html(tab("ada", map_index="0").text).text
+    text = Html(get("alerts", "eve").text).text
+    assert "instance 0 · check Completeness · 2 without a label" in text
+    assert "instance zurich · check Completeness · 1 without a label" in text
+    assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
+
+
+def test_alerts_of_unreadable_dags_are_hidden(get: Get, scene: Scene) -> None:
+    scene.dag()
+    days(scene, 2)
+    answer = get("alerts", "ben", dag="lake")
+    assert "null_share" not in answer.text
+    assert "lake.gate" not in answer.text
+    assert Html(get("alerts", "ada").text).forms == []
+    assert "null_share" in get("alerts", "ada").text
+    assert get("alerts", None).status_code == 401
+
+
+def test_without_a_store_the_page_names_the_setting(
+    get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.dag()
+    days(scene, 1)
+    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
+    assert "set results_root" in Html(get("alerts", "eve").text).text
+    assert "unlabelled" not in get("board", "eve").text
+
+
+def test_values_of_the_store_are_escaped_in_forms_and_lists(
+    get: Get, tab: Get, scene: Scene
+) -> None:
+    scene.dag()
+    hostile = replace(BAD_NULLS, name='"><script>alert(1)</script>', check="'\"><b>")
+    scene.ran(report_of(verdicts=(hostile,)))
+    for answer in (get("alerts", "eve"), tab("eve")):
+        assert "<script>alert" not in answer.text
+        (fields,) = Html(answer.text).forms
+        assert fields["name"] == hostile.name
+        assert fields["check"] == hostile.check

@@ -1,0 +1,66 @@
+"""How Airflow finds the pages, and what that costs processes that show none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.airflow
+
+
+ADDED = """
+import sys
+import airflow.sdk
+from airflow.providers.common.compat.sdk import AirflowPlugin, BaseOperatorLink, conf
+before = set(sys.modules)
+import dqx_airflow.ui
+print("modules:", *set(sys.modules) - before)
+"""
+
+
+def test_a_worker_pays_next_to_nothing_for_the_plugin(api_settings: Mapping[str, str]) -> None:
+    run = [sys.executable, "-c", ADDED]
+    environment = {**os.environ, **api_settings}
+    done = subprocess.run(run, capture_output=True, text=True, check=True, env=environment)
+    added = set(done.stdout.rpartition("modules:")[2].split())
+    assert added - {"dqx_airflow"} == {
+        "dqx_airflow.operators",
+        "dqx_airflow.operators.links",
+        "dqx_airflow.ui",
+    }
+
+
+def test_airflow_knows_the_pages_by_the_entry_point(api_server: Any) -> None:
+    from airflow import plugins_manager
+
+    (ours,) = [plugin for plugin in plugins_manager.get_plugin_info() if plugin["name"] == "dqx"]
+    assert [view["destination"] for view in ours["external_views"]] == ["task_instance", "nav"]
+    assert [app["url_prefix"] for app in ours["fastapi_apps"]] == ["/dqx"]
+    assert "dqx_airflow.ui:DqxPlugin" in str(ours["source"])
+
+
+def test_the_tab_and_the_link_meet_at_one_address(api_environment: None) -> None:
+    from dqx_airflow.operators.links import TAB_ROUTE
+    from dqx_airflow.ui import DqxPlugin
+
+    tab, board = DqxPlugin.external_views
+    assert tab["url_route"] == TAB_ROUTE
+    assert "map_index={MAP_INDEX}" in tab["href"]
+    assert not tab["href"].startswith("/"), "Airflow may live below a path of its host"
+    assert not board["href"].startswith("/")
+
+
+def test_the_provider_names_the_link_and_the_section_of_the_configuration(api_server: Any) -> None:
+    from airflow.providers_manager import ProvidersManager
+
+    from dqx_airflow import get_provider_info
+
+    manager = ProvidersManager()
+    assert "dqx_airflow.operators.links.GateReportLink" in manager.extra_links_class_names
+    assert "results_root" in get_provider_info()["config"]["dqx"]["options"]
+    assert "plugins" not in get_provider_info(), "the entry point registers it: not twice"
