@@ -26,8 +26,8 @@ from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS, for_a_short_life, w
 from dqx_airflow.datasets.mistakes import datasets_of_arguments, mistakes_in
 from dqx_airflow.datasets.settings import check_ref
 from dqx_airflow.diagnostics.diagnostic import Level
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, Severity
-from dqx_airflow.values.errors import RequestError
 
 FULL = """
 [connection]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dqx_airflow.datasets.settings import dataset_ref
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting, redact_urls
 
 WITH = [

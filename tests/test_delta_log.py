@@ -12,9 +12,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from dqx_airflow.datasets.delta_log import log_files, require_whole_commits
 from dqx_airflow.engine.sources.delta.load import table_at
+from dqx_airflow.errors import DatasetError, StoreError
 from dqx_airflow.results.tables import locate, open_table
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError, StoreError
 
 _INFO = '{"commitInfo":{"operation":"WRITE","operationMetrics":%s}}\n'
 LOSSES: dict[str, bytes | Callable[[bytes], bytes]] = {

@@ -15,7 +15,7 @@ _WITH_EXAMPLES = sorted(
     for path in (_ROOT / "dqx_airflow").rglob("*.py")
     if ">>> " in path.read_text(encoding="utf-8")
 )
-_PUBLIC = ("api", "learning", "operators", "results", "tuning")
+_PUBLIC = ("api", "operators", "results", "tuning")
 
 
 def test_docstrings_have_examples() -> None:

@@ -16,9 +16,9 @@ PACKAGE = Path(dqx_airflow.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a house imports itself and what lies below. Houses of one row do not see each
-# other. `provider_info` and `pytest_plugin` are single modules, `` is the package itself.
+# other. `errors` and `pytest_plugin` are single modules, `` is the package itself.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("", "provider_info"),
+    ("", "errors"),
     ("values",),
     ("diagnostics",),
     ("datasets",),
@@ -55,7 +55,7 @@ FOREIGN += ("croniter", "gymnasium")
 FOREIGN += ("fastapi", "starlette", "jinja2", "markupsafe", "sqlalchemy")
 MAY_IMPORT: dict[str, set[str]] = {
     "": set(),
-    "provider_info": set(),
+    "errors": set(),
     "values": {"cattrs"},
     "diagnostics": set(),
     "datasets": {"deltalake", "pyarrow"},
@@ -78,7 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 _BODIES = ("body", "handlers", "orelse", "finalbody", "cases")
 
-ERRORS = PACKAGE / "values" / "errors.py"
+ERRORS = PACKAGE / "errors.py"
 
 # These offer names of houses above: looked up when they are used, imported for their types alone.
 OFFERING = (PACKAGE / "__init__.py", PACKAGE / "dql" / "__init__.py")
@@ -210,7 +210,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 def test_values_and_errors_import_the_standard_library_alone() -> None:
     loaded = _loaded_by(
-        "import dqx_airflow.values, dqx_airflow.values.errors, dqx_airflow.values.request_arguments"
+        "import dqx_airflow.values, dqx_airflow.errors, dqx_airflow.values.request_arguments"
     )
     assert not loaded & (HEAVY | {"cattrs", "typer", "rich", "yaml", "openlineage"})
 

@@ -22,8 +22,8 @@ from dqx_airflow.api.expressions import (
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import joined
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Severity
-from dqx_airflow.values.errors import RequestError
 
 D = TypeVar("D", bound="AssertionDraft")
 

@@ -37,6 +37,7 @@ from dqx_airflow.diagnostics.listing import listed
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.errors import DqxError, RequestError, SourceError
 from dqx_airflow.plan.clauses import unenforced_verdicts, with_clauses
 from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.plan.in_memory.table import Table
@@ -50,7 +51,6 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
-from dqx_airflow.values.errors import DqxError, RequestError, SourceError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

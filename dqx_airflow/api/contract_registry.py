@@ -16,7 +16,7 @@ from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-from dqx_airflow.values.errors import RegistryError, RequestError, SourceError
+from dqx_airflow.errors import RegistryError, RequestError, SourceError
 
 
 class ContractRegistry:

@@ -25,8 +25,8 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.enforcement.enforced_contract import Unsupported
 from dqx_airflow.contracts.model import Model, Rule
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Outcome, Severity, Status, Verdict
-from dqx_airflow.values.errors import RequestError
 
 _OF_SCHEMA = (Presence, OfType, OnlyColumns)
 _OF_QUALITY = (Complete, AllComplete, Distinct, Unique)

@@ -7,12 +7,12 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
+from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.in_memory.measure import measure as measure_in_memory
 from dqx_airflow.plan.in_memory.table import Table, TableError
 from dqx_airflow.plan.masks import snapshot_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
-from dqx_airflow.values.errors import RequestError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,9 +20,9 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.dql.walk import parts_of
+from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.tunables import Tunable
 from dqx_airflow.values import SourceFile, Span
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.exact import exact, exact_as_written, magnitude
 
 _OURS = __name__.rpartition(".")[0]

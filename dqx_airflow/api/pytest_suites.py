@@ -26,8 +26,8 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.imports import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import read_source
+from dqx_airflow.errors import DqxError
 from dqx_airflow.values import Outcome, SourceFile, Status
-from dqx_airflow.values.errors import DqxError
 
 _SESSION = pytest.StashKey[Any]()
 _IMPLICIT = "implicit assertions"
@@ -41,6 +41,7 @@ class SuiteOfTests(pytest.File):
     """A suite whose assertions are tests. A library has none."""
 
     def collect(self) -> Iterator[pytest.Item]:
+        """A test for each assertion, and one for all implicit assertions."""
         checked = self._checked
         if checked.suite is None:
             return
@@ -121,6 +122,7 @@ class AssertionTest(pytest.Item):
         self._number = number
 
     def runtest(self) -> None:
+        """Judges the assertion by the results of its suite, which is run once."""
         assert isinstance(self.parent, SuiteOfTests)
         results = self.parent.results
         implicit = [result for result in results if result.check == IMPLICIT_CHECK]
@@ -142,11 +144,13 @@ class AssertionTest(pytest.Item):
             pytest.skip(own_results[0].reason or "skipped")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The text of the failure, without a traceback if the assertion has failed."""
         if isinstance(excinfo.value, AssertionFailure | DqxError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
+        """The file of the suite, the line of the assertion, and the name of the test."""
         # pytest would turn the dots of a name at the end of a test id into two colons.
         return self.path, self._line, f"assertion {self.name}"
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.verdicts import draw_report, format_value, headline
+from dqx_airflow.errors import UpstreamFailure
 from dqx_airflow.plan.model import DEFAULT_COST, Cost
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status, Verdict, worst_outcome
-from dqx_airflow.values.errors import UpstreamFailure
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float
 
 _COLOURS = {

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from dqx_airflow.errors import RequestError, UpstreamFailure
 from dqx_airflow.plan.masks import snapshot_of
 from dqx_airflow.plan.measured import keys_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
-from dqx_airflow.values.errors import RequestError, UpstreamFailure
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.past_days import PastDay

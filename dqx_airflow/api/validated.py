@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.datasets.settings import is_table
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, GateReport, ValidatedRows, from_json
-from dqx_airflow.values.errors import RequestError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

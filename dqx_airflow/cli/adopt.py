@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.datasets.settings import is_table
-from dqx_airflow.values.errors import RequestError, first_line
+from dqx_airflow.errors import RequestError, first_line
 
 
 def adopt(

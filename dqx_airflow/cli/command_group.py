@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from dqx_airflow.values.errors import DqxError, RequestError, SourceError, first_line
+from dqx_airflow.errors import DqxError, RequestError, SourceError, first_line
 
 EXIT_FAILED = 1
 """The data is blocked, or a check of the command failed. Nothing else ends with it."""

@@ -29,8 +29,8 @@ from urllib.request import Request, urlopen
 import typer
 
 from dqx_airflow.cli.command_group import EXIT_FAILED
+from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import Status
-from dqx_airflow.values.errors import DqxError, RequestError
 from dqx_airflow.values.resources import shipped
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG
-from dqx_airflow.values.errors import SourceError
+from dqx_airflow.errors import SourceError
 
 _STDIN = Path("-")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.output import write_text
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.drafting import ObservedTable

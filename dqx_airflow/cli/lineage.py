@@ -13,7 +13,7 @@ import typer
 from dqx_airflow.cli.command_group import EXIT_INFRASTRUCTURE
 from dqx_airflow.cli.output import TextFormatOption, TextOrJson
 from dqx_airflow.cli.project import ROOT_VARIABLES
-from dqx_airflow.values.errors import RequestError, StoreError
+from dqx_airflow.errors import RequestError, StoreError
 
 app = typer.Typer(help="Manage the lineage events of gates.", no_args_is_help=True)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 
 def lsp(

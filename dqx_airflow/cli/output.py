@@ -49,7 +49,7 @@ def print_or_write(text: str, output: Path | None) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """:raises RequestError: the file cannot be written."""
-    from dqx_airflow.values.errors import RequestError
+    from dqx_airflow.errors import RequestError
 
     try:
         path.write_text(text, encoding="utf-8", newline="\n")
@@ -59,7 +59,7 @@ def write_text(path: Path, text: str) -> None:
 
 def require_new(path: Path) -> None:
     """:raises RequestError: it exists."""
-    from dqx_airflow.values.errors import RequestError
+    from dqx_airflow.errors import RequestError
 
     if path.exists():
         raise RequestError(f"{path} already exists", "choose another file")

@@ -31,8 +31,8 @@ import typer
 import dqx_airflow
 from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS, for_a_short_life, while_archiving
 from dqx_airflow.engine.session.java import java_environment
+from dqx_airflow.errors import SparkError, StoreError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
-from dqx_airflow.values.errors import SparkError, StoreError
 from dqx_airflow.values.request_arguments import to_arguments
 from dqx_airflow.values.resources import shipped
 

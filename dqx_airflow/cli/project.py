@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.datasets.connection import Connection

@@ -12,7 +12,7 @@ import typer
 
 from dqx_airflow.cli.output import TextFormatOption, TextOrJson
 from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import urlsplit
 
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 _FORMS = "local[*], spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER"
 _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?")

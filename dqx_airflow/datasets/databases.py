@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.redact import is_secret_setting
 
 VARIABLE = "DQX_CONN_"

@@ -51,8 +51,8 @@ from dqx_airflow.datasets.reader_options import (
 from dqx_airflow.datasets.settings import SETTINGS, dataset_ref
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting
 

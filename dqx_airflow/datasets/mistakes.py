@@ -15,8 +15,8 @@ from urllib.parse import unquote
 from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, options_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef, Span
-from dqx_airflow.values.errors import RequestError
 
 _FLAG = "--dataset"
 _PLACES = ("path", "table", "query")

@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dqx_airflow.datasets.reader_options import wrong_option
 from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting, redact_urls
 
 ISO = "yyyy-MM-dd"

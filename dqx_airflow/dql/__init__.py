@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dqx_airflow.api.interpreter import Interpreter as Interpreter
     from dqx_airflow.api.suite import Suite as Suite
+    from dqx_airflow.errors import UpstreamFailure as UpstreamFailure
     from dqx_airflow.tuning.history import History as History
     from dqx_airflow.tuning.tunables import TunableChoice as TunableChoice
     from dqx_airflow.tuning.tunables import TunableFloat as TunableFloat
     from dqx_airflow.tuning.tunables import TunableInt as TunableInt
     from dqx_airflow.tuning.tunables import TunablePercent as TunablePercent
-    from dqx_airflow.values.errors import UpstreamFailure as UpstreamFailure
 
 _HOME = {
     "History": "dqx_airflow.tuning.history",
@@ -25,7 +25,7 @@ _HOME = {
     "TunableFloat": "dqx_airflow.tuning.tunables",
     "TunableInt": "dqx_airflow.tuning.tunables",
     "TunablePercent": "dqx_airflow.tuning.tunables",
-    "UpstreamFailure": "dqx_airflow.values.errors",
+    "UpstreamFailure": "dqx_airflow.errors",
 }
 
 __all__ = [*_HOME]  # noqa: PLE0604 (the names are those of the table)

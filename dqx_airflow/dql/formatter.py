@@ -27,8 +27,8 @@ from dqx_airflow.dql.printer import Rung
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, gc_paused, grammar, is_line_start
 from dqx_airflow.dql.syntax.parser import concrete_tree
+from dqx_airflow.errors import SourceError
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.errors import SourceError
 
 WIDTH = 100
 INDENT = 4

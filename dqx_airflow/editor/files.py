@@ -21,8 +21,8 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.imports import FileReader, Reader, no_imports
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
+from dqx_airflow.errors import first_line
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.errors import first_line
 
 MOST_FILES = 2000
 """The maximum number of files searched for references to a name."""

@@ -17,8 +17,8 @@ from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.editor.parsed_file import Lines, ParsedFile, read
 from dqx_airflow.editor.vocabulary import IN_ROWS, MEASURES
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span
-from dqx_airflow.values.errors import RequestError
 
 _WORD = re.compile(r"`[^`\n]*`|[a-zA-Z_][a-zA-Z0-9_]*")
 _HOLE = re.compile(r"\{([a-zA-Z_][a-zA-Z0-9_]*)\}")

@@ -32,8 +32,8 @@ from dqx_airflow.editor.parsed_file import (
     outline,
     read,
 )
+from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import SourceFile, Span
-from dqx_airflow.values.errors import RequestError, SourceError
 
 _UNUSED = frozenset({"W004", "W005", "W007"})
 

@@ -42,6 +42,7 @@ from dqx_airflow.engine.session.spark_session import (
     without_log,
 )
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage.configured import is_configured
 from dqx_airflow.metrics.metric import Scan
@@ -65,7 +66,6 @@ from dqx_airflow.values import (
     Verdict,
     to_json,
 )
-from dqx_airflow.values.errors import DeadlineError, DqxError, RequestError, SourceError
 from dqx_airflow.values.redact import redact_urls
 from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.values.selection import require_whole_run

@@ -17,12 +17,12 @@ from dqx_airflow.engine.session.spark_session import objection_to_sql
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.engine.sources.schema_drift import has_drift
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.masks import snapshot_of, without_values
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, Scanned, joined, row_count
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
-from dqx_airflow.values.errors import DatasetError
 
 _log = logging.getLogger("dqx.gate")
 

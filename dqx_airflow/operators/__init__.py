@@ -1,4 +1,4 @@
-"""Gate operators. With `plugin`, the only package that imports Airflow; it never imports pyspark.
+"""Gate operators. With `ui`, the only package that imports Airflow; it never imports pyspark.
 
 The names are imported on first use: the UI needs some modules of this package in processes in which
 the Spark provider may not be installed.

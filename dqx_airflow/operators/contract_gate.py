@@ -137,7 +137,7 @@ class ContractGateOperator(GateOperator):
     def _known_variables(self) -> dict[str, str]:
         """:raises GateMisconfigured: one is invalid, or may be a secret."""
         from dqx_airflow.contracts.source.variables import given_variables
-        from dqx_airflow.values.errors import RequestError
+        from dqx_airflow.errors import RequestError
 
         given = self.variables or {}
         words = (name if value is None else f"{name}={value}" for name, value in given.items())
@@ -236,8 +236,8 @@ class ContractGateOperator(GateOperator):
         :raises GateMisconfigured: a model has no dataset, or an invalid one.
         """
         from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
+        from dqx_airflow.errors import RequestError
         from dqx_airflow.operators.datasets import rendered
-        from dqx_airflow.values.errors import RequestError
 
         given = {} if self.datasets is None else dict(super().dataset_settings(render))
         contract = self._enforcement.contract

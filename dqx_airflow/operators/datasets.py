@@ -18,10 +18,10 @@ from dqx_airflow.datasets.databases import (
     with_lineage_names,
 )
 from dqx_airflow.datasets.settings import DatasetSetting, settings_of
+from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import RequestError
 
 _DATABASE_EXAMPLE = "--conn-type postgres --conn-host HOST --conn-schema DATABASE`"
 _FOLDER_NAME = re.compile(r"\w[\w.-]*")

@@ -89,7 +89,7 @@ class GateArguments:
 
         :raises GateMisconfigured: an argument is invalid.
         """
-        from dqx_airflow.values.errors import RequestError
+        from dqx_airflow.errors import RequestError
         from dqx_airflow.values.selection import selection_of
 
         given = self.only, self.tags, self.exclude_tags, self.severity, self.dimensions

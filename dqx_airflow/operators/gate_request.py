@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
+from dqx_airflow.errors import RequestError
 from dqx_airflow.operators import context as of_task
 from dqx_airflow.operators.data_date import date_of_run, given_date
 from dqx_airflow.operators.datasets import (
@@ -23,7 +24,6 @@ from dqx_airflow.operators.datasets import (
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
 from dqx_airflow.values import GatePart, GateRequest, Severity
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.selection import require_whole_run
 
 if TYPE_CHECKING:

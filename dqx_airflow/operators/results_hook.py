@@ -38,8 +38,8 @@ class ResultsHook(BaseHook):
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether this process can read and write the store, and the message about it."""
+        from dqx_airflow.errors import StoreError
         from dqx_airflow.results.store import ResultsStore
-        from dqx_airflow.values.errors import StoreError
 
         try:
             location = self.get_conn()

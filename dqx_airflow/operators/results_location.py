@@ -10,9 +10,9 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
+from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import require_connection
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.request_arguments import STORAGE_VARIABLE, storage_options_of, storage_text
 
 CONNECTION_TYPE = "dqx"

@@ -144,8 +144,8 @@ def selected_suites(
     """
     if request.selection is None:
         return [(suite, None) for suite, _ in suites]
+    from dqx_airflow.errors import RequestError
     from dqx_airflow.plan.selection import choose_among, chosen_of, require_protected, seen_of
-    from dqx_airflow.values.errors import RequestError
 
     selectables = [seen_of(replace(request, suite=source), suite) for suite, source in suites]
     selected: list[tuple[nodes.Suite | None, Selection | None]] = []

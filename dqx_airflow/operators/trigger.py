@@ -239,8 +239,8 @@ def stored_reports(
 
     :raises GateInfrastructureError: the store cannot be read.
     """
+    from dqx_airflow.errors import StoreError
     from dqx_airflow.results.reader import read_reports
-    from dqx_airflow.values.errors import StoreError
 
     try:
         return read_reports(
@@ -365,9 +365,9 @@ class GateTrigger(BaseTrigger):
         )
 
     def _has_report(self) -> bool:
+        from dqx_airflow.errors import StoreError
         from dqx_airflow.results.reader import read_reports
         from dqx_airflow.values import from_json
-        from dqx_airflow.values.errors import StoreError
 
         request = from_json(GateRequest, self.request)
         keys, attempt = request.run_keys, request.attempt.id

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.errors import RequestError
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.labels import Label, LabelKey, labels_from, read_labels
 from dqx_airflow.results.past_days import PastRun, past_runs, runs_that_count
@@ -17,7 +18,6 @@ from dqx_airflow.results.query import Select, equals, is_in, of_dates
 from dqx_airflow.results.report_rows import verdict_from_row
 from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS_SCHEMA, RUNS
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
-from dqx_airflow.values.errors import RequestError
 
 OF_VERDICTS = tuple(
     name for name in RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")

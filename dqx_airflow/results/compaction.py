@@ -28,9 +28,9 @@ from deltalake.transaction import AddAction, RemoveAction
 from pyarrow.dataset import dataset
 from pyarrow.fs import PyFileSystem
 
+from dqx_airflow.errors import StoreError
 from dqx_airflow.results.schema import MONTH, TableDefinition
 from dqx_airflow.results.tables import NO_LOG_CLEANUP, ResultsRoot
-from dqx_airflow.values.errors import StoreError
 
 _LAYOUT = "dqx:layout"
 _ROWS_OF_GROUP = 8192

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from deltalake import QueryBuilder
 
+from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.plan.measured import Measurements, measurements_from
 from dqx_airflow.results import query
 from dqx_airflow.results.column import Row, as_utc, value_from_row
@@ -22,7 +23,6 @@ from dqx_airflow.results.schema import RESULTS, RUNS
 from dqx_airflow.results.tables import locate, open_table, store_errors
 from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.values import DatasetSnapshot, ShadowReport, Status, from_json
-from dqx_airflow.values.errors import RequestError, StoreError
 
 _OF_RUNS = (
     *("run_id", "gate", "dataset_date", "scheduler_run", "attempt_id", "started_at", "outcome"),

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from enum import Enum
 
+from dqx_airflow.errors import RequestError
 from dqx_airflow.results.column import Row, as_utc
 from dqx_airflow.results.query import Select, equals, selecting
 from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, RUNS
 from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
-from dqx_airflow.values.errors import RequestError
 
 _MOST_ATTEMPTS = 1000
 

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 
+from dqx_airflow.errors import StoreError
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS, RESULTS_SCHEMA
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import RunKey
-from dqx_airflow.values.errors import StoreError
 
 
 def equals(column: str, value: str | date) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from arro3.core import DataType
 from deltalake import DeltaTable
 
+from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.query import (
     Select,
@@ -24,7 +25,6 @@ from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_r
 from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import GateReport, RunKey
-from dqx_airflow.values.errors import RequestError, StoreError
 
 _LAST_CHARACTER = "\U0010ffff"
 _SHOWN_MATCHES = 5

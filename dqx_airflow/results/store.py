@@ -15,6 +15,7 @@ from arro3.core import Schema
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from dqx_airflow.errors import StoreError
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.report_rows import (
     failing_rows,
@@ -41,7 +42,6 @@ from dqx_airflow.results.tables import (
     store_errors,
 )
 from dqx_airflow.values import GateReport, SourceFile
-from dqx_airflow.values.errors import StoreError
 
 _TIDY_EVERY = 32
 OF_GATES = tuple(name for name, table in TABLES.items() if not table.is_of_people)

@@ -18,7 +18,7 @@ from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
-from dqx_airflow.values.errors import DqxError, StoreError
+from dqx_airflow.errors import DqxError, StoreError
 
 T = TypeVar("T")
 

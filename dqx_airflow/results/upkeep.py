@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 from pyarrow.fs import FileSelector
 
+from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.compaction import (
     OF_UPKEEP,
     LiveFile,
@@ -41,7 +42,6 @@ from dqx_airflow.results.tables import (
     store_errors,
 )
 from dqx_airflow.values import SourceDigest, from_json
-from dqx_airflow.values.errors import RequestError, StoreError
 
 LEAST_KEPT = timedelta(days=1)
 """The minimum age of files to remove: no reader uses a version of the store for longer."""

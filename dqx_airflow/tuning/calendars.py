@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 _MONTH_NAMES = tuple(MONTHS)
 _LONGEST_END = 3

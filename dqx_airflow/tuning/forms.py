@@ -19,6 +19,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import parts_of
+from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import CHANGES, USUAL, WINDOWS
 from dqx_airflow.tuning.calendars import is_weekly
@@ -41,7 +42,6 @@ from dqx_airflow.tuning.tuner import (
     thin_evidence,
 )
 from dqx_airflow.values import Status
-from dqx_airflow.values.errors import RequestError, SourceError
 from dqx_airflow.values.exact import NUMBERS
 
 FEWEST_DAYS = 28

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.exact import nearest_float
 
 Entry: TypeAlias = dict[str, Any]

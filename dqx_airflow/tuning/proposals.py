@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.history import Entry, new_id, timestamp_of, timestamp_text
 from dqx_airflow.tuning.tunables import number_text
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.exact import is_finite_number
 
 _NO_PROPOSAL = "not a proposal"

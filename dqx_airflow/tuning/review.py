@@ -12,6 +12,7 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
+from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.history import Entry, new_id, timestamp_text
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
@@ -27,7 +28,6 @@ from dqx_airflow.tuning.suite_file import (
 )
 from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
 from dqx_airflow.values import Span
-from dqx_airflow.values.errors import RequestError
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 

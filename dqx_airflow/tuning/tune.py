@@ -18,6 +18,7 @@ from statistics import fmean, median
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.printer import show
+from dqx_airflow.errors import SourceError
 from dqx_airflow.tuning import tuner
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, Period, calendars
@@ -28,7 +29,6 @@ from dqx_airflow.tuning.proposals import Proposal
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText
 from dqx_airflow.values import Status
-from dqx_airflow.values.errors import SourceError
 from dqx_airflow.values.exact import NUMBERS, nearest_float
 
 FEWEST_IN_CLUSTER = 2

@@ -14,7 +14,7 @@ from concurrent.futures import TimeoutError as TooLate
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from dqx_airflow.values.errors import DqxError
+from dqx_airflow.errors import DqxError
 
 if TYPE_CHECKING:
     from dqx_airflow.results.open_store import OpenStore

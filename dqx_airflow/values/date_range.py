@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, timedelta
 
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 SEPARATOR = ".."
 MOST_DATES = 1_000

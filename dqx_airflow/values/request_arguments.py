@@ -13,8 +13,8 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import GateRequest, from_json, to_json
-from dqx_airflow.values.errors import RequestError
 
 FLAG = "--request"
 STORAGE_VARIABLE = "DQX_RESULTS_STORAGE"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Selection, Severity
-from dqx_airflow.values.errors import RequestError
 
 Words: TypeAlias = "str | Sequence[str] | None"
 """One or several words, also comma-separated."""

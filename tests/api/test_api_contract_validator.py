@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow import Contract, ContractRegistry, ContractValidator, MemoryDatabase
-from dqx_airflow.values.errors import RegistryError, RequestError
+from dqx_airflow.errors import RegistryError, RequestError
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")

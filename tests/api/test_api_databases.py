@@ -12,7 +12,7 @@ from python_suites import COUNTRIES, ORDERS, RETURNS, TODAY, memory, python_suit
 
 from dqx_airflow import DatasetRef, MemoryDatabase, Results, SparkDatabase, Table
 from dqx_airflow.dql import Interpreter
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 NOON = datetime(2024, 11, 29, 12, tzinfo=timezone.utc)
 CHECK = """\

@@ -20,7 +20,7 @@ from dqx_airflow import (
     check,
 )
 from dqx_airflow.dql import Interpreter, Suite
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 DAYS = [date(2026, 1, day) for day in (1, 2, 3)]
 ROWS = [{"id": number, "ds": DAYS[min(number, 2)]} for number in range(6)]

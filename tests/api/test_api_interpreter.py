@@ -9,8 +9,8 @@ import pytest
 from python_suites import TODAY, YESTERDAY, memory
 
 from dqx_airflow.dql import Interpreter
+from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import GateReport, Outcome, Severity, Status, from_json, to_json
-from dqx_airflow.values.errors import RequestError, SourceError
 
 SUITE = """\
 suite "Orders" {

@@ -14,8 +14,8 @@ from markdown_cases import REWRITE, Case, cases
 from python_suites import TODAY, memory, python_suite
 
 from dqx_airflow import Results, Suite, Verdict, VerificationSuite, check
+from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.plan.model import Plan
-from dqx_airflow.values.errors import ChangeRefusedError, RequestError, SourceError
 
 HERE = Path(__file__).parent
 SAME = list(cases(HERE / "same_suites.md"))

@@ -10,7 +10,7 @@ import pytest
 from python_suites import TODAY, memory
 
 from dqx_airflow.dql import Suite
-from dqx_airflow.values.errors import RequestError, SourceError
+from dqx_airflow.errors import RequestError, SourceError
 
 SUITE = """\
 suite "Orders" {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow import TunableChoice, TunableFloat, TunableInt, TunablePercent
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 
 def test_a_tunable_is_set_within_its_bounds_both_included() -> None:

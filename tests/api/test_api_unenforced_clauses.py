@@ -9,8 +9,8 @@ import pytest
 
 from dqx_airflow import Contract, MemoryDatabase, Table
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+from dqx_airflow.errors import SourceError
 from dqx_airflow.values import GateReport, Outcome, Severity, SourceFile, Status, Verdict, to_json
-from dqx_airflow.values.errors import SourceError
 
 DAY = date(2024, 11, 29)
 NOW = datetime(2024, 11, 29, 12, tzinfo=timezone.utc)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow import Contract, ContractViolation, MemoryDatabase, Status, assert_contract
-from dqx_airflow.values.errors import RequestError, SourceError
+from dqx_airflow.errors import RequestError, SourceError
 
 DAY = date(2026, 5, 1)
 CONTRACT = """\

@@ -7,7 +7,7 @@ from datetime import date, datetime, timezone
 import pytest
 
 from dqx_airflow import Contract, MemoryDatabase
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 NOW = datetime(2024, 11, 29, 12, tzinfo=timezone.utc)
 DAYS = [date(2024, 11, 27), date(2024, 11, 28)]

@@ -25,6 +25,7 @@ from exact_tables import TODAY
 from processes import environment
 
 from dqx_airflow.engine.job import run_gates
+from dqx_airflow.errors import StoreError
 from dqx_airflow.results.reader import find_report, list_runs, read_report
 from dqx_airflow.values import (
     Attempt,
@@ -37,7 +38,6 @@ from dqx_airflow.values import (
     SourceFile,
     to_json,
 )
-from dqx_airflow.values.errors import StoreError
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 

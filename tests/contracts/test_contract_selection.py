@@ -10,8 +10,8 @@ from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import MemoryDatabase
 from dqx_airflow.api.results import Results
 from dqx_airflow.contracts.demands import Demand, QueryGives, RowsSatisfy
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Outcome
-from dqx_airflow.values.errors import RequestError
 
 ON = date(2024, 11, 29)
 CONTRACT = """\

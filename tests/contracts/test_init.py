@@ -23,8 +23,8 @@ from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
 from dqx_airflow.contracts.model import Contract as Read
 from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import SourceFile, Status
-from dqx_airflow.values.errors import DatasetError
 
 FORMATS = ("delta", "parquet", "csv", "json")
 DIALECTS = ("odcs", "fabric", "dcs")

@@ -16,8 +16,8 @@ from dqx_airflow.contracts.enforcement.dataset_locations import (
 )
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, Server
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span
-from dqx_airflow.values.errors import RequestError
 
 AT = Span("c.yaml", 1, 1, 1, 2)
 

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from dqx_airflow.contracts.publishing import period_of
 from dqx_airflow.contracts.registry.open import registry_at
 from dqx_airflow.contracts.registry.versions import Publication, Registry
-from dqx_airflow.values.errors import RegistryError
+from dqx_airflow.errors import RegistryError
 
 ID = "bronze.wagers"
 START = date(2026, 1, 5)

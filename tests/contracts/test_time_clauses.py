@@ -13,8 +13,8 @@ from dqx_airflow.contracts.demands import Arrives
 from dqx_airflow.contracts.dialects.periods import DAY_S, MONTH_S, WEEK_S, YEAR_S
 from dqx_airflow.contracts.enforcement.lint import lint
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.errors import RegistryError
 from dqx_airflow.values import Outcome, SourceFile
-from dqx_airflow.values.errors import RegistryError
 
 NOW = datetime(2024, 12, 31, 12, tzinfo=timezone.utc)
 

@@ -17,8 +17,8 @@ from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.contracts.source.variables import given_variables
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.errors import RequestError
 
 PEER = """
 apiVersion: v3.2.0

@@ -17,8 +17,8 @@ from dqx_airflow.datasets.databases import (
     with_lineage_names,
 )
 from dqx_airflow.datasets.settings import dataset_ref
+from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.names import name_of_data
-from dqx_airflow.values.errors import RequestError
 
 PASSWORD = "s3cr3t/P4ss:@!"
 QUOTED = "s3cr3t%2FP4ss%3A%40%21"

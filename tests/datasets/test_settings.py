@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dqx_airflow.datasets.settings import dataset_ref, settings_of
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, from_json, to_json
-from dqx_airflow.values.errors import RequestError
 
 SOUND: list[dict[str, Any]] = [
     {"path": "/a", "version": "7"},

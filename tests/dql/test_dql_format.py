@@ -16,8 +16,8 @@ from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_suite
 from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.dql.syntax.parser import concrete_tree, parse, tokens
+from dqx_airflow.errors import SourceError
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.errors import SourceError
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "dags_examples" / "suites"

@@ -12,7 +12,7 @@ from markdown_cases import Case, cases
 from dqx_airflow.editor.completion import complete, hover
 from dqx_airflow.editor.files import find_catalog
 from dqx_airflow.editor.occurrences import definitions, rename
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 HOME = Path(__file__).parent / "cases"
 MOST_ITEMS = 12

@@ -15,8 +15,8 @@ from dqx_airflow.editor.completion import complete, hover
 from dqx_airflow.editor.files import Catalog, Files
 from dqx_airflow.editor.occurrences import definitions, occurrences, proposed, rename
 from dqx_airflow.editor.parsed_file import Lines, Symbol, outline, read
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.errors import RequestError
 
 TESTS = Path(__file__).parents[1]
 SUITES = sorted([*TESTS.glob("dql/seed/*.dql"), *TESTS.parent.glob("dags_examples/suites/*.dql")])

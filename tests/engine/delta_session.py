@@ -20,8 +20,8 @@ from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.delta.load import has_delta
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile
-from dqx_airflow.values.errors import DatasetError
 
 TODAY = date(2024, 3, 2)
 

@@ -19,8 +19,8 @@ from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.errors import DatasetError, SparkError
 from dqx_airflow.values import GateReport, Outcome
-from dqx_airflow.values.errors import DatasetError, SparkError
 
 TODAY = date(2024, 3, 2)
 ORDERS = {"table": "shop.orders", "conn_id": "shop"}

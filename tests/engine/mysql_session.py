@@ -15,7 +15,7 @@ from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.open import open_dataset
-from dqx_airflow.values.errors import DatasetError
+from dqx_airflow.errors import DatasetError
 
 TODAY = date(2024, 3, 2)
 

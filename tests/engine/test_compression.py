@@ -19,8 +19,8 @@ import pytest
 from dqx_airflow.engine.sources.listing import files_at
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.engine.sources.text_encoding import require_text
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 
 def arrow(codec: str) -> Callable[[bytes], bytes]:

@@ -16,6 +16,7 @@ from job_count import jobs_so_far
 from lake import delta, request
 
 from dqx_airflow.engine.job import run_gate, run_gates, try_gate, try_gates
+from dqx_airflow.errors import RequestError
 from dqx_airflow.results.reader import list_runs, read_report
 from dqx_airflow.values import (
     DatasetRef,
@@ -27,7 +28,6 @@ from dqx_airflow.values import (
     SourceFile,
     Status,
 )
-from dqx_airflow.values.errors import RequestError
 
 pytestmark = pytest.mark.spark
 

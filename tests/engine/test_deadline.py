@@ -15,9 +15,9 @@ from lake import ORDERS, delta, request
 from processes import PROGRAMS, environment
 
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.errors import DeadlineError
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DeadlineError
 from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT, to_arguments
 from dqx_airflow.values.resources import shipped
 

@@ -8,8 +8,8 @@ import pytest
 
 from dqx_airflow.datasets.connection import connection_of
 from dqx_airflow.engine.session.file_systems import check_file_systems
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import RequestError
 
 LOCAL = connection_of("local[2]")
 

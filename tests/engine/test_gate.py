@@ -17,6 +17,7 @@ from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
 from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.errors import SourceError, StoreError
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import (
     DatasetRef,
@@ -27,7 +28,6 @@ from dqx_airflow.values import (
     SourceFile,
     Status,
 )
-from dqx_airflow.values.errors import SourceError, StoreError
 
 pytestmark = pytest.mark.spark
 

@@ -16,8 +16,8 @@ from second_lane import few_first
 from dqx_airflow.engine.job import try_gate
 from dqx_airflow.engine.scan import passes
 from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.errors import SparkError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
-from dqx_airflow.values.errors import SparkError
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 

@@ -11,8 +11,8 @@ import pytest
 from dqx_airflow.engine.sources.json_layout import with_json_layout
 from dqx_airflow.engine.sources.listing import files_at
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 LINES = '{"id": 1}\n{"id": 2}\n'
 DOCUMENT = '{\n  "id": 1\n}\n'

@@ -17,7 +17,7 @@ from processes import free_port
 
 from dqx_airflow.datasets.connection import connection_of
 from dqx_airflow.engine.session.connect_server import require_tls, require_version
-from dqx_airflow.values.errors import SparkError
+from dqx_airflow.errors import SparkError
 
 pytestmark = pytest.mark.spark
 

@@ -34,8 +34,8 @@ from dqx_airflow.engine.outputs.promoted_slices import (
     spelled,
     with_claims,
 )
+from dqx_airflow.errors import PromotionError, RequestError
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Outcome, RunKey, Status
-from dqx_airflow.values.errors import PromotionError, RequestError
 
 DAY, WHOLE = Slice(TODAY), Slice(None)
 ZURICH, BASEL = (Slice(TODAY, (("store", name),)) for name in ("zurich", "basel"))

@@ -19,6 +19,7 @@ from lake import ORDERS, TODAY, YESTERDAY, delta, request
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.outputs.promotion import write_files
+from dqx_airflow.errors import PromotionError, RequestError
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import (
     Attempt,
@@ -31,7 +32,6 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
-from dqx_airflow.values.errors import PromotionError, RequestError
 
 pytestmark = pytest.mark.spark
 

@@ -16,9 +16,9 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, RunKey
-from dqx_airflow.values.errors import RequestError, StoreError
 
 pytestmark = pytest.mark.spark
 

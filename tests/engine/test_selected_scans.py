@@ -14,11 +14,11 @@ from lake import ORDERS, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.errors import RequestError
 from dqx_airflow.results.alerts import alerts
 from dqx_airflow.results.past_days import query_results
 from dqx_airflow.results.reader import list_runs, read_report
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.selection import selection_of
 
 pytestmark = pytest.mark.spark

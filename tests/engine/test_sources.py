@@ -27,8 +27,8 @@ from second_lane import few_first
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
-from dqx_airflow.values.errors import DatasetError
 
 pytestmark = pytest.mark.spark
 

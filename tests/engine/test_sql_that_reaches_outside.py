@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.dql.sql.spark_functions import REVIEWED, objection_to_call
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 pytestmark = pytest.mark.spark
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 pytestmark = pytest.mark.spark
 

@@ -19,8 +19,8 @@ from lake import TODAY, YESTERDAY, request
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.sources import declared_text
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
-from dqx_airflow.values.errors import DatasetError
 
 pytestmark = pytest.mark.spark
 

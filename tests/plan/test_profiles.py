@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from dqx_airflow.api import MemoryDatabase, Suite
-from dqx_airflow.values.errors import RequestError, SourceError
+from dqx_airflow.errors import RequestError, SourceError
 
 DAY = date(2024, 12, 25)
 PERIOD = "from december(20) to december(31)"

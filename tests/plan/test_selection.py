@@ -7,12 +7,12 @@ from datetime import date
 import pytest
 
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.model import Chosen, Plan
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.selection import choose
 from dqx_airflow.values import DatasetRef, SourceFile
-from dqx_airflow.values.errors import RequestError
 from dqx_airflow.values.selection import selection_of
 
 ON = date(2024, 11, 29)

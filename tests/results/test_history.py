@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from dqx_airflow.errors import StoreError
 from dqx_airflow.results.open_store import OpenStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, EnforcedContract, GateReport, RunKey
-from dqx_airflow.values.errors import StoreError
 
 from .samples import DAY, RUN_KEY, sample_report
 

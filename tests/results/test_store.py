@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from dqx_airflow.errors import StoreError
 from dqx_airflow.results import store as store_module
 from dqx_airflow.results.reader import find_report, list_runs, read_report
 from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
@@ -26,7 +27,6 @@ from dqx_airflow.results.schema import (
 from dqx_airflow.results.store import ResultsStore, arrow_table, probe_objects
 from dqx_airflow.results.tables import ResultsRoot
 from dqx_airflow.values import GateReport, Outcome
-from dqx_airflow.values.errors import StoreError
 
 from .samples import RUN_KEY, sample_report
 

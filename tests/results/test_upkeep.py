@@ -19,6 +19,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from second_lane import few_first
 
+from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import compaction, upkeep
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.compaction import live_files
@@ -29,7 +30,6 @@ from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table
 from dqx_airflow.results.tables import ResultsRoot, locate
 from dqx_airflow.values import GateReport, Outcome, SourceFile
-from dqx_airflow.values.errors import RequestError, StoreError
 
 from .samples import RUN_KEY, START, sample_report
 from .test_store import HERE, WRITER

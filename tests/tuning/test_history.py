@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dqx_airflow.dql import History, Suite
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 SEED = """\
 {"ts": "2024-12-01T10:00:00Z", "action": "set_param", "param": "NULL_THRESHOLD", "old": 0.10, "new": 0.05, "agent": "rl_optimizer", "episode": 42}

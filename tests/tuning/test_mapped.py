@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 
 from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
 from dqx_airflow.cli.main import app
+from dqx_airflow.errors import RequestError
 from dqx_airflow.results.labels import Label, read_labels, write_labels
 from dqx_airflow.results.open_store import OpenStore
 from dqx_airflow.results.past_days import past_days
 from dqx_airflow.results.schema import LABELS_SCHEMA
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, GateReport, RunKey, ShadowReport
-from dqx_airflow.values.errors import RequestError
 
 GATE = "lake.gate"
 SUITE = """\

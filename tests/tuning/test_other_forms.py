@@ -16,6 +16,7 @@ import pytest
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.plan.measured import Measurements
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.past_days import PastDay
@@ -26,7 +27,6 @@ from dqx_airflow.tuning.suite_file import SuiteFile, SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune
 from dqx_airflow.tuning.tuner import AGENT, Tuned
 from dqx_airflow.values import SourceFile, Status
-from dqx_airflow.values.errors import ChangeRefusedError, RequestError, SourceError
 
 FIRST = date(2025, 1, 6)  # a Monday
 ROWS = '["orders","num_rows",[],0]'

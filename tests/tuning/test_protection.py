@@ -12,9 +12,9 @@ from markdown_cases import Case, cases
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql import History, Suite, nodes
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.errors import ChangeRefusedError
 from dqx_airflow.tuning.protection import judge_change, judge_values
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.errors import ChangeRefusedError
 
 CASES = [*cases(Path(__file__).parent / "protection.md")]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.dql import Suite
+from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.tuning.suite_file import replacing
-from dqx_airflow.values.errors import ChangeRefusedError, RequestError, SourceError
 
 LINES = """\
 # Limits: keep 5% where it is

@@ -269,8 +269,8 @@ def test_redirects_stay_on_this_site(post: Get, form: Fields) -> None:
 def test_a_read_only_store_disables_the_buttons_with_a_notice(
     tab: Get, post: Get, get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from dqx_airflow.errors import StoreError
     from dqx_airflow.results.store import ResultsStore
-    from dqx_airflow.values.errors import StoreError
 
     def refuses(*_: object) -> None:
         raise StoreError("read-only file system")
@@ -287,8 +287,8 @@ def test_a_read_only_store_disables_the_buttons_with_a_notice(
 def test_an_unstored_label_is_reported(
     post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from dqx_airflow.errors import StoreError
     from dqx_airflow.ui import alerts_page
-    from dqx_airflow.values.errors import StoreError
 
     def fails(*_: object, **__: object) -> None:
         raise StoreError("no space")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.values.errors import StoreError
+from dqx_airflow.errors import StoreError
 
 pytestmark = pytest.mark.airflow
 

@@ -24,7 +24,7 @@ from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.contracts.versions import end_of_period
 from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.values.errors import RequestError, SourceError
+from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.uses import ConsumerUse, Reliance

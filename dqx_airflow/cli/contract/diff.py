@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.cli.command_group import EXIT_FAILED
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 
 class DiffFormat(str, Enum):

@@ -12,7 +12,7 @@ from dqx_airflow.cli.contract.files import contract_files, is_contract
 from dqx_airflow.cli.contract.versions import GIT_TIMEOUT_S, GitFile, read_place, valid_contracts
 from dqx_airflow.cli.project import CONTRACT_ENDINGS
 from dqx_airflow.contracts.model import Contract
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dqx_airflow.cli.output import print_or_write, require_new
 from dqx_airflow.cli.project import connection_in, settings_here
 from dqx_airflow.cli.run.options import ConnectionOption
 from dqx_airflow.datasets.settings import format_of
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.drafting import ObservedTable

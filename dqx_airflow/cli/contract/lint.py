@@ -10,8 +10,8 @@ import typer
 
 from dqx_airflow.cli.check import DiagnosticFormat, counted, written
 from dqx_airflow.cli.command_group import EXIT_WRONG
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
-from dqx_airflow.values.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.diagnostics.diagnostic import Diagnostic

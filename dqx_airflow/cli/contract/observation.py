@@ -32,10 +32,10 @@ from dqx_airflow.contracts.drafting import (
 )
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import with_default_options
+from dqx_airflow.errors import DatasetError, DqxError, first_line
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError, DqxError, first_line
 
 T = TypeVar("T")
 _NONE: Mapping[str, Mapping[str, str]] = MappingProxyType({})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.values.errors import RegistryError, RequestError
+from dqx_airflow.errors import RegistryError, RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.publishing import PublishedVersion

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow.csv
 
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 _NAMES = {"delimiter": "sep", "charset": "encoding"}
 _TAKEN = ("sep", "encoding", "quote", "escape", "header", "multiline", "nullvalue")

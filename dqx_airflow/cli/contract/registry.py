@@ -22,7 +22,7 @@ from dqx_airflow.cli.contract.published import (
 )
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.values.errors import RequestError, SourceError
+from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.model import Contract

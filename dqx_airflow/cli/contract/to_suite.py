@@ -11,7 +11,7 @@ import typer
 
 from dqx_airflow.cli.command_group import EXIT_FAILED
 from dqx_airflow.cli.output import print_or_write
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 
 class To(str, Enum):

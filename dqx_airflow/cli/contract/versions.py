@@ -20,8 +20,8 @@ from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.errors import RequestError
 
 GIT_TIMEOUT_S = 60
 

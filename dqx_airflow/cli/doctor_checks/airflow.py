@@ -29,7 +29,7 @@ from dqx_airflow.cli.doctor_checks.finding import (
     problem,
     warning,
 )
-from dqx_airflow.values.errors import DqxError
+from dqx_airflow.errors import DqxError
 
 TIMEOUT_S = 45.0
 """Airflow's command needs 2 s on a quiet machine."""

@@ -24,8 +24,8 @@ from dqx_airflow.cli.command_group import (
 )
 from dqx_airflow.cli.run.options import ShadowOption
 from dqx_airflow.cli.run.shared_options import with_shared_options
+from dqx_airflow.errors import DqxError
 from dqx_airflow.values import Outcome
-from dqx_airflow.values.errors import DqxError
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.call import Options, RunCall

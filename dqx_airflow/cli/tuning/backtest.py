@@ -37,8 +37,8 @@ from dqx_airflow.cli.tuning.call import (
     suite_name,
 )
 from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.errors import RequestError, SourceError, SparkError
 from dqx_airflow.values import Status, day_of_instance
-from dqx_airflow.values.errors import RequestError, SourceError, SparkError
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.spark import Spark

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
-from dqx_airflow.values.errors import DqxError, RequestError
+from dqx_airflow.errors import DqxError, RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Unit

@@ -16,7 +16,7 @@ import typer
 from dqx_airflow.cli.output import SheetFormat, TableFormatOption, TableOrJson
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

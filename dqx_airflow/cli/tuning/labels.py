@@ -16,7 +16,7 @@ from dqx_airflow.cli.output import SheetFormat
 from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert, NewLabel

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from dqx_airflow.cli.contract.observation import ColumnTable, observed
 from dqx_airflow.contracts.drafting import ObservedTable
+from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.tuning.suggested import Seen, SeenDays
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError, RequestError
 
 
 def observer(ref: DatasetRef, place: str, days: int) -> Callable[[ColumnTable], Seen]:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning.call import suite_file, suite_name
+from dqx_airflow.errors import RequestError
 from dqx_airflow.results.proposals import ProposalStage, StoredProposal, decide, read_proposals
 from dqx_airflow.tuning.proposals import Proposal, proposal_of_entry
 from dqx_airflow.tuning.review import apply_proposal, reject_in_history, require_allowed
 from dqx_airflow.tuning.suite_file import pending_in
-from dqx_airflow.values.errors import RequestError
 
 
 class ReviewQueue:

@@ -11,8 +11,8 @@ import typer
 from dqx_airflow.cli.output import print_or_write, require_new
 from dqx_airflow.cli.project import connection_in, settings_here
 from dqx_airflow.cli.run.options import ConnectionOption
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.suggested import Seen

@@ -16,8 +16,8 @@ from dqx_airflow.cli.output import TableFormatOption, TableOrJson
 from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import day_of_instance
-from dqx_airflow.values.errors import RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

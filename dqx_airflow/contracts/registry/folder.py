@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dqx_airflow.contracts.registry.versions import FORMAT, VersionEntry
-from dqx_airflow.values.errors import RegistryError
+from dqx_airflow.errors import RegistryError
 
 _ENTRY = "entry.json"
 _LONGEST_NAME = 150

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from dqx_airflow.contracts.registry.folder import FolderHome
 from dqx_airflow.contracts.registry.versions import Registry
-from dqx_airflow.values.errors import RegistryError
+from dqx_airflow.errors import RegistryError
 
 _TABLE_MARK = "delta:"
 

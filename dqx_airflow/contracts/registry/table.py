@@ -18,7 +18,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from dqx_airflow.contracts.registry.versions import FORMAT, VersionEntry
 from dqx_airflow.datasets.delta_log import require_whole_commits
-from dqx_airflow.values.errors import RegistryError, first_line
+from dqx_airflow.errors import RegistryError, first_line
 
 _FILE = pa.struct([("name", pa.string()), ("text", pa.string())])
 _SCHEMA = pa.schema(

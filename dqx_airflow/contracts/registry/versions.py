@@ -21,8 +21,8 @@ from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import Objection, PublishedVersion, objections
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.versions import Bump
+from dqx_airflow.errors import RegistryError
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.errors import RegistryError
 
 FORMAT = 1
 """The format of entries; other formats are not supported."""

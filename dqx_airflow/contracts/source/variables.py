@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from dqx_airflow.contracts.source.yaml_document import Document, Node, Path, Scalar, show_path
 from dqx_airflow.contracts.source.yaml_document import Sequence as SequenceNode
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")

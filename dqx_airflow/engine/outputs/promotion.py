@@ -52,12 +52,12 @@ from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
 from dqx_airflow.engine.sources.errors import package_for
 from dqx_airflow.engine.sources.listing import DataFile, absolute
+from dqx_airflow.errors import DatasetError, PromotionError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.evaluate import not_promoted
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.results.tables import committed
 from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
-from dqx_airflow.values.errors import DatasetError, PromotionError, first_line
 
 _HARMLESS = frozenset(
     {

@@ -38,8 +38,8 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
 from dqx_airflow.engine.sources.listing import absolute
+from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.values.errors import DqxError, PromotionError
 
 _NO_VALUES = ("struct", "array", "map", "binary", "variant", "interval")
 _WITH_STATISTICS = ("string", "tinyint", "smallint", "int", "bigint", "date")

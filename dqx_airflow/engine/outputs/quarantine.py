@@ -40,12 +40,12 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
 from dqx_airflow.engine.sources.listing import DataFile, absolute
+from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.results.tables import committed
 from dqx_airflow.values import GateRequest, RunKey, Status, Verdict
-from dqx_airflow.values.errors import DqxError, StoreError, first_line
 
 _log = logging.getLogger("dqx.gate")
 

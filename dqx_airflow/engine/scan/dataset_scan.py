@@ -38,6 +38,7 @@ from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.schema_drift import NO_DRIFT, SchemaDrift, drift_of
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import Aggregate, Scan
 from dqx_airflow.metrics.plain_values import is_finite
 from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
@@ -55,7 +56,6 @@ from dqx_airflow.plan.schema_check import (
     void_with_nan,
     void_without_end,
 )
-from dqx_airflow.values.errors import DatasetError
 
 
 def scan(

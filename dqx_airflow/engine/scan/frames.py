@@ -19,6 +19,7 @@ from dqx_airflow.engine.scan.collect import NESTED, collect
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.plain_values import is_finite
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath
@@ -26,7 +27,6 @@ from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.row_values import as_key
 from dqx_airflow.plan.schema_check import Schema, places_of, texts_of, void_without_end
 from dqx_airflow.values import MetricValue
-from dqx_airflow.values.errors import DatasetError
 
 DATE = "dqx: date of the row"
 """The column with the date of a row, in frames of several dates."""

@@ -22,12 +22,12 @@ from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.engine.scan.collect import collect, date_of
 from dqx_airflow.engine.scan.frames import DATE
 from dqx_airflow.engine.session.spark_errors import explain, is_unreadable, spark_failures
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import COPIES, RANK, VALUE, Aggregate, Frequencies, Steps
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.row_types import TypeObjection
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import MetricValue
-from dqx_airflow.values.errors import DatasetError
 
 _SMALLER, _LARGER = "ASC", "DESC"
 

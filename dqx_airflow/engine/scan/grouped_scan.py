@@ -27,6 +27,7 @@ from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.plain_values import is_finite
@@ -45,7 +46,6 @@ from dqx_airflow.plan.predicates import (
 from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import INFINITE, nan_detail
 from dqx_airflow.values import MASK, MetricValue, Origin
-from dqx_airflow.values.errors import DatasetError
 from dqx_airflow.values.exact import exact_text, parse_exact
 
 Known: TypeAlias = dict[Group, MetricValue]

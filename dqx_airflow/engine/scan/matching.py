@@ -23,6 +23,7 @@ from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.schema_drift import drift_of
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.comparison import FLOATING
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, widest
@@ -44,7 +45,6 @@ from dqx_airflow.plan.row_types import TypeObjection
 from dqx_airflow.plan.row_values import as_key
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import MetricValue
-from dqx_airflow.values.errors import DatasetError
 from dqx_airflow.values.exact import Number
 
 MOST_GROUPED = 200_000

@@ -20,7 +20,7 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.session.spark_errors import Py4JError
-from dqx_airflow.values.errors import SparkError
+from dqx_airflow.errors import SparkError
 from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT
 
 

@@ -28,7 +28,7 @@ from dqx_airflow.engine.session.spark_errors import (
     loss_of_spark,
 )
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
-from dqx_airflow.values.errors import SparkError, first_line
+from dqx_airflow.errors import SparkError, first_line
 from dqx_airflow.values.redact import redact_urls
 
 _CONNECT_TIMEOUT_S = 5.0

@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dqx_airflow.datasets.connection import Connection, ConnectionKind
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import RequestError
 
 _JARS = {
     **dict.fromkeys(("s3", "s3a"), "hadoop-aws"),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dqx_airflow.values.errors import RequestError
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values.request_arguments import from_arguments
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 
 from dqx_airflow.engine.sources.csv_headers import header_fault
 from dqx_airflow.engine.sources.unread_text import RAISED
-from dqx_airflow.values.errors import SparkError, first_line
+from dqx_airflow.errors import SparkError, first_line
 
 __all__ = ["Py4JError", "Py4JJavaError"]
 

@@ -22,9 +22,9 @@ from dqx_airflow.engine.sources.delta.load import deltalake_failures
 from dqx_airflow.engine.sources.delta.log import COMMITS_READ, KEEP_THE_DATA
 from dqx_airflow.engine.sources.errors import require_strict_session, too_early
 from dqx_airflow.engine.sources.listing import absolute, is_local
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 _OF_TEXT = ("csv", "json", "xml")
 _STRICT = {"mode": "FAILFAST", "columnPruning": "false"}

@@ -9,8 +9,8 @@ from pyarrow.fs import FileSystem
 
 from dqx_airflow.datasets.reader_options import is_on
 from dqx_airflow.engine.sources.listing import DataFile, paths_of, read_each
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 _NO_NAME = re.compile(r"[+-]?[0-9][0-9.,:/eEtT+ZzE -]*|_c[0-9]+")
 """A number, a date, or Spark's name for a column without one."""

@@ -25,10 +25,10 @@ from dqx_airflow.engine.sources.unread_text import (
     with_faults_as_lines,
     with_faults_raised,
 )
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import can_be_cast, cast_sql, quote_name
 from dqx_airflow.metrics.types import Family, family_of, spelled_like
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 MOST_SAMPLED_BYTES = 64_000_000
 """The maximum size of JSON, newest files first, from which columns are inferred."""

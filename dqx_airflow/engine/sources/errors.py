@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from dqx_airflow.datasets.settings import format_of
 from dqx_airflow.engine.session.spark_errors import explain
 from dqx_airflow.engine.sources.listing import absolute, files_at
+from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError, first_line
 
 NOTHING_IGNORED = MappingProxyType(
     {

@@ -48,9 +48,9 @@ from dqx_airflow.engine.sources.parquet_types import UNREADABLE, read_stored
 from dqx_airflow.engine.sources.table_formats import table_format
 from dqx_airflow.engine.sources.text_encoding import require_text
 from dqx_airflow.engine.sources.unread_text import plain_texts, with_faults_raised
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 _STRICT = {
     # For a line that does not fit, PERMISSIVE would return NULLs, which most rules let pass. To

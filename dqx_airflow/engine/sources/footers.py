@@ -24,9 +24,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from dqx_airflow.engine.sources.listing import DataFile, partition_names, read_each
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.types import decimal_size, fields_of, parts_of, spelled_like
 from dqx_airflow.values import DatasetField, DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 _WIDER = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
 """Types that hold all values of those before them."""

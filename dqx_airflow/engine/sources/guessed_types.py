@@ -25,10 +25,10 @@ from pyspark.sql.types import (
 )
 
 from dqx_airflow.datasets.reader_options import given_options
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, spelled_like
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 _WHOLE, _DECIMAL, _FLOAT, _ZEROS, _TEXT, _DATE, _BOOLEAN, _TIME = (1 << bit for bit in range(8))
 _NUMBER = _WHOLE | _DECIMAL | _FLOAT | _ZEROS

@@ -34,8 +34,8 @@ from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.session.spark_errors import cause_of, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.errors import DatasetError, RequestError, SparkError
 from dqx_airflow.values import JDBC, DatasetRef
-from dqx_airflow.values.errors import DatasetError, RequestError, SparkError
 
 _NO_DRIVER = re.compile(r"ClassNotFoundException|No suitable driver")
 _NO_ANSWER = re.compile(

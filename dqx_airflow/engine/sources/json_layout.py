@@ -11,8 +11,8 @@ from pyarrow.fs import FileSystem
 
 from dqx_airflow.datasets.reader_options import option_of
 from dqx_airflow.engine.sources.listing import DataFile, read_each
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 _LINE_BREAK = re.compile(r"[\r\n]")
 _MOST_BYTES = 1_000_000

@@ -17,8 +17,8 @@ from dqx_airflow.engine.sources.errors import require_plain_sql, unreadable
 from dqx_airflow.engine.sources.files import open_files
 from dqx_airflow.engine.sources.jdbc import open_database_table
 from dqx_airflow.engine.sources.listing import absolute
+from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError, RequestError
 
 
 def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:

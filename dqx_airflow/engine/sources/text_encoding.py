@@ -18,8 +18,8 @@ from dqx_airflow.engine.sources.listing import (
     read_each,
     refused_suffix,
 )
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 _MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",

@@ -23,9 +23,9 @@ from dqx_airflow.engine.scan.states.fingerprints import (
 from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.errors import StoreError
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.values import Origin
-from dqx_airflow.values.errors import StoreError
 
 
 def added_file_passes(

@@ -17,8 +17,8 @@ from dqx_airflow.datasets.settings import timestamp_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.errors import nothing_there, too_early
 from dqx_airflow.engine.sources.listing import is_local
+from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError, first_line
 
 EXTENSIONS = (
     "set spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and "

@@ -34,9 +34,9 @@ from dqx_airflow.engine.sources.errors import (
     unreadable,
 )
 from dqx_airflow.engine.sources.listing import DataFile, escaped
+from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.errors import DatasetError
 
 _NO_PARTITIONS = {"recursiveFileLookup": "true"}
 """Spark then takes no values from folder names."""
