@@ -12,7 +12,6 @@ from typing import Any, TypedDict, TypeVar
 from dqx_airflow.api.database import Database, SparkDatabase
 from dqx_airflow.api.results import DatedResults, Results
 from dqx_airflow.api.stored_database import StoredDatabase
-from dqx_airflow.values.date_range import dates_of_range, is_range
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import Checked
@@ -20,7 +19,6 @@ from dqx_airflow.errors import RequestError, SourceError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.selection import plan_of as plan_of_request
-from dqx_airflow.values.selection import Words, selection_of
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
@@ -33,6 +31,8 @@ from dqx_airflow.values import (
     Severity,
     SourceFile,
 )
+from dqx_airflow.values.date_range import dates_of_range, is_range
+from dqx_airflow.values.selection import Words, selection_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

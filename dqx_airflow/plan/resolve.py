@@ -25,7 +25,6 @@ from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.printer import show_claim, show_for_each, show_where
 from dqx_airflow.dql.walk import joined, simple_claims
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values.exact import Exact, exact, exact_text
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
 from dqx_airflow.metrics.metric import Scan
@@ -52,6 +51,7 @@ from dqx_airflow.plan.model import (
 )
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, SourceFile, Span
+from dqx_airflow.values.exact import Exact, exact, exact_text
 
 
 @dataclass(frozen=True, slots=True)

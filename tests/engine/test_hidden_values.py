@@ -30,8 +30,8 @@ from dqx_airflow.engine.job import run_gate, run_gates, run_job
 from dqx_airflow.engine.session.concurrency import JobEnding
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import conf_of, without_log
-from dqx_airflow.values.request_arguments import to_arguments
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, to_json
+from dqx_airflow.values.request_arguments import to_arguments
 
 pytestmark = pytest.mark.spark
 

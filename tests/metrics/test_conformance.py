@@ -32,14 +32,14 @@ from spark_tables import arrow_of, frame_of
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.values.exact import exact_text
 from dqx_airflow.metrics.builtin import METRICS, TABLES
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
-from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
+from dqx_airflow.values.exact import exact_text
 
 IN_SPARK = [
     case if case in COVERING else pytest.param(case, marks=pytest.mark.matrix) for case in CASES

@@ -29,13 +29,13 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.printer import show
-from dqx_airflow.values.exact import parse_exact
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.schema_check import void_with_nan, void_without_end
 from dqx_airflow.values import DatasetRef, MetricValue, RunOptions, Severity, SourceFile, Verdict
+from dqx_airflow.values.exact import parse_exact
 
 CASES = list(cases(*Path(__file__).parent.glob("verdicts/*.md")))
 DATE = "2024-11-29"

@@ -23,9 +23,9 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.types import Family, canonical_type, family_of, fields_of, parts_of
 from dqx_airflow.plan.evaluate import evaluate
-from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table, value_of
+from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetField as Column
 from dqx_airflow.values import DatasetRef, SourceFile, Span, Status
 

@@ -9,9 +9,9 @@ import pytest
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import evaluate
-from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table
+from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Status
 
 TABLE = Table.inferred([{"name": "ab", "n": 1}])
