@@ -31,6 +31,12 @@ pytestmark = pytest.mark.spark
 SUITE = 'suite "S" { check "C" on t { assert num_rows() < 100 } }'
 FIRST, SECOND, MIXED_UP = date(2024, 3, 1), date(2024, 3, 2), date(2024, 2, 3)
 DAYS = (FIRST, SECOND, MIXED_UP)
+
+
+def _at(hour: int) -> datetime:
+    return datetime.combine(SECOND, time(hour), timezone.utc)
+
+
 SPELLINGS: dict[str, tuple[pa.DataType, dict[str, Any]]] = {
     "bigint": (pa.int64(), {"1": 1, "01": 1, " 1": 1, "+1": 1, "2": 2}),
     "decimal": (pa.decimal128(10, 2), {"1.0": Decimal(1), "1.00": Decimal(1), "2": Decimal(2)}),
@@ -38,9 +44,33 @@ SPELLINGS: dict[str, tuple[pa.DataType, dict[str, Any]]] = {
     "date": (pa.date32(), {"2024-03-02": SECOND, "2024-3-2": SECOND, "2024-03-01": FIRST}),
     "double": (pa.float64(), {"0.0": 0.0, "-0.0": -0.0, "0": 0.0, "1e0": 1.0}),
     "string": (pa.string(), {"1": "1", "01": "01", "1 ": "1 "}),
+    "timestamp": (
+        pa.timestamp("us", "UTC"),
+        {
+            "2024-03-02T12:00:00Z": _at(12),
+            "2024-03-02 13:00:00+01:00": _at(12),
+            "2024-03-02 12:00": _at(12),
+            "2024-03-02 12:00:00 Europe/Zurich": _at(11),
+        },
+    ),
+    "timestamp_ntz": (
+        pa.timestamp("us"),
+        {
+            "2024-03-02T12:00:00": _at(12).replace(tzinfo=None),
+            "2024-03-02 12:00": _at(12).replace(tzinfo=None),
+            "2024-03-02": _at(0).replace(tzinfo=None),
+        },
+    ),
 }
 FORMATS = {"dd.MM.yyyy": "%d.%m.%Y", "MM.dd.yyyy": "%m.%d.%Y", "yyyyMMdd": "%Y%m%d"}
 ZONES = ("UTC", "Europe/Zurich", "Europe/Berlin", "America/New_York", "Pacific/Kiritimati")
+"""At the second of March no clock of these is changed: for that see the days of `CLOCK_CHANGES`."""
+CLOCK_CHANGES = (
+    ("Europe/Zurich", date(2024, 3, 31)),
+    ("Africa/Cairo", date(2024, 4, 26)),  # no midnight
+    ("America/Havana", date(2024, 11, 3)),  # two of them
+    ("Pacific/Apia", date(2011, 12, 30)),  # no such day
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +136,8 @@ REFUSED: list[tuple[str, Step, Step]] = [
     ("boolean", Step(slice="true"), Step("b", slice="TRUE")),
     ("date", Step(slice="2024-03-02"), Step("b", slice="2024-3-2")),
     ("double", Step(slice="0.0"), Step("b", slice="-0.0")),
+    ("timestamp", Step(slice="2024-03-02T12:00:00Z"), Step("b", slice="2024-03-02 13:00:00+01:00")),
+    ("timestamp_ntz", Step(slice="2024-03-02T12:00:00"), Step("b", slice="2024-03-02 12:00")),
 ]
 TAKEN: list[tuple[str, Step, Step]] = [
     ("string", Step(slice="1"), Step("b", slice="01")),
@@ -130,6 +162,29 @@ def test_other_rows_and_the_own_rows_are_promoted(
     spark: Any, tmp_path: Path, kind: str, first: Step, second: Step
 ) -> None:
     assert promoted(spark, tmp_path, kind, [first, second], Random(0)) == [True, True]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("zone", "day"), CLOCK_CHANGES)
+def test_days_around_a_change_of_clocks_share_no_row(
+    spark: Any, tmp_path: Path, zone: str, day: date
+) -> None:
+    """The rows of each hour, promoted by three days, and by another gate with days of UTC."""
+    start = datetime.combine(day, time(), timezone.utc) - timedelta(hours=40)
+    hours = [start + timedelta(hours=hour) for hour in range(110)]
+    table = pa.table({"id": range(110), "at": pa.array(hours, pa.timestamp("us", "UTC"))})
+    days = [day + timedelta(number) for number in (0, 1, -1)]
+    for number, on in enumerate(days):
+        write_deltalake(str(tmp_path / f"source{number}"), table)
+        step = Step(on=on, column="at", how=zone)
+        assert promote(spark, tmp_path, tmp_path / "target", step, number) is None
+    of_zone = ZoneInfo(zone)
+    wanted = [n for n, hour in enumerate(hours) if hour.astimezone(of_zone).date() in days]
+    assert sorted(rows_of(tmp_path / "target")) == wanted
+    write_deltalake(str(tmp_path / "source9"), table)
+    other = Step("b", on=day, column="at")
+    assert promote(spark, tmp_path, tmp_path / "target", other, 9) is not None
+    assert sorted(rows_of(tmp_path / "target")) == wanted
 
 
 @st.composite

@@ -18,7 +18,7 @@ from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.contracts.source.variables import given_variables
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import SourceFile
+from dqx_airflow.values import SourceFile, to_json
 
 PEER = """
 apiVersion: v3.2.0
@@ -197,6 +197,32 @@ def test_only_listed_variables_are_read_from_the_environment_and_no_secrets() ->
             given_variables([word], {})
     with pytest.raises(RequestError, match="DB_PASSWORD may be a secret"):
         given_variables(["DB_PASSWORD"], {"DB_PASSWORD": "x"})
+
+
+def test_what_is_not_listed_is_shown_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To list a variable is to show it: a contract is trusted with nothing else."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORBIDDEN", "TABLE", "P", "NA", "OTHER", "LAKE", "WHO", "DB_HOST", "DB_PORT"):
+        monkeypatch.setenv(name, f"CANARY_{name}")
+    Path("peer.yaml").write_text(PEER, encoding="utf-8")
+    Path("unset.yaml").write_text(PEER.replace("${NA:-XX}", "${NA}"), encoding="utf-8")
+    shown = ""
+    for words in (["lint"], ["coverage"], ["to-suite"], ["export", "--to", "spark"]):
+        for file in ("peer.yaml", "unset.yaml"):
+            result = CliRunner().invoke(app, ["contract", words[0], file, *words[1:]])
+            assert result.output
+            shown += result.output
+    enforced = enforce(SourceFile("peer.yaml", PEER), on=None, variables={})
+    over = enforced.over(())
+    shown += to_json(over.contract) + over.suite.text + read(PEER, None).sources["peer.yaml"]
+    assert "CANARY" not in shown
+    # What may be a secret cannot be listed, and is not quoted.
+    for word in ("URL=jdbc:postgresql://u:CANARY@h/d", "API_TOKEN=CANARY", "DB_PASSWORD=CANARY"):
+        with pytest.raises(RequestError) as refused:
+            given_variables([word], {})
+        assert "CANARY" not in str(refused.value)
 
 
 def test_the_commands_know_the_variables_of_the_settings_and_of_the_call(

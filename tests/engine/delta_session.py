@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import replace
 from datetime import date
@@ -15,12 +16,13 @@ from deltalake import write_deltalake
 
 from dqx_airflow.api.validated import read_validated
 from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.outputs.promotion_target import PromotionTarget
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.delta.load import has_delta
 from dqx_airflow.engine.sources.open import open_dataset
-from dqx_airflow.errors import DatasetError
+from dqx_airflow.errors import DatasetError, PromotionError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile
 
 TODAY = date(2024, 3, 2)
@@ -194,6 +196,7 @@ def promotions(spark: Any, folder: str) -> None:
     there = spark.read.format("delta").load(plain).collect()
     assert sorted((row.id, row.ds.day) for row in there) == [(1, 1), (2, 1), (2, 2), (5, 2)]
     slices(spark, gate)
+    race(spark, gate)
     padded(spark, gate, folder)
     ages(spark, gate)
     gate = replace(gate, run_key=replace(gate.run_key, scheduler_run="later"))
@@ -223,6 +226,44 @@ def slices(spark: Any, gate: GateRequest) -> None:
     odd = run_gate(replace(own, promote_slice=(("id", "3"),)), lambda _: spark)
     assert "1 rows do not have the values" in (odd.verdicts[-1].reason or "")
     assert sorted(row.id for row in spark.table("sliced").collect()) == [2, 5]
+
+
+def race(spark: Any, gate: GateRequest) -> None:
+    """Spark commits over what another gate promotes after the check: the gate that did it ends with
+    an error, which brings the rows back."""
+    (orders,) = gate.datasets
+    suite = replace(gate.suite, text=gate.suite.text.replace("== 2", "== 1"))
+
+    def own(name: str, number: int) -> GateRequest:
+        return replace(
+            gate,
+            suite=suite,
+            run_key=replace(gate.run_key, gate=name),
+            datasets=(replace(orders, filter=f"id = {number}"),),
+            promote_to=(("orders", "raced"),),
+            promote_slice=(("id", str(number)),),
+        )
+
+    assert run_gate(own("other", 5), lambda _: spark).outcome is Outcome.PASSED
+    check = PromotionTarget.check_slice
+
+    def check_and_lose(self: PromotionTarget, table: Any) -> Any:
+        found = check(self, table)
+        if self.by.gate == "late":
+            early = run_gate(own("early", 2), lambda _: spark)
+            assert early.outcome is Outcome.PASSED
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PromotionTarget, "check_slice", check_and_lose)
+        with pytest.raises(
+            PromotionError, match="gate early promoted id = 2 at the same time"
+        ) as e:
+            run_gate(own("late", 2), lambda _: spark)
+    restore = re.search(r"RESTORE TABLE raced TO VERSION AS OF (\d+)", str(e.value.in_one_line))
+    assert restore is not None
+    spark.sql(restore[0])
+    assert sorted(row.id for row in spark.table("raced").collect()) == [2, 5]
 
 
 def padded(spark: Any, gate: GateRequest, folder: str) -> None:
