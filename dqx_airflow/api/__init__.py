@@ -1,17 +1,20 @@
 """The Python API: DQL run from Python, and suites written in Python."""
 
 from dqx_airflow.api.assertions import Context
-from dqx_airflow.api.contract import Contract, ContractViolation, assert_contract
-from dqx_airflow.api.contract_registry import ContractRegistry
+from dqx_airflow.api.contract import Contract, ContractRegistry, ContractViolation, assert_contract
 from dqx_airflow.api.contract_validator import ContractValidator
-from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
+from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, StoredDatabase
 from dqx_airflow.api.expressions import MetricExpression
-from dqx_airflow.api.interpreter import Interpreter
 from dqx_airflow.api.metric_provider import MetricProvider
-from dqx_airflow.api.results import DatedResults, DatesFailed, Result, Results, SuiteFailed
-from dqx_airflow.api.stored_database import StoredDatabase
-from dqx_airflow.api.suite import Suite
-from dqx_airflow.api.validated import read_validated
+from dqx_airflow.api.results import (
+    DatedResults,
+    DatesFailed,
+    Result,
+    Results,
+    SuiteFailed,
+    read_validated,
+)
+from dqx_airflow.api.suite import Interpreter, Suite
 from dqx_airflow.api.verification import VerificationSuite, check
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.tuning.tunables import (

@@ -1,11 +1,12 @@
-"""Data contracts in Python: run like a suite, or compared with a DataFrame before it is read."""
+"""Data contracts in Python: run like a suite, or compared with a DataFrame before it is read; and
+their registry: the functions of `dql contract registry`, as methods."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -31,13 +32,19 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
     enforce,
     objection_to_version,
 )
+from dqx_airflow.contracts.model import Contract as ContractModel
 from dqx_airflow.contracts.model import Model, Rule
+from dqx_airflow.contracts.publishing import PublishedVersion
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.registry.open import registry_at
+from dqx_airflow.contracts.registry.versions import Publication
 from dqx_airflow.contracts.source.references import FolderReader, no_files
 from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-from dqx_airflow.errors import DqxError, RequestError, SourceError
+from dqx_airflow.errors import DqxError, RegistryError, RequestError, SourceError
 from dqx_airflow.plan.clauses import unenforced_verdicts, with_clauses
 from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.plan.in_memory.table import Table
@@ -362,3 +369,101 @@ def _of_contract(
 
 def _is_of_schemas(demand: Demand) -> bool:
     return isinstance(demand, _OF_SCHEMAS)
+
+
+class ContractRegistry:
+    """The published versions of contracts, which never change.
+
+        registry = ContractRegistry("s3://lake/contracts")
+        registry.register("contracts/customers.yaml")
+        registry.get_latest("CustomerMaster").version
+
+    :param place: a folder, or a Delta table: its path, a URL, or `delta:PATH` for a new one.
+    :raises RegistryError: a registry cannot be at this location.
+    """
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        self._registry = registry_at(os.fspath(place))
+
+    def register(self, path: str | os.PathLike[str], *, on: date | None = None) -> str:
+        """Publishes the version of the contract in a file, and returns `id:version`.
+
+        A published version stays as it is; publishing the same content again changes nothing.
+
+        :param on: the date of the publication, today by default.
+        :raises SourceError: the contract has errors.
+        :raises RegistryError: there are objections, such as a breaking change without a major
+            version; or the registry cannot be written.
+        """
+        publication = self._publication(path, on, is_dry=False)
+        if publication.objections or publication.published is None:
+            first = publication.objections[0]
+            problems = "; ".join(item.problem for item in publication.objections)
+            raise RegistryError(f"{path}: {problems}", first.hint)
+        contract = publication.published.contract
+        return f"{contract.id}:{contract.version}"
+
+    def objections(
+        self, path: str | os.PathLike[str], *, on: date | None = None
+    ) -> tuple[str, ...]:
+        """The objections to publishing a version, empty if it may be published. Nothing is
+        published.
+
+        :param on: the date of the publication, today by default.
+        :raises SourceError: the contract has errors.
+        :raises RegistryError: the registry cannot be read.
+        """
+        publication = self._publication(path, on, is_dry=True)
+        return tuple(f"{item.problem}: {item.hint}" for item in publication.objections)
+
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all contracts."""
+        return self._registry.ids()
+
+    def history(self, contract_id: str) -> tuple[PublishedVersion, ...]:
+        """The published versions of a contract, oldest first; empty for an unknown one."""
+        return self._registry.versions(contract_id)
+
+    def get_latest(self, contract_id: str) -> ContractModel | None:
+        """The highest version of a contract; None if none is published."""
+        versions = self.history(contract_id)
+        return max(versions, key=lambda item: item.version).contract if versions else None
+
+    def get(self, contract_id: str, version: str) -> ContractModel:
+        """A version of a contract: `2.3.0`, or the highest published one of `2.3` or `2`.
+
+        :raises RequestError: no such version is published.
+        """
+        published = self.history(contract_id)
+        versions = [
+            item for item in published if objection_to_version(item.contract, version) is None
+        ]
+        if not versions:
+            names = [str(item.contract.version) for item in published] or list(self.ids())
+            wanted = f"{contract_id} {version}" if published else contract_id
+            raise RequestError(f"{wanted} is not published", did_you_mean(version, names) or "")
+        return max(versions, key=lambda item: item.version).contract
+
+    def text(self, contract_id: str, version: str) -> str:
+        """The source of a published version.
+
+        :raises RequestError: no such version is published.
+        """
+        wanted = self.get(contract_id, version).version
+        number = next(
+            item.number for item in self.history(contract_id) if item.contract.version == wanted
+        )
+        return next(iter(self._registry.texts(contract_id, number).values()))
+
+    def _publication(
+        self, path: str | os.PathLike[str], on: date | None, *, is_dry: bool
+    ) -> Publication:
+        file = Path(path)
+        source = read_source(file, file.name)
+        if isinstance(source, Unreadable):
+            raise SourceError(f"{file}: {source.reason}", diagnostics=(source.diagnostic,))
+        reading = read_contract(source, FolderReader(file.parent), variables=None)
+        if reading.contract is None or reading.errors:
+            raise SourceError(draw(reading.errors, reading.sources), diagnostics=reading.errors)
+        day = on or datetime.now(timezone.utc).date()
+        return self._registry.publish(reading.contract, reading.sources, day, is_dry=is_dry)

@@ -1,21 +1,26 @@
-"""Tables in memory and in Spark that suites are run against: frames, Arrow tables and rows."""
+"""What suites are run against: tables in memory and in Spark, and the stored past of a gate."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
-from dqx_airflow.errors import RequestError
+from dqx_airflow.errors import RequestError, UpstreamFailure
 from dqx_airflow.plan.in_memory.measure import measure as measure_in_memory
-from dqx_airflow.plan.in_memory.table import Table, TableError
+from dqx_airflow.plan.in_memory.table import Table, TableError, columns_of
 from dqx_airflow.plan.masks import snapshot_of
+from dqx_airflow.plan.measured import keys_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from dqx_airflow.tuning.past_days import PastDay
 
 
 def spark_type(arrow: Any, *, has_zone: bool = False, of_nulls: str = "void") -> str:
@@ -78,33 +83,34 @@ def is_spark_frame(given: object) -> bool:
     return type(given).__module__.startswith("pyspark.sql") and hasattr(given, "sparkSession")
 
 
-def is_frame(given: object) -> bool:
-    """True for an object with Arrow's C interface for streams, or a DataFrame of pandas."""
-    return hasattr(given, "__arrow_c_stream__") or is_pandas(given)
-
-
-def table_of(frame: Any) -> Table:
-    """The rows of a DataFrame. In those of pandas, NaN, NaT and NA are NULL.
+def columns_of_frame(frame: Any) -> tuple[dict[str, list[Any]], dict[str, str]]:
+    """The values of the columns of a DataFrame, and their types. In pandas, NaN, NaT and NA are
+    NULL, and a column of objects has no type.
 
     :raises RequestError: it contains values without a type in Spark.
     """
     import pyarrow as pa
 
+    objects: dict[Any, list[Any]] = {}
     try:
         if is_pandas(frame):
-            arrow = pa.Table.from_pandas(frame, preserve_index=False)
+            for name in frame.columns if frame.columns.is_unique else ():
+                if (column := frame[name]).dtype == object:
+                    cells = zip(column, column.isna(), strict=True)
+                    objects[name] = [None if is_null else cell for cell, is_null in cells]
+            others = frame.drop(columns=[*objects])
+            arrow = pa.Table.from_pandas(others, preserve_index=False)
+            names = [str(name) for name in frame.columns]
         else:
             arrow = pa.table(frame)
-        named = {name: spark_type(arrow.schema.field(name).type) for name in arrow.column_names}
+            names = arrow.column_names
+        types = {name: spark_type(arrow.schema.field(name).type) for name in arrow.column_names}
         columns = {name: arrow.column(name).to_pylist() for name in arrow.column_names}
     except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
         problem = " ".join(str(error).split())
         raise RequestError(f"the DataFrame cannot be read: {problem}", FRAMES) from None
-    rows = list(zip(*columns.values(), strict=True)) if columns else []
-    try:
-        return Table.typed(named, rows)
-    except TableError as error:
-        raise RequestError(f"the DataFrame cannot be read: {error}", FRAMES) from None
+    columns |= {str(name): cells for name, cells in objects.items()}
+    return {name: columns[name] for name in names}, types
 
 
 def is_pandas(given: object) -> bool:
@@ -187,12 +193,8 @@ class MemoryDatabase:
     def __init__(
         self, tables: Mapping[str, Any], *, date_columns: Mapping[str, str] | None = None
     ) -> None:
-        self._tables = {name: _table(name, given) for name, given in tables.items()}
-        self._inferred = {
-            name
-            for name, given in tables.items()
-            if is_pandas(given) or not (is_frame(given) or isinstance(given, Table))
-        }
+        self._given = {name: _given(name, table) for name, table in tables.items()}
+        self._tables = self._typed({})
         dates = date_columns or {}
         for name, column in dates.items():
             columns = [field.name for field in self._tables[name].fields] if name in tables else []
@@ -214,11 +216,13 @@ class MemoryDatabase:
         """The database with the types of columns in a contract, by dataset, for rows of Python and
         pandas: neither has all types, and a column gets its type if all of its values have it."""
         fitted = copy(self)
-        fitted._tables = {
-            name: table.with_types(types.get(name, {})) if name in self._inferred else table
-            for name, table in self._tables.items()
-        }
+        fitted._tables = self._typed(types)
         return fitted
+
+    def _typed(self, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Table]:
+        return {
+            name: _table(name, given, wanted.get(name, {})) for name, given in self._given.items()
+        }
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
         """The values of a plan, measured in Python, and the snapshots of the datasets."""
@@ -230,19 +234,128 @@ class MemoryDatabase:
         )
 
 
-def _table(name: str, given: Any) -> Table:
-    if is_spark_frame(given):
-        raise RequestError(f"dataset '{name}' is a Spark DataFrame", "use a SparkDatabase")
+_Columns: TypeAlias = tuple[Mapping[str, Sequence[Any]], Mapping[str, str]]
+"""The values of columns, and the types of those that have one."""
+
+
+def _table(name: str, given: Table | _Columns, wanted: Mapping[str, str]) -> Table:
     try:
-        if is_frame(given):
-            return table_of(given)
-        if isinstance(given, Table):
-            return given
-        if isinstance(given, str) or not isinstance(given, Iterable):
-            raise TableError(f"a {type(given).__name__} is not a table: {FRAMES}")
-        rows = list(given)
-        if not all(isinstance(row, Mapping) for row in rows):
-            raise TableError(f"its rows are not mappings: {FRAMES}")
-        return Table.inferred(rows)
+        return given if isinstance(given, Table) else Table.of_columns(*given, wanted)
     except TableError as error:
         raise RequestError(f"dataset '{name}': {error}") from None
+
+
+def _given(name: str, given: Any) -> Table | _Columns:
+    """A table; or the values of columns and their types, if not all types are known."""
+    if is_spark_frame(given):
+        raise RequestError(f"dataset '{name}' is a Spark DataFrame", "use a SparkDatabase")
+    if hasattr(given, "__arrow_c_stream__") or is_pandas(given):
+        columns = columns_of_frame(given)
+        # Those of pandas have no type of their own for many values.
+        return columns if is_pandas(given) else _table(name, columns, {})
+    if isinstance(given, Table):
+        return given
+    problem = f"a {type(given).__name__} is not a table"
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        rows = list(given)
+        if all(isinstance(row, Mapping) for row in rows):
+            return columns_of(rows), {}
+        problem = "its rows are not mappings"
+    raise RequestError(f"dataset '{name}': {problem}: {FRAMES}")
+
+
+@dataclass(slots=True)
+class StoredDatabase:
+    """The metric values that gates stored, to judge past days again without Spark.
+
+        suite.run(StoredDatabase("s3://lake/dqx"), date(2026, 1, 1))
+
+    :param root: the root of the results store: a path or a URI.
+    :param gate: the gate, if several run the suite.
+    :param storage_options: the credentials and settings of the storage.
+    :param map_index: the instance, if the gate is mapped.
+    """
+
+    root: str
+    gate: str | None = None
+    storage_options: Mapping[str, str] | None = field(
+        default=None, repr=False
+    )  # may contain secrets
+    map_index: int | None = None
+    _days: dict[tuple[str, date], PastDay] = field(default_factory=dict, repr=False)
+    _datasets: tuple[DatasetRef, ...] | None = field(default=None, repr=False)
+
+    @property
+    def datasets(self) -> tuple[DatasetRef, ...]:
+        """The datasets of the runs in the store."""
+        if self._datasets is None:
+            from dqx_airflow.results.past_days import dataset_names
+
+            names = dataset_names(self.root, storage_options=self.storage_options)
+            self._datasets = tuple(DatasetRef(name, table=name, date_column="?") for name in names)
+        return self._datasets
+
+    def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
+        """The stored results of the requests of the plan.
+
+        :raises UpstreamFailure: the gate has no results for the date.
+        """
+        day = self.day(plan.suite, plan.date)
+        keys = keys_of(plan.requests, plan.date)
+        scanned = day.measured.scanned(keys)
+        for request, key in keys.items():
+            if not any(
+                request in measured
+                for measured in (scanned.values, scanned.groups, scanned.failures)
+            ):
+                scanned.failures[request] = day.measured.gap(key)
+        return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
+
+    def day(self, suite: str, on: date) -> PastDay:
+        """The facts about a day: values, verdicts, labels, and the time of the run.
+
+        :param suite: the name of the suite, as in its file.
+        :raises UpstreamFailure: the gate has no results for the date.
+        :raises RequestError: the gate is mapped, and no instance is given.
+        """
+        if (suite, on) not in self._days:
+            from dqx_airflow.results.past_days import past_days
+
+            days = past_days(
+                self.root,
+                suite,
+                on,
+                on,
+                gate=self.gate,
+                map_index=self.map_index,
+                storage_options=self.storage_options,
+            )
+            if not days:
+                raise UpstreamFailure(
+                    f"no results of suite '{suite}' for {on}: the gate did not run",
+                    "skip this day, or check what failed before the gate",
+                )
+            if len(days) > 1:
+                listed = ", ".join(str(day.map_index) for day in days)
+                raise RequestError(
+                    f"several instances of the gate ran on {on}: {listed}", "pass map_index=NUMBER"
+                )
+            self._days[suite, on] = days[0]
+        return self._days[suite, on]
+
+    def query(self, sql: str, *, days: int = 90) -> list[dict[str, Any]]:
+        """The rows of a SELECT over `dql_results`.
+
+        The view has a row per assertion that passed or failed, of the last run for each gate, date
+        and instance of a mapped gate, with `date`, `assertion_name`, `passed`, `status`, `check`,
+        `gate`, `suite`, `severity`, `value` and `map_index` (-1 if the gate is not mapped).
+
+            db.query("SELECT date, value FROM dql_results WHERE assertion_name = 'orders.rows'")
+
+        :param days: the value of `{days}` in the SQL.
+        :raises StoreError: the store cannot be read, or the SQL is invalid.
+        """
+        from dqx_airflow.results.past_days import query_results
+
+        text = sql.replace("{days}", str(int(days)))
+        return query_results(self.root, text, storage_options=self.storage_options)

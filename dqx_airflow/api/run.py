@@ -9,9 +9,8 @@ from dataclasses import dataclass, fields
 from datetime import date, datetime, timezone
 from typing import Any, TypedDict, TypeVar
 
-from dqx_airflow.api.database import Database, SparkDatabase
+from dqx_airflow.api.database import Database, SparkDatabase, StoredDatabase
 from dqx_airflow.api.results import DatedResults, Results
-from dqx_airflow.api.stored_database import StoredDatabase
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.text import draw
 from dqx_airflow.dql.check import Checked

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dqx_airflow.api.interpreter import Interpreter as Interpreter
+    from dqx_airflow.api.suite import Interpreter as Interpreter
     from dqx_airflow.api.suite import Suite as Suite
     from dqx_airflow.errors import UpstreamFailure as UpstreamFailure
     from dqx_airflow.tuning.history import History as History
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "History": "dqx_airflow.tuning.history",
-    "Interpreter": "dqx_airflow.api.interpreter",
+    "Interpreter": "dqx_airflow.api.suite",
     "Suite": "dqx_airflow.api.suite",
     "TunableChoice": "dqx_airflow.tuning.tunables",
     "TunableFloat": "dqx_airflow.tuning.tunables",

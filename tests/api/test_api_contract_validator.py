@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +15,7 @@ from dqx_airflow.errors import RegistryError, RequestError
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
+numpy = pytest.importorskip("numpy")
 
 NOW = datetime(2024, 11, 29, 12, tzinfo=timezone.utc)
 TEXT = """\
@@ -63,7 +65,6 @@ def test_numbers_of_pandas_and_python_have_the_type_that_all_of_them_fit(
     dialect: str, kind: str, takes_halves: bool
 ) -> None:
     contract = Contract.from_string(NUMBERS[dialect].format(kind))
-    numpy = pytest.importorskip("numpy")
 
     def is_valid(values: Any, **form: Any) -> bool:
         frame = (
@@ -102,6 +103,98 @@ def test_nested_values_may_be_null_or_empty(kind: str, values: list[Any]) -> Non
     contract = Contract.from_string(NUMBERS["dcs"].format(kind))
     database = MemoryDatabase({"m": [{"n": value} for value in values]})
     assert contract.run(database, date(2024, 1, 1)).report.outcome == "passed"
+
+
+def of_objects(values: list[Any]) -> Any:
+    """A column of objects, in which pandas converts no value."""
+    column = pd.Series([None] * len(values), dtype=object)
+    for row, value in enumerate(values):
+        column.at[row] = value
+    return pd.DataFrame({"n": column})
+
+
+NESTED_INTS = "type: array, items: {type: array, items: {type: int}}"
+OBJECT = "type: object, fields: {x: {type: int}}"
+PRICES = "type: array, items: {type: object, fields: {x: {type: decimal, precision: 9, scale: 2}}}"
+MAP = "type: map, keys: {type: string}, values: {type: int}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("type: int", [1, Decimal(2), 3.0, None]),
+        ("type: int", [1, pd.NA, pd.NaT, float("nan")]),
+        ("type: int", [numpy.int8(1), numpy.uint64(2), numpy.float32(3)]),
+        ("type: long", [Decimal(2**53 + 1), 2**62]),
+        ("type: double", [Decimal("0.1"), 0.1, 2**60]),
+        ("type: decimal, precision: 9, scale: 2", [1, 1.1, Decimal("2.50"), Decimal("1E+3")]),
+        ("type: boolean", [True, numpy.bool_(False), pd.NA]),
+        ("type: string", ["a", numpy.str_("b"), float("nan")]),
+        ("type: bytes", [b"a", bytearray(b"b"), memoryview(b"c")]),
+        ("type: timestamp", [numpy.datetime64("2024-01-01", "ns"), pd.Timestamp("2024-01-02")]),
+        ("type: date", [pd.Timestamp("2024-01-01"), datetime(2024, 1, 2), pd.NaT]),
+        (NESTED_INTS, [[[1], []], [], [None, [2.0, Decimal(3)]], None]),
+        (OBJECT, [{"x": 1.0}, {"x": pd.NA}, {"x": numpy.int64(2)}, {}, None]),
+        (PRICES, [[{"x": 1}], [{"x": 1.25}, {}], []]),
+        (MAP, [{"a": 1}, {"b": 2.0, "c": None}, {}]),
+    ],
+)
+def test_mixed_objects_have_the_type_that_all_of_them_fit(kind: str, values: list[Any]) -> None:
+    contract = Contract.from_string(NUMBERS["dcs"].format(kind))
+    for frame in (of_objects(values), pd.DataFrame({"n": values}), _rows(values)):
+        found = ContractValidator(contract).validate(frame)
+        assert found["valid"], found
+
+
+def _rows(values: list[Any]) -> list[dict[str, Any]]:
+    """Python's own rows, in which NaN among numbers is a number."""
+    return [{"n": None if value != value else value} for value in values if value is not pd.NA]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "problem"),
+    [
+        ("type: int", [1, Decimal("2.5")], "n is decimal"),
+        ("type: long", [2**63, 1], "n is decimal"),
+        ("type: int", [Decimal(10**30)], "n is decimal"),
+        (NESTED_INTS, [[[1.5]]], r"n\[item\]\[item\] is double"),
+        (OBJECT, [{"x": "a"}], "n.x is string"),
+        (MAP, [{"a": 1}, {"b": 2**31}], "n is struct"),
+    ],
+)
+def test_an_object_that_does_not_fit_is_an_error_of_its_column(
+    kind: str, values: list[Any], problem: str
+) -> None:
+    contract = Contract.from_string(NUMBERS["dcs"].format(kind))
+    for frame in (of_objects(values), _rows(values)):
+        (line,) = ContractValidator(contract).validate(frame)["schema_errors"]
+        assert re.search(problem, line)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ([1, True], "n contains values of several types: bigint, boolean"),
+        ([numpy.bool_(True), 1], "n contains values of several types: boolean, bigint"),
+        (["a", 3], "n contains values of several types: string, bigint"),
+        ([date(2024, 1, 1), datetime(2024, 1, 2, 3)], "several types: date, timestamp_ntz"),
+        ([2**53 + 1, 0.5], "row 1: 9007199254740993 does not fit column 'n' of type double"),
+        ([{1, 2}], "{1, 2} has a type that Spark does not support"),
+        ([numpy.longdouble(1)], "has a type that Spark does not support"),
+    ],
+)
+def test_objects_without_a_common_type_are_refused(values: list[Any], problem: str) -> None:
+    for frame in (of_objects(values), _rows(values)):
+        with pytest.raises(RequestError, match=problem):
+            MemoryDatabase({"m": frame})
+
+
+def test_maps_of_arrow_and_frames_without_rows_are_read() -> None:
+    contract = Contract.from_string(NUMBERS["dcs"].format(MAP))
+    pairs = pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int32()))
+    for frame in (pa.table({"n": pairs}), of_objects([])):
+        found = ContractValidator(contract).validate(frame, fail_on="P0")
+        assert found["schema_errors"] == []
 
 
 def validator(text: str = LOOSE) -> ContractValidator:

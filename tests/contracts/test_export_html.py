@@ -96,6 +96,34 @@ def test_a_page_shows_fields_rules_owner_and_consumers() -> None:
         assert expected in words, expected
 
 
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        (
+            "dataContractSpecification: 1.2.1\nid: a\ninfo: {title: A, version: 1.0.0}\n"
+            "terms: {usage: Reports, limitations: No names, billing: 5 EUR, noticePeriod: P3M,"
+            " policies: [{description: Privacy, url: 'https://example.com/p'}]}\n"
+            "models: {m: {fields: {n: {type: int}}}}\n",
+            ("Reports", "No names", "5 EUR", "P3M", "Privacy", "https://example.com/p"),
+        ),
+        (
+            "apiVersion: v3.1.0\nkind: DataContract\nid: a\nversion: 1.0.0\nstatus: active\n"
+            "price: {priceAmount: 9.95, priceCurrency: EUR, priceUnit: megabyte}\n"
+            "support: [{channel: '#shop', url: 'https://example.com/s'}]\n"
+            "schema: [{name: m, properties: [{name: n, logicalType: date}]}]\n",
+            ("9.95", "EUR", "megabyte", "#shop", "https://example.com/s"),
+        ),
+        (
+            (EXAMPLES / "product" / "customer_master.yaml").read_text("utf-8"),
+            ("marketing_campaigns", "third_party_sale", "7_years", "gold", "90"),
+        ),
+    ],
+    ids=("dcs", "odcs", "product"),
+)
+def test_the_terms_of_use_are_on_the_page(text: str, terms: tuple[str, ...]) -> None:
+    assert {*terms} <= {*Page(page_of(text)).words}
+
+
 def test_every_clause_is_on_the_page() -> None:
     contract = read_text((EXAMPLES / "odcs" / "orders_3_1.yaml").read_text("utf-8")).contract
     assert contract is not None

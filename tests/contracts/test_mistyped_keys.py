@@ -204,6 +204,11 @@ def test_a_dialect_that_allows_additional_keys_refuses_typos_and_constraints_of_
         ("dcs", "servicelevels: {retention: {perod: P1Y}}"),
         ("dcs", "servicelevels: {freshnes: {threshold: 3h}}"),
         ("dcs", "serviceLevels: {freshness: {threshold: 3h}}"),
+        ("dcs", "modles: {o: {fields: {n: {type: int}}}}"),
+        ("dcs", "servers: {p: {type: local, path: a.csv, format: csv, delimeter: ';'}}"),
+        ("fabric", "slas: {landing_p99_minutes: 3}"),
+        ("fabric", "lifecyle: {retention_days: 3}"),
+        ("product", "slas: {availability: 99%}"),
     ],
 )
 def test_a_section_with_an_unknown_constraint_breaks_lint_and_the_gate(
@@ -218,6 +223,33 @@ def test_a_section_with_an_unknown_constraint_breaks_lint_and_the_gate(
         "E428"
     ]
     assert any(note.promise is not None for note in found.contract.notes)
+
+
+BESIDE_A_TABLE = """\
+contract: {id: a.m, version: 1.0.0, schema: {columns: [{name: n, type: int}]}}
+%s
+"""
+IN_A_MODEL = """\
+dataContractSpecification: 1.2.1
+id: a
+info: {title: A, version: 1.0.0}
+models: {m: {%s, fields: {n: {type: int}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (BESIDE_A_TABLE, "quality: {validity: 1} | qualty: {validity: 1} | volume: {a: 1}"),
+        (IN_A_MODEL, "qualty: [] | feilds: {o: {type: int}} | primaryKye: [n] | constraints: [a]"),
+    ],
+)
+def test_a_misspelled_part_of_a_table_breaks_lint_and_the_gate(text: str, keys: str) -> None:
+    for key in _keys_of(keys):
+        found = _read(Path("contract.yaml"), text % key)
+        assert found.contract is not None, found.errors
+        assert "E428" in {str(item.code) for item in lint(found.contract)}, key
+        assert any(note.promise is not None for note in found.contract.notes), key
 
 
 @pytest.mark.parametrize("dialect", FIELDS)

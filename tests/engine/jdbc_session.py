@@ -29,6 +29,12 @@ assert num_rows() == 500 name "rows"
 assert duplicate_count(id) == 0 name "unique"
 assert sum(price) == 250000 name "sum"
 assert each row: ok == true name "each"
+assert each row: code == "a" and code like "a" and code matches "^a$" and length(code) == 1 name "a"
+assert each row: coalesce(code, "z") in ["a"] and code between "a" and "a" name "padding"
+assert mode(code) == "a" name "mode"
+assert maximum(code) == "a" name "maximum"
+assert count_values(code, "a") == 500 name "count"
+assert each row: every(codes, item like "a" or item matches "^b$") name "items"
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.engine.sources.csv_headers import header_fault
+from dqx_airflow.engine.sources.text_files import header_fault
 
 _NAMES = (
     "CSV header does not conform to the schema.\n Header: {}\n Schema: {}\nExpected: x but found: y"

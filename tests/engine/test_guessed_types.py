@@ -77,6 +77,11 @@ JSON: list[tuple[list[str], str]] = [
     (['{"y": 1}', '{"y": 1.5, "z": null}'], "struct<y:decimal(21,1),z:string>"),
     (["null", "true"], "boolean"),
     (["null", "null"], "string"),
+    (["{}", "{}"], "string"),
+    (["null", "{}"], "string"),
+    (["[{}]", "[]"], "array<string>"),
+    (['{"y": {}}', '{"y": null}'], "struct<y:string>"),
+    (["{}", '{"y": {"OBJECT<>": 1}}'], "struct<y:struct<OBJECT<>:bigint>>"),
 ]
 
 

@@ -22,7 +22,7 @@ CREATE SCHEMA shop;
 CREATE TABLE shop.orders (
     id bigint PRIMARY KEY, ds date, at timestamptz, local timestamp, text_day varchar(10),
     amount numeric, price numeric(10, 2), uid uuid, doc jsonb, tags text[], ok boolean,
-    cost money, "Mixed Case" text
+    cost money, "Mixed Case" text, code char(5), codes char(3)[]
 );
 INSERT INTO shop.orders
 SELECT i, date '2024-03-01' + i % 2,
@@ -31,7 +31,7 @@ SELECT i, date '2024-03-01' + i % 2,
        timestamp '2024-03-01 23:30:00' + i % 2 * interval '1 hour',
        to_char(date '2024-03-01' + i % 2, 'YYYYMMDD'),
        i / 8.0, i, '00000000-0000-0000-0000-000000000001', '{{"a": 1}}', ARRAY['a', NULL], true,
-       12.34, 'x'
+       12.34, 'x', 'a', ARRAY['a', 'b']
 FROM generate_series(1, 1000) i;
 CREATE TABLE shop.long (id bigint PRIMARY KEY, ds date);
 INSERT INTO shop.long SELECT i, date '2024-03-02' FROM generate_series(1, 250000) i;

@@ -6,6 +6,7 @@ Where an operation has no meaning for a type, it is an error, and so are all oth
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -166,6 +167,163 @@ def _expect_agreement(spark: Any, kind: str, values: list[str], literals: tuple[
 def test_all_operations_agree_which_values_equal_a_literal(spark: Any, kind: str) -> None:
     values, literals = TYPES[kind]
     _expect_agreement(spark, kind, list(values), literals)
+
+
+NESTED: Mapping[str, tuple[str, str]] = {
+    "array<double>": ("array(-0.0D, 1D)", "array(0.0D, 1D)"),
+    "struct<c: char(4), d: array<char(3)>>": (
+        "named_struct('c', 'a', 'd', array('b'))",
+        "named_struct('c', 'a', 'd', array('b'))",
+    ),
+    "map<string, double>": ("map('a', -0.0D, 'b', 1D)", "map('a', 0.0D, 'b', 1D)"),
+    "interval day to second": ("INTERVAL '1' DAY", "INTERVAL '24' HOUR"),
+    "interval year to month": ("INTERVAL '1' YEAR", "INTERVAL '12' MONTH"),
+    "variant": ("parse_json('1')", "parse_json('1.0')"),
+    "array<variant>": ("array(parse_json('1'))", "array(parse_json('1.0'))"),
+    "array<char(4)>": ("array('a')", "array('a')"),
+    "map<char(3), char(4)>": ("map('a', 'b')", "map('a', 'b')"),
+    "array<decimal(5,2)>": ("array(1.5)", "array(1.50)"),
+    "struct<a: double, b: timestamp>": (
+        "named_struct('a', -0.0D, 'b', timestamp'2024-01-01 00:00:00Z')",
+        "named_struct('a', 0.0D, 'b', timestamp'2024-01-01 01:00:00+01:00')",
+    ),
+    "array<struct<a: array<double>>>": (
+        "array(named_struct('a', array(-0.0D)))",
+        "array(named_struct('a', array(0.0D)))",
+    ),
+    "array<timestamp_ntz>": (
+        "array(timestamp_ntz'2024-01-01 00:00:00')",
+        "array(timestamp_ntz'2024-01-01')",
+    ),
+    "array<binary>": ("array(X'61')", "array(X'61')"),
+    "array<string COLLATE UTF8_LCASE>": ("array('a')", "array('A')"),
+    "struct<c: string COLLATE UTF8_LCASE>": ("named_struct('c', 'a')", "named_struct('c', 'A')"),
+    "string COLLATE UNICODE_CI": ("'a'", "'A'"),
+}
+"""Types without literals, each with a value in two spellings."""
+OF_PAIRS = {
+    "each": "each row: x == y",
+    "lookup": "each row: x in values(y, dataset same)",
+    "lookup back": "each row: y in values(x, dataset same)",
+    "in other": "each row: x in values(x, dataset other)",
+    "coalesced": "each row: coalesce(x, y) == y",
+    "distinct": "unique_count(x) == 1",
+    "duplicates": "duplicate_count(x) == 1",
+    "keys": "duplicate_count([x, y]) == 1",
+    "mode": "mode(x) == mode(y)",
+    "minimum": "minimum(x) == maximum(y)",
+    "first": "first(x, order_by id) == first(y, order_by id)",
+}
+MATCHES = {
+    "keys match": "rows of same match other on (id, x)",
+    "values match": "rows of same match other on (id) comparing [x, y]",
+}
+NEVER = ("mode", "minimum", "first")
+"""What takes no nested value and nothing without an order in DQL."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *list(NESTED)[:2],
+        *(pytest.param(kind, marks=pytest.mark.nightly) for kind in list(NESTED)[2:]),
+    ],
+)
+def test_equal_values_of_types_without_literals_are_equal_in_all_operations(
+    spark: Any, kind: str
+) -> None:
+    one, other = NESTED[kind]
+    _expect_pairs(spark, kind, one, other, is_equal=True)
+
+
+def _expect_pairs(spark: Any, kind: str, one: str, other: str, *, is_equal: bool) -> None:
+    """All operations find two values equal, or not; or those that compare nested values are errors
+    of the plan, as are those that take no nested values at all."""
+
+    def row(id: int, *values: str) -> str:
+        cast = "{}" if "char" in kind else f"CAST({{}} AS {kind})"
+        return f"({id}, {', '.join(map(cast.format, values))})"
+
+    plain = kind.replace("char(3)", "string").replace("char(4)", "string")
+    tables = {"same": (kind, one, other), "other": (plain, other, one)}
+    try:
+        for name, (held, first, second) in tables.items():
+            spark.sql(f"CREATE TABLE {name} (id int, x {held}, y {held}) USING parquet")
+            rows = (
+                (row(1, first, second), row(2, second, first))
+                if is_equal
+                else (row(1, first, second),)
+            )
+            spark.sql(f"INSERT INTO {name} VALUES {', '.join(rows)}")
+        named = " ".join(f'assert {claim} name "{name}"' for name, claim in OF_PAIRS.items())
+        matched = " ".join(f'assert {claim} name "{name}"' for name, claim in MATCHES.items())
+        checks = f'check "C" on same {{ {named} }} check "M" on same, other {{ {matched} }}'
+        suite = Suite.from_string(f'suite "S" {{ {checks} }}')
+        database = SparkDatabase(spark, {name: {"table": name} for name in tables})
+        verdicts = {verdict.name: verdict for verdict in suite.run(database, DAY).report.verdicts}
+    finally:
+        for name in tables:
+            spark.sql(f"DROP TABLE IF EXISTS {name}")
+    found = {name: verdicts[name].status for name in (*OF_PAIRS, *MATCHES) if name not in NEVER}
+    counted = {found.pop(name) for name in ("distinct", "duplicates", "keys")}
+    wanted = Status.PASSED if is_equal else Status.FAILED
+    if is_equal:  # a row alone has one value
+        assert counted in ({wanted}, {Status.ERROR}), (kind, one, other, counted)
+    assert {*found.values()} in ({wanted}, {Status.ERROR}), (kind, one, other, found)
+    for name, verdict in verdicts.items():
+        if name in NEVER:
+            assert verdict.status is Status.ERROR, (kind, name)
+        if verdict.status is Status.ERROR:
+            assert re.search("compare|common|needs|takes", verdict.reason or ""), verdict
+
+
+def _random_value(rng: random.Random, kind: str) -> tuple[str, str, str]:
+    """A value of a nested type in two spellings, and one that differs from it in one place."""
+    if kind.startswith("array<"):
+        one, same, other = _random_value(rng, kind[6:-1])
+        tail = rng.choice(["", f", {one}", ", NULL"])
+        return f"array({one}{tail})", f"array({same}{tail})", f"array({other}{tail})"
+    if kind.startswith("struct<a: "):
+        one, same, other = _random_value(rng, kind[10:-1])
+        return tuple(f"named_struct('a', {part})" for part in (one, same, other))  # type: ignore[return-value]
+    day = f"2024-01-{rng.randint(1, 27):02}"
+    number = rng.randint(1, 99)
+    return {
+        "double": rng.choice([("-0.0D", "0.0D", "1e-300D"), (f"{number}D", f"{number}.0D", "-1D")]),
+        "decimal(9,3)": (f"{number}.5", f"{number}.500", f"{number}.501"),
+        "char(4)": (f"'{number}'", f"'{number}'", f"' {number}'"),
+        "timestamp": (
+            f"timestamp'{day} 00:00:00Z'",
+            f"timestamp'{day} 05:30:00+05:30'",
+            f"timestamp'{day} 00:00:00.000001Z'",
+        ),
+        "string COLLATE UTF8_LCASE": (f"'a{number}'", f"'A{number}'", f"'b{number}'"),
+        "interval day to second": (
+            f"INTERVAL '{number}' HOUR",
+            f"INTERVAL '{60 * number}' MINUTE",
+            f"INTERVAL '{60 * number + 1}' MINUTE",
+        ),
+    }[kind]
+
+
+LEAVES = ("double", "decimal(9,3)", "char(4)", "timestamp", "string COLLATE UTF8_LCASE")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("leaf", [*LEAVES, "interval day to second"])
+def test_new_nested_values_are_equal_in_all_operations_or_in_none(spark: Any, leaf: str) -> None:
+    seed = random.SystemRandom().randrange(10**9)
+    rng = random.Random(seed)
+    for _ in range(3):
+        kind = leaf
+        for _ in range(rng.randint(1, 3)):
+            kind = rng.choice(["array<{}>", "struct<a: {}>"]).format(kind)
+        one, same, other = _random_value(rng, kind)
+        try:
+            _expect_pairs(spark, kind, one, same, is_equal=True)
+            _expect_pairs(spark, kind, one, other, is_equal=False)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}") from error
 
 
 CHAR = """

@@ -608,6 +608,26 @@ def test_a_table_over_text_files_does_not_turn_malformed_values_into_null(
         spark.sql("DROP TABLE lenient")
 
 
+@pytest.mark.slow
+def test_what_is_behind_more_than_20_views_is_an_error(spark: Any, judge: Judge) -> None:
+    spark.sql("CREATE TABLE view0 USING parquet AS SELECT 1 AS x")
+    try:
+        for number in range(1, 22):
+            spark.sql(f"CREATE VIEW view{number} AS SELECT * FROM view{number - 1}")
+        body = 'assert num_rows() == 1 name "n"'
+        for form in ({"table": "view{}"}, {"query": "SELECT x FROM view{}"}):
+            (setting, text), *_ = form.items()
+            read = {deep: DatasetRef("orders", **{setting: text.format(deep)}) for deep in (20, 21)}
+            assert judge(read[20], body).outcome is Outcome.PASSED
+            report = judge(read[21], body)
+            assert report.outcome is Outcome.BROKEN
+            assert "view0 is behind more than 20 nested views" in why(report)
+    finally:
+        for number in range(21, 0, -1):
+            spark.sql(f"DROP VIEW IF EXISTS view{number}")
+        spark.sql("DROP TABLE view0")
+
+
 def test_a_table_may_have_columns_named_like_catalog_properties(spark: Any, judge: Judge) -> None:
     spark.sql("CREATE VIEW odd AS SELECT 1 AS Provider, 'csv' AS `View Text`, 2 AS `Type`")
     try:

@@ -349,6 +349,17 @@ def test_undeclared_json_columns_are_found(spark: Any, objects: DatasetRef) -> N
     }
 
 
+@pytest.mark.parametrize("kind", ["string", "struct<x:int>", "map<string,int>"])
+def test_a_declared_json_column_with_empty_objects_is_there(
+    spark: Any, gate: Gate, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "a.json").write_text('{"id": 1, "n": {}}\n{"id": 2, "n": {}}\n{"id": 3}\n')
+    schema = f"id int, n {kind}, missing string"
+    ref = DatasetRef("orders", str(tmp_path / "a.json"), format="json", schema=schema)
+    assert fields(spark, ref) == {"id": "int", "n": kind}
+    assert gate('assert null_count(n) == 1 name "n"', ref).outcome is Outcome.PASSED
+
+
 def test_json_columns_come_from_the_newest_files_and_the_declaration(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from dqx_airflow.contracts.export.exported import Exported
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
 
 _SHOWN_ELSEWHERE = (Presence, OfType)
+_TERMS = ("terms", "usage", "price", "support", "sla.support", "sla.changes", "authoritative")
 _STATUSES = ("draft", "active", "deprecated", "sunset")
 
 
@@ -29,6 +30,7 @@ def page(contract: Contract) -> Exported:
         *_head(contract, title),
         *(line for model in contract.models for line in _model(model, contract.description)),
         *_service(contract),
+        *_table("Terms", ("what", "text"), _terms(contract)),
         *_coverage(clauses),
         *_table("Servers", ("server", "type", "environment", "location"), _servers(contract)),
         *_table("Consumers", ("team", "uses it for", "relies on"), _consumers(contract)),
@@ -156,6 +158,16 @@ def _service(contract: Contract) -> Iterator[str]:
         if rule.demand.is_service_level
     ]
     return _table("Service levels", ("promise", "what is promised"), rows)
+
+
+def _terms(contract: Contract) -> list[tuple[object, ...]]:
+    """What readers may do with the data, at what price, and who helps them."""
+    return [
+        (note.clause.path, note.clause.text)
+        for note in contract.notes
+        if note.treatment is Treatment.DOCUMENTED
+        and note.clause.path.removeprefix("description.").startswith(_TERMS)
+    ]
 
 
 def _coverage(clauses: Sequence[ClauseCoverage]) -> Iterator[str]:

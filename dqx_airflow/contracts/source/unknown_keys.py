@@ -72,20 +72,21 @@ _RULE_WORDS = _words(
 """Words in keys that state a constraint, in whatever dialect."""
 
 _REMARKS = _words(
-    "alias aliases annotations author calculated category changelog classification cluster comment "
-    "computed confidential config context created critical custom default deprecated derived "
-    "description display doc docs encrypted example examples experimental gdpr generated glossary "
-    "hidden history id index indexed label labels lineage link links masked meta metadata name "
-    "names note notes order ordinal owner owners partition partitioned personal phi pii position "
-    "priority properties reason related remark remarks searchable sensitive sensitivity severity "
-    "since source sources stats steward stewards synonyms system tag tags team teams term terms "
-    "title transformation updated url usage used version"
+    "alias aliases annotations author calculated category changelog classification cluster "
+    "comment computed confidential config consumers context created critical custom default "
+    "deprecated derived description display doc docs encrypted environment example examples "
+    "experimental gdpr generated glossary hidden history id index indexed label labels lineage "
+    "link links masked meta metadata name names namespace note notes order ordinal owner owners "
+    "partition partitioned personal phi pii position priority producer properties reason related "
+    "remark remarks roles searchable sensitive sensitivity severity since source sources stats "
+    "steward stewards synonyms system tag tags team teams term terms title transformation "
+    "updated url usage used version"
 )
 """Words in keys that describe: whatever their value is, no data can violate it."""
 
 STATES = "x-states"
-"""In the schema: what unknown keys of a mapping may state: `rules`, `sections` with rules, or, if
-additional keys are allowed, rules as `typos` of known keys."""
+"""In the schema: what unknown keys of a mapping may state: `rules`, or `sections` with rules. Typos
+of known keys count in `sections`, and alone with `typos`, if additional keys are allowed."""
 
 _TRUTHS = _words("true false yes no on off y n")
 _DELAY = re.compile(r"_p\d+(_|$)")
@@ -127,7 +128,7 @@ def _is_check(key: str, node: Node, meant: str | None, states: Collection[str | 
     """True if a check is missing because the key is unknown here."""
     if {folded_word(meant or ""), folded_word(key).removeprefix("is")} & _CHECKS:
         return True
-    if "typos" in states and folded_word(meant or "") not in {"", *_REMARKS}:
+    if {"typos", "sections"} & {*states} and folded_word(meant or "") not in {"", *_REMARKS}:
         return True
     if "rules" in states:
         return _states_check(key, node)

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
-from dqx_airflow.engine.sources.csv_headers import header_fault
+from dqx_airflow.engine.sources.text_files import header_fault
 from dqx_airflow.engine.sources.unread_text import RAISED
 from dqx_airflow.errors import SparkError, first_line
 

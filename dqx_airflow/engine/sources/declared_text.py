@@ -17,8 +17,8 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
-from dqx_airflow.engine.sources.csv_headers import groups_by_header, has_header, require_declared
 from dqx_airflow.engine.sources.listing import DataFile, for_spark, newest_paths, partition_names
+from dqx_airflow.engine.sources.text_files import groups_by_header, has_header, require_declared
 from dqx_airflow.engine.sources.unread_text import (
     csv_faults,
     json_faults,
@@ -204,8 +204,14 @@ class _DeclaredFiles:
             for field in reader.load(list(sample) or for_spark(self.path)).schema.fields
             if field.name != _LINE and self._is_in_files(field.name)
         }
-        present = {name: kind for name, kind in self.declared.items() if sample or name in inferred}
-        columns = {**present, **inferred}
+        unseen = [] if sample else [name for name in self.declared if name not in inferred]
+        if unseen:  # Spark infers nothing from empty objects.
+            found = self._read(dict.fromkeys(unseen, StringType()), for_spark(self.path))
+            is_there = [F.expr(f"max({quote_name(name)} IS NOT NULL)") for name in unseen]
+            present = zip(unseen, found.select(*is_there).collect()[0], strict=True)
+            unseen = [name for name, is_present in present if not is_present]
+        columns = {name: kind for name, kind in self.declared.items() if name not in unseen}
+        columns |= inferred
         return _Strings(self._read(columns, for_spark(self.path)), columns)
 
     def cast(

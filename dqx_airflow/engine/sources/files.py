@@ -13,7 +13,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
-from dqx_airflow.engine.sources.csv_headers import has_header, require_names
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.declared_text import faults_of, read_texts
@@ -31,7 +30,6 @@ from dqx_airflow.engine.sources.footers import (
     schema_as_written,
 )
 from dqx_airflow.engine.sources.guessed_types import guess_csv, guess_json
-from dqx_airflow.engine.sources.json_layout import with_json_layout
 from dqx_airflow.engine.sources.listing import (
     GLOB,
     DataFile,
@@ -42,11 +40,16 @@ from dqx_airflow.engine.sources.listing import (
     partition_names,
     partition_root,
     paths_of,
+    table_format,
     unread_files,
 )
 from dqx_airflow.engine.sources.parquet_types import UNREADABLE, read_stored
-from dqx_airflow.engine.sources.table_formats import table_format
-from dqx_airflow.engine.sources.text_encoding import require_text
+from dqx_airflow.engine.sources.text_files import (
+    has_header,
+    require_names,
+    require_text,
+    with_json_layout,
+)
 from dqx_airflow.engine.sources.unread_text import plain_texts, with_faults_raised
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name

@@ -242,8 +242,8 @@ def guess_json(
 
 
 def _variants(ref: DatasetRef, texts: DataFrame) -> StructType | None:
-    """The columns of JSON values, each with the narrowest type that holds all of its values; None
-    if one of them cannot be parsed.
+    """The columns of JSON values, each with the narrowest type that holds all of its values: NULL
+    and objects without fields are strings. None if a value cannot be parsed.
 
     :raises DatasetError: the values of a field have several types.
     """
@@ -253,12 +253,12 @@ def _variants(ref: DatasetRef, texts: DataFrame) -> StructType | None:
         "schema_of_variant_agg(v)", "count_if(v IS NULL OR is_variant_null(v))"
     ).collect()[0]
     match = re.fullmatch(r"(?:ARRAY<)?OBJECT<(.*?)>(?:(?<=>>)|(?<!>>))", found or "", re.DOTALL)
-    if broken or match is None or "OBJECT<>" in found:
+    if broken or match is None or not match[1]:
         return None
     text = found.removeprefix("ARRAY<").removesuffix(">") if found.startswith("ARRAY<") else found
     ddl = re.sub(
-        r"`(?:[^`]|``)*`|\b(OBJECT)(?=<)|\b(VOID)\b(?!:)",
-        lambda m: "STRUCT" if m[1] else "STRING" if m[2] else m[0],
+        r"`(?:[^`]|``)*`|\b(VOID\b(?!:)|OBJECT<>)|\b(OBJECT)(?=<)",
+        lambda m: "STRING" if m[1] else "STRUCT" if m[2] else m[0],
         text,
     )
     struct = _parsed(ddl)

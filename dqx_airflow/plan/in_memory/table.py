@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from math import isinf
+from math import isinf, isnan
+from types import MappingProxyType
 from typing import Any
 
 from dqx_airflow.metrics.comparison import order_key, timestamp_of
@@ -192,15 +193,12 @@ class Table:
 
         :raises TableError: a value does not fit its column.
         """
-        fitted = []
-        for number, row in enumerate(rows, start=1):
+        held = list(rows)
+        for number, row in enumerate(held, start=1):
             if len(row) != len(types):
                 raise TableError(f"row {number} has {len(row)} values for {len(types)} columns")
-            cells = zip(types.items(), row, strict=True)
-            fitted.append(
-                tuple(_fitted(cell, type_, number, name) for (name, type_), cell in cells)
-            )
-        return cls(tuple(DatasetField(name, type_) for name, type_ in types.items()), tuple(fitted))
+        columns = {name: [row[at] for row in held] for at, name in enumerate(types)}
+        return cls.of_columns(columns, types)
 
     @classmethod
     def cast(cls, types: Mapping[str, str], rows: Iterable[Sequence[str | None]]) -> Table:
@@ -223,33 +221,36 @@ class Table:
             read.append((*values, frozenset(malformed)))
         return cls(fields, tuple(read), tuple(types))
 
-    def with_types(self, types: Mapping[str, str]) -> Table:
-        """The table with these types of its columns, where all values of a column have the type."""
-        names = [field.name for field in self.fields]
-        fields = list(self.fields)
-        columns = [list(column) for column in zip(*self.rows, strict=True)] or [[] for _ in names]
-        for number, name in enumerate(names):
-            wanted = types.get(name)
-            if wanted is not None and self.texts is None:
-                try:
-                    cells = _as_written(columns[number], wanted)
-                    fitted = [_fitted(cell, wanted, 0, name) for cell in cells]
-                except (TableError, KeyError):
-                    continue
-                columns[number], fields[number] = fitted, DatasetField(name, wanted)
-        rows = zip(*columns, strict=True) if self.rows else ()
-        return Table(tuple(fields), tuple(rows), self.texts)
-
     @classmethod
-    def inferred(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
+    def of_columns(
+        cls,
+        columns: Mapping[str, Sequence[Any]],
+        types: Mapping[str, str] = MappingProxyType({}),
+        wanted: Mapping[str, str] = MappingProxyType({}),
+    ) -> Table:
         """A table with the types of its values; a column without values has type void.
 
+        :param types: the types of columns that are known.
+        :param wanted: the types that columns get if all of their values have them.
         :raises TableError: the values of a column have no common type.
         """
-        names = tuple(dict.fromkeys(name for row in rows for name in row))
-        columns = {name: _with_null([_plain(row.get(name)) for row in rows]) for name in names}
-        types = {name: _common_type(name, values) for name, values in columns.items()}
-        return cls.typed(types, list(zip(*columns.values(), strict=True)) if names else [])
+        fields, fitted = [], []
+        for name, given in columns.items():
+            cells = given if name in types else _with_null([*map(_plain, given)])
+            kind = wanted.get(name)
+            values = _as_wanted(cells, kind, name) if kind is not None else None
+            if kind is None or values is None:
+                kind = types.get(name) or _common_type(name, cells)
+                values = [_fitted(cell, kind, row, name) for row, cell in enumerate(cells, 1)]
+            fields.append(DatasetField(name, kind))
+            fitted.append(values)
+        return cls(tuple(fields), tuple(zip(*fitted, strict=True)))
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The values of each column in rows that may lack some."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def type_of_value(value: Any) -> str:
@@ -335,24 +336,40 @@ def _merged(first: str | None, other: str | None) -> str | None:
     return f"struct<{','.join(f'{name}:{kind}' for name, kind in fields.items())}>"
 
 
-def _as_written(cells: list[Any], wanted: str) -> list[Any]:
-    """Values of types that have to stand for others: pandas has neither decimals, dates nor
-    integers with NULL, and Python no sizes of numbers."""
-    present = [cell for cell in cells if cell is not None]
-    if wanted in WHOLE_SIZES and all(_is_whole(cell) for cell in present):
-        return [None if cell is None else int(cell) for cell in cells]
-    if wanted.startswith("decimal"):
-        return [Decimal(repr(cell)) if isinstance(cell, float) else cell for cell in cells]
-    if wanted in ("float", "double"):
-        largest = 2**24 if wanted == "float" else 2**53
-        if any(isinstance(cell, int) and abs(cell) > largest for cell in present):
+def _as_wanted(cells: Sequence[Any], wanted: str, column: str) -> list[Any] | None:
+    """The cells in another type, if all of them have it."""
+    try:
+        return [_fitted(_as_written(cell, wanted), wanted, 0, column) for cell in cells]
+    except (TableError, KeyError, ArithmeticError):
+        return None
+
+
+def _as_written(cell: Any, wanted: str) -> Any:
+    """A value of a type that has to stand for another one: pandas has neither decimals, dates nor
+    integers with NULL, and Python no sizes of numbers. Also within a nested value.
+
+    :raises TableError: another number would stand for it.
+    """
+    if wanted in WHOLE_SIZES and _is_whole(cell):
+        return int(cell)
+    match wanted.split("(", 1)[0].split("<", 1)[0], cell:
+        case "decimal", float():
+            return Decimal(repr(cell))
+        case "float", int() if abs(cell) > 2**24:
             raise TableError("an integer would be rounded")
-    if wanted == "float" and any(isinf(narrowed(float(cell))) for cell in present):
-        raise TableError("a number is larger than every float")
-    is_midnight = [isinstance(cell, datetime) and cell.time() == time() for cell in present]
-    if wanted == "date" and all(is_midnight):
-        return [None if cell is None else cell.date() for cell in cells]
-    return cells
+        case "float", int() | float() | Decimal() if isinf(narrowed(float(cell))):
+            raise TableError("a number is larger than every float")
+        case "date", datetime() if cell.time() == time():
+            return cell.date()
+        case "array", list():
+            return [_as_written(item, *parts_of(wanted)) for item in cell]
+        case "struct", Mapping():
+            types = fields_of(wanted)
+            return {name: _as_written(cell.get(name), inner) for name, inner in types.items()}
+        case "map", Mapping():
+            key, inner = parts_of(wanted)
+            return {_as_written(k, key): _as_written(item, inner) for k, item in cell.items()}
+    return cell
 
 
 def _is_whole(cell: Any) -> bool:
@@ -366,7 +383,11 @@ def _plain(value: Any) -> Any:
     if package == "pandas" and type(value).__name__ in ("NAType", "NaTType"):
         return None
     if package == "numpy":
-        return _plain(value.tolist())
+        # Python has no nanoseconds, and no floats that are longer than its own.
+        plain = value.astype("M8[us]" if value.dtype == "M8[ns]" else value.dtype).tolist()
+        return value if type(plain) is type(value) else _plain(plain)
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
     return [*map(_plain, value)] if isinstance(value, list | tuple) else value
@@ -392,7 +413,9 @@ def _checked(value: Any, spark_type: str) -> Any:
         return _demand(value, isinstance(value, int) and has_bits_for(value, name))
     match name:
         case "double":
-            return float(_demand(value, isinstance(value, int | float | Decimal)))
+            number = float(_demand(value, isinstance(value, int | float | Decimal)))
+            # The shortest decimal of a double stands for it: 0.1.
+            return _demand(number, isnan(number) or value in (number, Decimal(repr(number))))
         case "float":
             return narrowed(float(_demand(value, isinstance(value, int | float | Decimal))))
         case "decimal":
@@ -410,7 +433,7 @@ def _checked(value: Any, spark_type: str) -> Any:
         case "map":
             key_type, value_type = parts_of(spark_type)
             pairs = [
-                (_checked(k, key_type), _checked(item, value_type)) for k, item in value.items()
+                (_checked(k, key_type), _checked(v, value_type)) for k, v in dict(value).items()
             ]
             return tuple(sorted(pairs, key=lambda pair: order_key(pair[0])))
         case "struct":
@@ -425,7 +448,7 @@ def _held_decimal(value: Any, precision: int, scale: int) -> Decimal:
     exact = Decimal(value)
     whole, _, digits = f"{exact.copy_abs():f}".partition(".")
     fits = len(whole.lstrip("0")) <= precision - scale and len(digits.rstrip("0")) <= scale
-    _demand(exact, fits)
+    _demand(exact, exact.is_finite() and fits)
     return exact
 
 

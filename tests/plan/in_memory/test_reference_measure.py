@@ -10,11 +10,11 @@ import pytest
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
-from dqx_airflow.plan.in_memory.table import Table
+from dqx_airflow.plan.in_memory.table import Table, columns_of
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Status
 
-TABLE = Table.inferred([{"name": "ab", "n": 1}])
+TABLE = Table.of_columns(columns_of([{"name": "ab", "n": 1}]))
 ORDERS = DatasetRef("orders", path="there")
 
 

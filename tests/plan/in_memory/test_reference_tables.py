@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.plan.in_memory.table import Table, TableError
+from dqx_airflow.plan.in_memory.table import Table, TableError, columns_of
 
 HERE = timezone(timedelta(hours=2))
 
@@ -34,12 +34,12 @@ HERE = timezone(timedelta(hours=2))
     ],
 )
 def test_a_type_is_inferred_from_the_values(value: Any, spark_type: str) -> None:
-    table = Table.inferred([{"x": None}, {"x": value}])
+    table = Table.of_columns(columns_of([{"x": None}, {"x": value}]))
     assert [(field.name, field.type) for field in table.fields] == [("x", spark_type)]
 
 
 def test_rows_may_lack_columns_and_have_more() -> None:
-    table = Table.inferred([{"a": 1}, {"b": "x", "a": Decimal("1.5")}, {"c": None}])
+    table = Table.of_columns(columns_of([{"a": 1}, {"b": "x", "a": Decimal("1.5")}, {"c": None}]))
     assert [field.type for field in table.fields] == ["decimal(21,1)", "string", "void"]
     assert table.rows == ((1, None, None), (Decimal("1.5"), "x", None), (None, None, None))
 
@@ -85,7 +85,7 @@ def test_a_value_that_does_not_fit_its_column_is_reported(spark_type: str, value
 
 def test_values_of_several_types_are_refused() -> None:
     with pytest.raises(TableError, match="x contains values of several types: bigint, string"):
-        Table.inferred([{"x": 1}, {"x": "1"}])
+        Table.of_columns(columns_of([{"x": 1}, {"x": "1"}]))
 
 
 def test_a_row_needs_one_value_per_column() -> None:

@@ -171,8 +171,10 @@ def load_schema() -> dict[str, Any]:
     parts = schema["$defs"]["Quality"]["allOf"]
     parts[0]["properties"] |= {key: {} for key in _OF_EVERY_RULE}
     levels = properties["servicelevels"]
-    for described in (parts[0], levels, *levels["properties"].values()):
-        described[STATES] = "typos"
+    servers = [part for name, part in schema["$defs"].items() if name.endswith("Server")]
+    tables = (schema, properties["models"]["additionalProperties"])
+    for part in (*tables, *servers, parts[0], levels, *levels["properties"].values()):
+        part[STATES] = "typos"
     _permit_quality_without_type(parts)
     return schema
 

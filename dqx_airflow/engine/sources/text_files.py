@@ -1,0 +1,362 @@
+"""What text files are, as their first bytes tell: their encoding, the header lines of CSV, and the
+layout of JSON: one value per line, or documents and arrays over several lines."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from pyarrow.fs import FileSystem
+
+from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
+from dqx_airflow.engine.sources.listing import (
+    COMPRESSION_HINT,
+    DataFile,
+    is_compressed,
+    left_compression,
+    paths_of,
+    read_each,
+    refused_suffix,
+)
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.values import DatasetRef
+
+_MOST_BYTES = 1_000_000
+"""How much of a file is read at once."""
+_NO_NAME = re.compile(r"[+-]?[0-9][0-9.,:/eEtT+ZzE -]*|_c[0-9]+")
+"""A number, a date, or Spark's name for a column without one."""
+_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\ufffd]")
+_HINT = "write the header, or set the option header=false"
+
+_OTHER_NAMES = re.compile(
+    r"CSV header does not conform to the schema\.\s+Header: (?P<header>.*)\s+Schema: (?P<schema>.*)"
+)
+_OTHER_LENGTH = re.compile(
+    r"Number of column in CSV header is not equal.*\s+Header length: (\d+), schema size: (\d+)"
+)
+_ALIKE = "write the same header into all files"
+
+
+def has_header(ref: DatasetRef) -> bool:
+    """True for CSV files whose first line names their columns."""
+    return is_on(ref, "header", by_default=True)
+
+
+def require_names(ref: DatasetRef, names: Sequence[str], file: str) -> None:
+    """Rejects a header that is a row of data, or not text.
+
+    :param names: the columns that Spark took from it.
+    :param file: the path of the file, or of all of them.
+    :raises DatasetError: it is one.
+    """
+    if not names or all(map(_NO_NAME.fullmatch, names)):
+        detail = f": its first line is {','.join(names)[:80]}" if names else ""
+        raise DatasetError(f"dataset '{ref.name}': {file} has no header{detail}", _HINT)
+    if any(map(_NO_TEXT.search, names)):
+        raise DatasetError(
+            f"dataset '{ref.name}': the header of {file} is not valid text",
+            "check its compression and encoding: Spark detects the compression by the file name",
+        )
+
+
+def require_declared(
+    ref: DatasetRef, names: Sequence[str], declared: Collection[str], file: str
+) -> None:
+    """Rejects a header that does not match the declared columns.
+
+    A declared column may be missing. If all of them are, the first line is no header.
+
+    :param names: the columns that Spark took from it.
+    :raises DatasetError: none is declared, one occurs twice, or has spaces around it.
+    """
+    require_names(ref, names, file)
+    wanted = {name.casefold(): name for name in declared}
+    in_file = {name.casefold() for name in names}
+    # Spark adds positions to columns with the same name.
+    for key, column in wanted.items():
+        twice = [at for at, name in enumerate(names) if name.casefold() == f"{key}{at}"]
+        if key not in in_file and len(twice) > 1:
+            raise DatasetError(
+                f"dataset '{ref.name}': the header of {file} names the column '{column}' twice",
+                "rename one of them",
+            )
+    if wanted and in_file.isdisjoint(wanted) and not any(_plain(n) in wanted for n in names):
+        raise DatasetError(
+            f"dataset '{ref.name}': {file} has no header: its first line is "
+            f"{','.join(names)[:80]}, without any of the declared columns",
+            _HINT,
+        )
+    for name in names:
+        plain = _plain(name)
+        if plain in wanted and name.casefold() != plain:
+            raise DatasetError(
+                f"dataset '{ref.name}': the header of {file} has {name!r} for the column "
+                f"'{wanted[plain]}'",
+                "write the name alone, or set ignoreLeadingWhiteSpace and "
+                "ignoreTrailingWhiteSpace to true",
+            )
+
+
+def header_fault(message: str) -> str | None:
+    """What is wrong with the header of a file, from Spark's message; None if the message is about
+    something else.
+
+    The first line of such a file may be a row of data, so it is not quoted.
+    """
+    if match := _OTHER_LENGTH.search(message):
+        width, other_width = match.groups()
+        columns = f"{width} column{'' if width == '1' else 's'}"
+        return f"its header has {columns}, and that of other files {other_width}; {_ALIKE}"
+    if (match := _OTHER_NAMES.search(message)) is None:
+        return None
+    header, schema = (match[name].split(", ") for name in ("header", "schema"))
+    for at, (name, column) in enumerate(zip(header, schema, strict=False)):
+        if name.casefold() != column.casefold() and column.casefold() == f"{name.casefold()}{at}":
+            return f"its header names the column '{name}' twice; rename one of them"
+        if column == f"_c{at}":
+            return f"its header has no name for column {at + 1}; write one"
+    return f"its header is not that of other files: {', '.join(schema)}; {_ALIKE}"
+
+
+def _plain(name: str) -> str:
+    return name.strip().strip("\ufeff\"'").strip().casefold()
+
+
+def groups_by_header(location: str, files: Sequence[DataFile]) -> list[list[str]]:
+    """The paths of files, grouped by their first line.
+
+    No groups if they are not needed, or if the files cannot be read.
+    """
+    filled = [file for file in files if file.size > 0]
+    paths = paths_of(location, filled)
+    if len(paths) < 2:
+        return []
+    try:
+        lines = read_each(location, filled, _first_line)
+    except (OSError, ValueError):
+        return []
+    groups: dict[bytes, list[str]] = {}
+    for line, path in zip(lines, paths, strict=True):
+        groups.setdefault(line, []).append(path)
+    return list(groups.values()) if len(groups) > 1 else []
+
+
+def _first_line(system: FileSystem, file: DataFile) -> bytes:
+    with system.open_input_stream(file.path, buffer_size=65536) as stream:
+        line = b""
+        while b"\n" not in line and len(line) < _MOST_BYTES and (part := stream.read(4096)):
+            line += part
+    return bytes(line.partition(b"\n")[0].rstrip(b"\r"))
+
+
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+"""Byte order marks, longer ones first, since some of them begin with others."""
+_LINE_OF_NULS = re.compile(rb"(?:\A|\n)\0+(?:\r?\n|\Z)")
+_DECODED_BY_SPARK = ("utf-16", "utf-32")
+_PADDED = "ends with NUL bytes, so it may be incomplete", "write the file again"
+
+
+def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> dict[str, str]:
+    """Rejects text files that are in another encoding than they would be read in, or still
+    compressed; returns the faults of texts that are left to be found, with their conditions as
+    Spark SQL.
+
+    Also rejects CSV files whose header is missing because they are empty: Spark skips such a file
+    if there are others.
+
+    Here the first megabyte of each file is read, which is enough to name the place of most faults,
+    and the end of CSV files that are not compressed, for a padding of NUL bytes. Files in encodings
+    that Spark SQL does not know are read whole. Files that cannot be opened are left to Spark.
+
+    :raises DatasetError: there is one.
+    """
+    if ref.format not in ("csv", "json"):
+        return {}
+    for path in [file.path for file in files] or [location]:
+        if (suffix := refused_suffix(path)) is not None:
+            raise DatasetError(
+                f"dataset '{ref.name}': {path}: {suffix} files are not supported", COMPRESSION_HINT
+            )
+    options = {name.lower(): value for name, value in given_options(ref).items()}
+    encoding = options.get("encoding", options.get("charset", "UTF-8"))
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        return {}
+    is_csv = ref.format == "csv"
+    needs_line = is_csv and has_header(ref)
+
+    def look(system: FileSystem, file: DataFile) -> tuple[tuple[str, str] | None, bool]:
+        fault, is_whole = _objection(system, file, encoding, is_csv=is_csv, needs_line=needs_line)
+        return fault or (_padding(system, file, encoding) if is_csv else None), is_whole
+
+    filled = [file for file in files if file.size > 0]
+    try:
+        looks = read_each(location, filled, look)
+    except (OSError, ValueError):
+        return {}
+    for file, (fault, _) in zip(filled, looks, strict=True):
+        if fault is not None:
+            raise DatasetError(f"dataset '{ref.name}': {file.path} {fault[0]}", fault[1])
+    if all(is_whole for _, is_whole in looks):
+        return {}
+    lines_are_skipped = is_csv and not is_on(ref, "multiLine")
+    return unseen_faults(codecs.lookup(encoding).name, lines_are_skipped=lines_are_skipped)
+
+
+def unseen_faults(encoding: str, *, lines_are_skipped: bool) -> dict[str, str]:
+    """What may be wrong with text beyond what was read of it, with the conditions as Spark SQL.
+
+    :param encoding: its name in Python.
+    :param lines_are_skipped: true if the reader skips lines of nothing but NUL bytes.
+    """
+    faults = {}
+    if encoding == "utf-8":
+        faults["it is not valid UTF-8; set the option encoding"] = "NOT is_valid_utf8(value)"
+    elif encoding.startswith(_DECODED_BY_SPARK):
+        decoded = f"decode(CAST(value AS BINARY), '{encoding}')"
+        faults[f"it is not valid {encoding}"] = f"{decoded} IS NULL"  # it fails by itself
+    if lines_are_skipped and _has_nul_bytes(encoding):
+        faults["a line has only NUL bytes, so it may be incomplete"] = (
+            "(startswith(value, chr(0)) AND trim(LEADING chr(0) FROM value) = '')"
+        )
+    return faults
+
+
+def _objection(
+    system: FileSystem, file: DataFile, encoding: str, *, is_csv: bool, needs_line: bool
+) -> tuple[tuple[str, str] | None, bool]:
+    """What is wrong with the bytes of a file and how to fix it, and whether all were read."""
+    name = codecs.lookup(encoding).name
+    decoder, line = codecs.getincrementaldecoder(encoding)(), 1
+    try:
+        with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
+            head = part = bytes(stream.read(_MOST_BYTES))
+            is_whole = len(head) < _MOST_BYTES
+            if (fault := _of_head(head, name, encoding, needs_line=needs_line)) is not None:
+                return fault, is_whole
+            while True:
+                decoder.decode(part, final=len(part) < _MOST_BYTES)
+                is_whole = len(part) < _MOST_BYTES
+                if is_whole or name.startswith(("utf-", "iso8859-1")):
+                    break
+                line += part.count(b"\n")
+                part = bytes(stream.read(_MOST_BYTES))
+    except OSError:
+        return None, True
+    except UnicodeDecodeError as error:
+        read = error.object  # with the rest of a character from the part before
+        line += read[: error.start].count(b"\n")
+        return (
+            f"is not valid {encoding}: byte 0x{read[error.start]:02X} in line {line}",
+            'set the option encoding to that of the file, such as encoding="ISO-8859-1"',
+        ), is_whole
+    return _nuls(head, encoding) if is_csv else None, is_whole and part is head
+
+
+def _of_head(head: bytes, name: str, encoding: str, *, needs_line: bool) -> tuple[str, str] | None:
+    """What is wrong with the first bytes of a file."""
+    if (kind := left_compression(head)) is not None:
+        return f"contains {kind} data, but its name does not have that suffix", COMPRESSION_HINT
+    if needs_line and len(head) < _MOST_BYTES and not head.removeprefix(codecs.BOM_UTF8).strip():
+        return "has no header: it is empty", "remove it, or write the header"
+    mark = next(
+        (name_of_mark for begin, name_of_mark in _MARKS.items() if head.startswith(begin)), None
+    )
+    if mark is not None and name in ("utf-8", "iso8859-1", "cp1252", "ascii"):
+        return (
+            f"starts with a {mark} byte order mark, but would be read as {encoding}",
+            f'set the options encoding="{mark}" and multiLine="true"',
+        )
+    return None
+
+
+def _nuls(head: bytes, encoding: str) -> tuple[str, str] | None:
+    """The objection to the first bytes of a CSV file with a line that Spark skips."""
+    if not _has_nul_bytes(encoding):
+        return None
+    if len(head) < _MOST_BYTES and head.endswith(b"\0"):
+        return _PADDED
+    if (found := _LINE_OF_NULS.search(head)) is None:
+        return None
+    line = head[: found.start()].count(b"\n") + 1 + found[0].startswith(b"\n")
+    return f"has only NUL bytes in line {line}, so it may be incomplete", "write the file again"
+
+
+def _padding(system: FileSystem, file: DataFile, encoding: str) -> tuple[str, str] | None:
+    """The objection to a CSV file that ends with NUL bytes, as a file does whose writer crashed:
+    Spark trims them off the last value, and skips a line that has nothing else."""
+    if is_compressed(file.path) or not _has_nul_bytes(encoding):
+        return None
+    try:
+        with system.open_input_file(file.path) as opened:
+            opened.seek(file.size - 1)
+            last = bytes(opened.read(1))
+    except OSError:
+        return None
+    return _PADDED if last == b"\0" else None
+
+
+def _has_nul_bytes(encoding: str) -> bool:
+    """True if a NUL byte stands for itself, and for nothing else."""
+    return "\0".encode(encoding) == b"\0"
+
+
+_LINE_BREAK = re.compile(r"[\r\n]")
+
+
+def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> DatasetRef:
+    """The dataset with `multiLine` if its JSON files are documents and no option decides.
+
+    Otherwise Spark reads one value per line. Files that cannot be read count as lines: Spark
+    reports what is wrong with them.
+
+    :raises DatasetError: some files are documents, and others are not.
+    """
+    if ref.format != "json" or option_of(ref, "multiLine") is not None:
+        return ref
+    filled = [file for file in files if file.size > 0]
+    try:
+        answers = read_each(location, filled, _is_document)
+    except (OSError, ValueError):
+        return ref
+    documents = [file.path for file, answer in zip(filled, answers, strict=True) if answer]
+    lines = [file.path for file, answer in zip(filled, answers, strict=True) if answer is False]
+    if documents and lines:
+        raise DatasetError(
+            f"dataset '{ref.name}': {documents[0]} is a JSON document, {lines[0]} has one value a "
+            "line",
+            "separate them by folders or by a glob: one reader cannot read both",
+        )
+    if not documents:
+        return ref
+    return replace(ref, options=(*ref.options, ("multiLine", "true")))
+
+
+def _is_document(system: FileSystem, file: DataFile) -> bool | None:
+    """True for a value over several lines; None if both layouts read the same, or neither.
+
+    :raises OSError: the file cannot be read.
+    """
+    with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
+        head = stream.read(_MOST_BYTES)
+    text = head.decode("utf-8-sig", errors="replace").strip()
+    first_line = _LINE_BREAK.split(text, maxsplit=1)[0]
+    try:
+        _, end = json.JSONDecoder(parse_int=str).raw_decode(text)
+    except json.JSONDecodeError as error:
+        # The readable beginning of a large value is enough to decide.
+        return True if len(head) == _MOST_BYTES and error.pos > len(first_line) else None
+    except RecursionError:
+        return None
+    if end > len(first_line):
+        return True
+    return False if text != first_line else None
