@@ -11,7 +11,13 @@ import pytest
 
 from dqx_airflow.cli.run.call import Options
 from dqx_airflow.cli.run.request_builder import read_call
-from dqx_airflow.datasets.connection import ConnectionKind, connection_of
+from dqx_airflow.datasets.connection import (
+    SUBMIT_OPTIONS,
+    ConnectionKind,
+    connection_of,
+    for_a_short_life,
+    with_archive,
+)
 from dqx_airflow.datasets.dqx_toml import (
     Defaults,
     Output,
@@ -22,7 +28,6 @@ from dqx_airflow.datasets.dqx_toml import (
     find_settings,
     read_settings,
 )
-from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.datasets.mistakes import datasets_of_arguments, mistakes_in
 from dqx_airflow.datasets.settings import check_ref
 from dqx_airflow.diagnostics.diagnostic import Level

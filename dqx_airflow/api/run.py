@@ -30,8 +30,7 @@ from dqx_airflow.values import (
     Severity,
     SourceFile,
 )
-from dqx_airflow.values.date_range import dates_of_range, is_range
-from dqx_airflow.values.selection import Words, selection_of
+from dqx_airflow.values.selection import Words, dates_of_range, is_range, selection_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -1,5 +1,6 @@
 """The group of all commands: verbs are imported when they are called, exceptions become messages
-and exit codes."""
+and exit codes, and the text of a command goes where, and in the format, that it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +9,72 @@ import os
 import sys
 from collections import UserDict
 from collections.abc import Mapping
+from enum import Enum
 from importlib import import_module
 from inspect import cleandoc
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
 from dqx_airflow.errors import DqxError, RequestError, SourceError, first_line
+
+
+class TextOrJson(str, Enum):
+    """For people, or as JSON."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class TableOrJson(str, Enum):
+    """A table for people, or JSON."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+TextFormatOption: TypeAlias = Annotated[
+    TextOrJson, typer.Option("--format", help="Output format: text or json.")
+]
+TableFormatOption: TypeAlias = Annotated[
+    TableOrJson, typer.Option("--format", help="Output format: table or json.")
+]
+
+
+class SheetFormat(str, Enum):
+    """A table for people, JSON, or CSV for spreadsheets."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def print_or_write(text: str, output: Path | None) -> None:
+    """:raises RequestError: the file cannot be written."""
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """:raises RequestError: the file cannot be written."""
+
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise RequestError(f"cannot write {path}: {error.strerror}") from error
+
+
+def require_new(path: Path) -> None:
+    """:raises RequestError: it exists."""
+
+    if path.exists():
+        raise RequestError(f"{path} already exists", "choose another file")
+
 
 EXIT_FAILED = 1
 """The data is blocked, or a check of the command failed. Nothing else ends with it."""

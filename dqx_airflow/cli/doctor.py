@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.output import TextFormatOption, TextOrJson
+from dqx_airflow.cli.command_group import TextFormatOption, TextOrJson
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding

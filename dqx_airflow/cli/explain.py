@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.output import TextFormatOption, TextOrJson
-from dqx_airflow.cli.run.shared_options import with_shared_options
+from dqx_airflow.cli.command_group import TextFormatOption, TextOrJson
+from dqx_airflow.cli.run.options import with_shared_options
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import Span

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.output import write_text
+from dqx_airflow.cli.command_group import write_text
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.command_group import EXIT_INFRASTRUCTURE
-from dqx_airflow.cli.output import TextFormatOption, TextOrJson
+from dqx_airflow.cli.command_group import EXIT_INFRASTRUCTURE, TextFormatOption, TextOrJson
 from dqx_airflow.cli.project import ROOT_VARIABLES
 from dqx_airflow.errors import RequestError, StoreError
 

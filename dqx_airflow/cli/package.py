@@ -29,7 +29,7 @@ from typing import Annotated
 import typer
 
 import dqx_airflow
-from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS, for_a_short_life, while_archiving
+from dqx_airflow.datasets.connection import DRIVER_OPTIONS, for_a_short_life, while_archiving
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.errors import SparkError, StoreError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
@@ -41,7 +41,7 @@ NATIVE = ("pyarrow", "deltalake")
 _PURE = ("cattrs", "lark", "openlineage-python", "pyyaml", "sqlglot", "sympy", "tzdata")
 # A job has no terminal, no editor and no Airflow, and gets contracts as compiled suites.
 _LEFT_OUT = {"api", "cli", "contracts", "dags_examples", "docs", "editor", "importing"}
-_LEFT_OUT |= {"operators", "pytest_plugin.py", "spark_jobs", "tuning", "ui", "plan/in_memory"}
+_LEFT_OUT |= {"operators", "spark_jobs", "tuning", "ui", "plan/in_memory"}
 # Queries of tuning to the store.
 _LEFT_OUT |= {f"results/{name}.py" for name in ("alerts", "past_days", "proposals")}
 _COMPILED = {".so", ".pyd", ".pyx", ".pxd", ".dylib"}

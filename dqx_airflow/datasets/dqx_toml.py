@@ -40,8 +40,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dqx_airflow.datasets.connection import LOCAL, Connection, ConnectionKind, connection_of
-from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS, with_archive
+from dqx_airflow.datasets.connection import (
+    DRIVER_OPTIONS,
+    LOCAL,
+    Connection,
+    ConnectionKind,
+    connection_of,
+    with_archive,
+)
 from dqx_airflow.datasets.mistakes import mistakes_in
 from dqx_airflow.datasets.reader_options import (
     FORMATS_WITH_OPTIONS,

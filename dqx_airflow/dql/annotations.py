@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
-from dqx_airflow.values.limits import MOST_GROUPS
+from dqx_airflow.limits import MOST_GROUPS
 
 ANNOTATED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "assertion": {

@@ -13,7 +13,6 @@ from typing import Any
 from dqx_airflow.contracts.demands import Condition, QueryGives, Refers, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
-from dqx_airflow.importing.documents import one_line
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
@@ -22,6 +21,7 @@ from dqx_airflow.importing.foreign_rule import (
     UntranslatableError,
     column_text,
     number,
+    one_line,
     percent_text,
     rows_text,
     value_text,

@@ -28,7 +28,6 @@ from dqx_airflow.importing.dbt_tests import (
     groups_of,
     meaning_of,
 )
-from dqx_airflow.importing.documents import one_line, spark_sql
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
@@ -36,6 +35,8 @@ from dqx_airflow.importing.foreign_rule import (
     Meaning,
     UntranslatableError,
     column_text,
+    one_line,
+    spark_sql,
 )
 from dqx_airflow.values import Severity
 

@@ -26,7 +26,6 @@ from dqx_airflow.contracts.dialects.foreign import Translation, great_expectatio
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
 from dqx_airflow.contracts.dialects.foreign.values import predicate as value_predicate
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
-from dqx_airflow.importing.documents import spark_sql
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     Meaning,
@@ -39,6 +38,7 @@ from dqx_airflow.importing.foreign_rule import (
     list_text,
     number,
     only_columns,
+    spark_sql,
     value_text,
 )
 from dqx_airflow.metrics.derived import MOST_COMMON

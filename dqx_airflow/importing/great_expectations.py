@@ -16,7 +16,6 @@ from dqx_airflow.contracts.dialects.foreign.expectations import (
     NoCounterpartError,
 )
 from dqx_airflow.contracts.dialects.foreign.thresholds import severity_of
-from dqx_airflow.importing.documents import one_line
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
@@ -26,6 +25,7 @@ from dqx_airflow.importing.foreign_rule import (
     columns_exist,
     columns_in_order,
     number,
+    one_line,
     only_columns,
 )
 

@@ -16,7 +16,6 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_name
-from dqx_airflow.importing.documents import one_line
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
@@ -25,6 +24,7 @@ from dqx_airflow.importing.foreign_rule import (
     UntranslatableError,
     column_text,
     columns_text,
+    one_line,
 )
 
 _TYPES = {

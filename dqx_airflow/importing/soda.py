@@ -10,13 +10,14 @@ from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import Translation, soda
 from dqx_airflow.importing import sodacl
-from dqx_airflow.importing.documents import one_line, spark_sql
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
     ImportRequest,
     UntranslatableError,
     column_text,
+    one_line,
+    spark_sql,
 )
 from dqx_airflow.importing.sodacl import IS_SHARE, OF_NO_ROWS, count_of, type_text
 from dqx_airflow.values import Severity

@@ -10,7 +10,6 @@ from typing import Any
 from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation, soda, sodacl
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query
-from dqx_airflow.importing.documents import one_line, spark_sql
 from dqx_airflow.importing.foreign_rule import (
     VARIABLE,
     Claims,
@@ -22,6 +21,8 @@ from dqx_airflow.importing.foreign_rule import (
     columns_exist,
     list_text,
     number,
+    one_line,
+    spark_sql,
     value_text,
 )
 from dqx_airflow.values import Severity

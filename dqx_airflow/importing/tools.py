@@ -16,8 +16,14 @@ from dqx_airflow.importing import (
     pandera,
     soda,
 )
-from dqx_airflow.importing.documents import DoubleQuotes, document_of, rewritten
-from dqx_airflow.importing.foreign_rule import ForeignRule, ImportRequest, UntranslatableError
+from dqx_airflow.importing.foreign_rule import (
+    DoubleQuotes,
+    ForeignRule,
+    ImportRequest,
+    UntranslatableError,
+    document_of,
+    rewritten,
+)
 from dqx_airflow.values import SourceFile
 
 Recognises = Callable[[Any], bool]

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
 from dqx_airflow.operators.exceptions import (
     GateBlocked,
     GateBroken,
@@ -20,7 +21,6 @@ from dqx_airflow.operators.gate_arguments import ARGUMENTS, TRUE_OR_FALSE, GateA
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
 from dqx_airflow.operators.templates import given_fields
-from dqx_airflow.values.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
 
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class GateOperator(SparkJobOperator, GateArguments):
 
         require_sound_partial(cls, kwargs)
         partial = super().partial(**kwargs)
-        from dqx_airflow.operators.mapped import checked_partial
+        from dqx_airflow.operators.parse_check import checked_partial
 
         return checked_partial(partial)
 
@@ -372,9 +372,8 @@ class GateOperator(SparkJobOperator, GateArguments):
         return error.with_traceback(None)
 
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
-        from dqx_airflow.operators.assets import announce
         from dqx_airflow.operators.notices import run_callbacks
-        from dqx_airflow.operators.outcome import XCOM_KEY, end_task, summary
+        from dqx_airflow.operators.outcome import XCOM_KEY, announce, end_task, summary
         from dqx_airflow.operators.parts import combined_report, part_lines, summaries_of_parts
         from dqx_airflow.values import Outcome
 

@@ -28,15 +28,21 @@ from dqx_airflow.datasets.settings import (
     unknown_settings,
 )
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_SAMPLE_ROWS
 from dqx_airflow.operators.data_date import given_date
 from dqx_airflow.operators.datasets import promotions, quarantine_paths, slice_values
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.gate_arguments import as_written, has_open, is_open, one_of
+from dqx_airflow.operators.gate_arguments import (
+    as_written,
+    callback_mistakes,
+    has_open,
+    is_open,
+    one_of,
+    spark_mistakes,
+)
 from dqx_airflow.operators.outcome import OnViolation
-from dqx_airflow.operators.spark_arguments import callback_mistakes, spark_mistakes
 from dqx_airflow.operators.templates import template_mistakes
 from dqx_airflow.values import DatasetRef, EnforcedContract, Selection, Severity, SourceFile
-from dqx_airflow.values.limits import MOST_SAMPLE_ROWS
 from dqx_airflow.values.selection import require_whole_run
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 A DAG file is parsed repeatedly, each time in a new process. So valid gates are noted in a file of
 this user, by their arguments and by their sources with size and time; the next parse then only
-costs a look at the files. Nothing depends on the notes: the task checks everything again.
+costs a look at the files. Nothing depends on the notes: the task checks everything again. What a
+DAG itself says about single instances of a mapped gate is checked here, too.
 """
 
 from __future__ import annotations
@@ -14,21 +15,87 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice, product
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_parsing_context
+from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorPartial
 
 from dqx_airflow import __version__
 from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.gate_arguments import SPARK_ARGUMENTS, spark_values
 from dqx_airflow.operators.mapped_targets import target_mistakes
-from dqx_airflow.operators.spark_arguments import SPARK_ARGUMENTS, spark_values
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.mistakes import Examined
+
+
+_MOST_COMBINED = 100
+
+
+class GatePartial(OperatorPartial):
+    """The result of `partial` of a gate."""
+
+    def expand(self, **mapped_kwargs: Any) -> MappedOperator:
+        """As for every operator; each value of a list in the DAG is checked.
+
+        :raises GateMisconfigured: there is a mistake that no template can correct.
+        """
+        self._expand_called = True  # otherwise Airflow warns about a gate that is rejected
+        require_known(self.operator_class, {"task_id": self.kwargs.get("task_id"), **mapped_kwargs})
+        mapped = super().expand(**mapped_kwargs)
+        require_sound_instances(
+            self.operator_class,
+            self.kwargs,
+            [*_instances(mapped_kwargs)],
+            combined=[*islice(_combined(mapped_kwargs), _MOST_COMBINED)],
+        )
+        return mapped
+
+    def expand_kwargs(self, kwargs: Any, *, strict: bool = True) -> MappedOperator:
+        """As for every operator; each mapping in the DAG is checked.
+
+        :raises GateMisconfigured: there is a mistake that no template can correct.
+        """
+        mapped = super().expand_kwargs(kwargs, strict=strict)
+        if isinstance(kwargs, list | tuple):
+            own = [instance if isinstance(instance, Mapping) else {} for instance in kwargs]
+            require_sound_instances(self.operator_class, self.kwargs, own)
+        return mapped
+
+
+def checked_partial(partial: OperatorPartial) -> GatePartial:
+    """A partial gate that checks what it is expanded over."""
+    partial._expand_called = True  # otherwise Airflow warns that it was never expanded
+    return GatePartial(
+        operator_class=partial.operator_class, kwargs=partial.kwargs, params=partial.params
+    )
+
+
+def _instances(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The known instances: for several arguments each value by itself, as all are combined."""
+    later = dict.fromkeys(mapped, LATER)
+    for name, given in mapped.items():
+        for value in _values(given):
+            yield {**later, name: value}
+
+
+def _combined(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The instances with all their values: every combination of the arguments' values."""
+    for combination in product(*(_values(given) or [LATER] for given in mapped.values())):
+        yield dict(zip(mapped, combination, strict=True))
+
+
+def _values(given: Any) -> list[Any]:
+    """The values in the DAG for each instance; for a mapping Airflow passes each a pair."""
+    if isinstance(given, Mapping):
+        return [*given.items()]
+    return [*given] if isinstance(given, list | tuple) else []
+
 
 _KEPT_S = 30 * 24 * 3600
 _LARGEST_NOTES = 4_000_000

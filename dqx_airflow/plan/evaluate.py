@@ -12,6 +12,7 @@ from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.plan.clear_passes import clear_passes
 from dqx_airflow.plan.condition import compare_value
@@ -50,7 +51,6 @@ from dqx_airflow.plan.term_values import (
     with_answers,
 )
 from dqx_airflow.values import Origin, Outcome, Severity, Status, Verdict
-from dqx_airflow.values.limits import DEFAULT_SAMPLE_ROWS
 
 
 def not_promoted(

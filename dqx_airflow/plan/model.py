@@ -8,12 +8,12 @@ from datetime import date
 from typing import Any, TypeAlias
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_MOST_GROUPS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.values import columns_of
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Metric, Scan
 from dqx_airflow.values import MetricValue, Origin, PartialRun, Severity, Span
 from dqx_airflow.values.exact import Exact, Number
-from dqx_airflow.values.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_MOST_GROUPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from datetime import date, datetime
 from types import MappingProxyType
 
 from dqx_airflow import values
+from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.results.column import Row, Source, as_utc, written
 from dqx_airflow.results.columns import FAILING_ROWS, RESULTS, RUNS
-from dqx_airflow.values.limits import LONGEST_KEPT_SOURCE
 
 
 @dataclass(frozen=True, slots=True)

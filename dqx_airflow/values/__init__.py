@@ -17,7 +17,6 @@ from dqx_airflow.values.contracts import (
     Responsible,
     UnenforcedClause,
 )
-from dqx_airflow.values.datasets import FORMATS, JDBC, MASK, DatasetField, DatasetRef, ValidatedRows
 from dqx_airflow.values.json_form import from_json, to_json
 from dqx_airflow.values.outcomes import Outcome, Severity, Status, worst_outcome
 from dqx_airflow.values.report import (
@@ -31,7 +30,12 @@ from dqx_airflow.values.report import (
     Verdict,
 )
 from dqx_airflow.values.request import (
+    FORMATS,
+    JDBC,
+    MASK,
     Attempt,
+    DatasetField,
+    DatasetRef,
     GateOrigin,
     GatePart,
     GateRequest,
@@ -42,6 +46,7 @@ from dqx_airflow.values.request import (
     RunOptions,
     Selection,
     ShadowSuite,
+    ValidatedRows,
     day_of_instance,
 )
 from dqx_airflow.values.sources import ImportedFile, SourceDigest, SourceFile, SourceLocation, Span

@@ -8,10 +8,16 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from dqx_airflow.values.contracts import EnforcedContract
-from dqx_airflow.values.datasets import DatasetField, ValidatedRows
 from dqx_airflow.values.outcomes import Outcome, Severity, Status
 from dqx_airflow.values.redact import holds_credentials, redact_urls
-from dqx_airflow.values.request import Attempt, Origin, PartialRun, RunKey
+from dqx_airflow.values.request import (
+    Attempt,
+    DatasetField,
+    Origin,
+    PartialRun,
+    RunKey,
+    ValidatedRows,
+)
 from dqx_airflow.values.sources import SourceDigest, Span
 
 MetricValue: TypeAlias = int | Fraction | float | str | None

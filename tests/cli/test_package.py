@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.cli.package import NATIVE, typical_request
-from dqx_airflow.datasets.jvm_options import (
+from dqx_airflow.datasets.connection import (
     DRIVER_OPTIONS,
     SUBMIT_OPTIONS,
     for_a_short_life,

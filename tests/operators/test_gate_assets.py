@@ -147,7 +147,7 @@ def test_a_reference_and_an_alias_are_updated_only_after_a_pass(
 def test_a_partial_run_updates_no_asset(operators: ModuleType) -> None:
     from airflow.sdk import Asset
 
-    from dqx_airflow.operators.assets import announce
+    from dqx_airflow.operators.outcome import announce
 
     at = datetime(2024, 5, 17, tzinfo=timezone.utc)
     report = GateReport(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.run.shared_options import with_shared_options
+from dqx_airflow.cli.run.options import with_shared_options
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.call import Options

@@ -61,8 +61,7 @@ def diff(
     from datetime import datetime, timezone
 
     from dqx_airflow.cli.contract.diff_outputs import print_diff, print_diffs
-    from dqx_airflow.cli.contract.git_contracts import contract_pairs
-    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.cli.contract.versions import contract_pairs, read_versions
     from dqx_airflow.contracts.diff import diff as compare
     from dqx_airflow.contracts.publishing import release_of
     from dqx_airflow.contracts.versions import Bump

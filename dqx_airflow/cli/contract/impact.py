@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG
-from dqx_airflow.cli.output import TextFormatOption, TextOrJson
+from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG, TextFormatOption, TextOrJson
 from dqx_airflow.diagnostics.machine_formats import json_text
 
 if TYPE_CHECKING:

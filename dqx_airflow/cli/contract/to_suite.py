@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.command_group import EXIT_FAILED
-from dqx_airflow.cli.output import print_or_write
+from dqx_airflow.cli.command_group import EXIT_FAILED, print_or_write
 from dqx_airflow.errors import RequestError
 
 

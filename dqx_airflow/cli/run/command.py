@@ -22,8 +22,7 @@ from dqx_airflow.cli.command_group import (
     EXIT_WRONG,
     exit_code_of,
 )
-from dqx_airflow.cli.run.options import ShadowOption
-from dqx_airflow.cli.run.shared_options import with_shared_options
+from dqx_airflow.cli.run.options import ShadowOption, with_shared_options
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import Outcome
 

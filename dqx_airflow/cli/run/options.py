@@ -1,13 +1,149 @@
-"""The options of `dql run` that other commands have, too."""
+"""The options of `dql run` and `dql contract test`, and those that other commands have, too."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Collection
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from dqx_airflow.datasets.dqx_toml import Output, Unsupported
 from dqx_airflow.values import Severity
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.run.call import Options
+
+
+def shared_options(
+    *,
+    connection: ConnectionOption = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--date",
+            help="The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates "
+            "of a range in one scan.",
+        ),
+    ] = None,
+    dataset: DatasetOption = None,
+    config: ConfigOption = None,
+    output: Annotated[
+        Output | None,
+        typer.Option("--output", help="Output format: table, json, summary or junit."),
+    ] = None,
+    output_file: OutputFileOption = None,
+    results: Annotated[
+        str | None,
+        typer.Option(
+            "--results", help="Write report and states into this results store, as a gate does."
+        ),
+    ] = None,
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Ignore stored states and compute everything.")
+    ] = False,
+    fail_on: Annotated[
+        Severity | None, typer.Option("--fail-on", help="The lowest severity that blocks.")
+    ] = None,
+    allow_empty: Annotated[
+        bool | None,
+        typer.Option("--allow-empty/--no-allow-empty", help="Whether an empty dataset passes."),
+    ] = None,
+    require_history: Annotated[
+        bool | None,
+        typer.Option(
+            "--require-history/--no-require-history",
+            help="Whether missing data of other dates makes the run broken (exit 3).",
+        ),
+    ] = None,
+    skip_date: Annotated[
+        list[str] | None,
+        typer.Option("--skip-date", help="A date without data, for lagged metrics."),
+    ] = None,
+    ansi: Annotated[
+        bool | None,
+        typer.Option(
+            "--ansi/--no-ansi",
+            help="Whether SQL of the suite, the contract and the datasets is evaluated in Spark's "
+            "ANSI mode.",
+        ),
+    ] = None,
+    max_clock_skew_hours: Annotated[
+        float | None,
+        typer.Option(
+            "--max-clock-skew-hours",
+            min=0,
+            help="By how many hours a timestamp may be in the future and still make data fresh.",
+        ),
+    ] = None,
+    unsupported: Annotated[
+        Unsupported | None,
+        typer.Option(
+            "--unsupported",
+            help="How to treat a clause that cannot be enforced: error (exit 3) or warn.",
+        ),
+    ] = None,
+    only: OnlyOption = None,
+    tag: TagOption = None,
+    exclude_tag: ExcludeTagOption = None,
+    severity: SeverityOption = None,
+    dimension: DimensionOption = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Run again when a source file or dqx.toml changes.")
+    ] = False,
+) -> Options:
+    """The typed options; a command adds its paths and its own ones."""
+    from dqx_airflow.cli.run.call import Options
+    from dqx_airflow.values.selection import selection_of
+
+    judged: dict[str, object] = {"fail_on": fail_on, "allow_empty": allow_empty}
+    judged |= {"require_history": require_history}
+    judged |= {"ansi": ansi, "max_clock_skew_hours": max_clock_skew_hours}
+    return Options(
+        (),
+        connection=connection,
+        date=on,
+        skip_dates=tuple(skip_date or ()),
+        datasets=tuple(dataset or ()),
+        config=config,
+        output=output,
+        results=results,
+        recompute=recompute,
+        run_options={name: value for name, value in judged.items() if value is not None},
+        unsupported=unsupported,
+        selection=selection_of(only, tag, exclude_tag, severity, dimension),
+        output_file=output_file,
+        watch=watch,
+    )
+
+
+def with_shared_options(
+    command: Callable[..., None], without: Collection[str] = ()
+) -> Callable[..., None]:
+    """The command with these options besides its own, but for some; it gets them as `shared`."""
+    common, own = _signature(shared_options), _signature(command)
+    parameters = [parameter for parameter in own.parameters.values() if parameter.name != "shared"]
+    names = [name for name in common.parameters if name not in without]
+    parameters += (common.parameters[name] for name in names)
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        typed = {name: given.pop(name) for name in names}
+        command(**given, shared=shared_options(**typed))
+
+    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature, with its types as Typer needs them: `Options` is imported when a command
+    runs."""
+    names = {**function.__globals__, "Options": object}
+    return inspect.signature(function, eval_str=True, globals=names)
+
 
 ConnectionOption: TypeAlias = Annotated[
     str | None,

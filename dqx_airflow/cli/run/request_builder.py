@@ -35,6 +35,7 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.imports import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.plan.selection import (
     Selectable,
@@ -56,8 +57,7 @@ from dqx_airflow.values import (
     SourceFile,
     Span,
 )
-from dqx_airflow.values.date_range import dates_of_range, is_range
-from dqx_airflow.values.limits import DEFAULT_SAMPLE_ROWS
+from dqx_airflow.values.selection import dates_of_range, is_range
 from dqx_airflow.values.source_location import source_location
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dqx_airflow.cli.output import TableFormatOption, TableOrJson, print_or_write
+from dqx_airflow.cli.command_group import TableFormatOption, TableOrJson, print_or_write
 from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.run.options import (
     ConfigOption,

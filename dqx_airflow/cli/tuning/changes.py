@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dqx_airflow.cli.output import SheetFormat, TableFormatOption, TableOrJson
+from dqx_airflow.cli.command_group import SheetFormat, TableFormatOption, TableOrJson
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.output import SheetFormat
+from dqx_airflow.cli.command_group import SheetFormat
 from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.machine_formats import json_text

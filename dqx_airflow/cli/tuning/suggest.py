@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.output import print_or_write, require_new
+from dqx_airflow.cli.command_group import print_or_write, require_new
 from dqx_airflow.cli.project import connection_in, settings_here
 from dqx_airflow.cli.run.options import ConnectionOption
 from dqx_airflow.errors import RequestError

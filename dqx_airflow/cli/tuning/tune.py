@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.check import counted
-from dqx_airflow.cli.output import TableFormatOption, TableOrJson
+from dqx_airflow.cli.command_group import TableFormatOption, TableOrJson
 from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.listing import listed

@@ -35,6 +35,7 @@ from dqx_airflow.contracts.versions import end_of_period
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.plan.clauses import unenforced_line
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import (
@@ -45,7 +46,6 @@ from dqx_airflow.values import (
     Span,
     UnenforcedClause,
 )
-from dqx_airflow.values.limits import LONGEST_KEPT_SOURCE
 
 if TYPE_CHECKING:
     from sqlglot import Expr
