@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -27,7 +29,17 @@ COLUMNS = {
     "ts": "timestamp",
     "ts2": "timestamp",
     "ok": "boolean",
+    "r": "float",
+    "r2": "float",
+    "words": "array<string>",
+    "xi": "int",
+    "xs": "string",
+    "xs2": "string",
+    "xday": "date",
+    "xok": "boolean",
 }
+UNTYPED = {"xi": "i", "xs": "s", "xs2": "u", "xday": "day", "xok": "ok"}
+"""Columns whose type the contract does not say, and those whose values they have."""
 _TEXTS = (
     "",
     "a",
@@ -61,6 +73,7 @@ _NUMBERS = {
     "d": ("0.00", "0.50", "1.50", "2.50", "-0.50", "-1.50", "-2.50", "0.01", "99999999.99", "3.10"),
     "e": ("0.000", "0.005", "0.015", "-0.005", "1.250", "-1.250", "999.999", "0.125", "2.000"),
     "f": (0.0, -0.0, 0.1, 0.5, 1.5, 2.5, -0.5, -1.5, 1e10, 1e-10, 3.0, -7.25),
+    "r": (0.0, 0.5, 1.5, 2.0, 10.0, 100.0, -2.5),
 }
 
 
@@ -74,7 +87,7 @@ def rows() -> list[tuple[object, ...]]:
     def stamp() -> object:
         return None if chance.random() < 0.12 else f"{chance.choice(_DAYS)} {chance.choice(_TIMES)}"
 
-    return [
+    found: list[tuple[object, ...]] = [
         (
             number,
             *(one(_NUMBERS[name]) for name in ("i", "i", "b", "d", "e", "f")),
@@ -82,22 +95,40 @@ def rows() -> list[tuple[object, ...]]:
             *(one(_DAYS) for _ in range(2)),
             *(stamp() for _ in range(2)),
             one((True, False)),
+            *(one(_NUMBERS["r"]) for _ in range(2)),
+            one((("a", "b"), ("A",), (), ("a ", None))),
         )
         for number in range(48)
     ]
+    places = [list(COLUMNS).index(column) for column in UNTYPED.values()]
+    return [(*row, *(row[place] for place in places)) for row in found]
 
 
 def fields() -> tuple[Field, ...]:
     nowhere = Span("", 1, 1, 1, 1)
-    return tuple(Field(name, name, type_, nowhere) for name, type_ in COLUMNS.items())
+    return tuple(
+        Field(name, name, None if name in UNTYPED else type_, nowhere)
+        for name, type_ in COLUMNS.items()
+    )
+
+
+def first_rows(sql_dialect: str) -> list[Row]:
+    """The rows of the table for a dialect, without those of the same shape as an earlier one."""
+    found: list[Row] = []
+    for of_class in table(sql_dialect).values():
+        for number, row in enumerate(of_class):
+            if all(row.pattern != earlier.pattern for earlier in of_class[:number]):
+                found.append(row)
+    return found
 
 
 def rules(sql_dialect: str, seed: object) -> Iterator[str]:
-    """Queries without end."""
+    """Queries without end: some of each row of the table, then any."""
     maker = _Maker(sql_dialect, random.Random(f"{sql_dialect} {seed}"))
-    while True:
+    first = (lambda row=row: maker.rule_of(row) for row in maker.rows for _ in range(5))
+    for made in chain(first, repeat(maker.rule)):
         try:
-            yield maker.rule()
+            yield made()
         except (RecursionError, SqlglotError):
             continue
 
@@ -113,7 +144,10 @@ _KINDS = {
     "number": ("int", "bigint", "decimal", "float"),
     "text": ("text",),
     "column": ("text",),
-    "time": ("date", "stamp"),
+    "time": ("date", "stamp", "midnight"),
+    "real": ("real",),
+    "list": ("list",),
+    "unknown": ("unknown",),
     "date": ("date",),
     "stamp": ("stamp",),
     "bool": ("bool",),
@@ -133,7 +167,11 @@ _LEAVES = {
     "date": ("day", "day2"),
     "stamp": ("ts", "ts2"),
     "bool": ("ok",),
+    "real": ("r", "r2"),
+    "list": ("words",),
+    "unknown": tuple(UNTYPED),
 }
+_HOLE = r"\b_[a-z]+\d?\b"
 _RESULTS = {"bigint": "int", "number": "decimal", "whole": "int"}
 
 
@@ -142,18 +180,19 @@ class _Maker:
         self.sql_dialect, self.chance = sql_dialect, chance
         self.makers: dict[str, list[Row]] = {}
         self.totals: list[Row] = []
-        for row in (row for rows in table(sql_dialect).values() for row in rows):
-            columns = row.pattern.find_all(exp.Column)
-            holes = {column.name.strip("_0123456789") for column in columns}
-            if not all(hole in _KINDS or self.special(hole) for hole in holes):
-                continue
-            root = row.pattern
-            if isinstance(root, exp.RowNumber | exp.Rank | exp.DenseRank | exp.Lag | exp.Lead):
-                continue
-            if isinstance(root, exp.AggFunc | exp.WithinGroup):
-                self.totals.append(row)
-            elif holes:
-                self.makers.setdefault(self._result(row), []).append(row)
+        self.windows: list[Row] = []
+        self.now: list[Row] = []
+        self.rows = first_rows(sql_dialect)
+        for row in self.rows:
+            match row.pattern:
+                case exp.RowNumber() | exp.Rank() | exp.DenseRank() | exp.Lag() | exp.Lead():
+                    self.windows.append(row)
+                case exp.AggFunc() | exp.WithinGroup():
+                    self.totals.append(row)
+                case _ if not re.search(_HOLE, row.written):
+                    self.now.append(row)
+                case _:
+                    self.makers.setdefault(self._result(row), []).append(row)
 
     def _result(self, row: Row) -> str:
         if row.result.startswith("_"):
@@ -161,6 +200,63 @@ class _Maker:
         if row.result in ("wide", "same", "added", "product", "quotient"):
             return "decimal" if row.pattern.find(exp.Column).name.strip("_2") != "int" else "int"
         return _RESULTS.get(row.result, row.result)
+
+    def rule_of(self, row: Row) -> str:
+        """A rule with a row of the table in it."""
+        if row in self.windows:
+            return self.numbered(row)
+
+        def operand(hole: str) -> str:
+            if hole == "exact" and "_digits" in row.written:
+                return "CEIL(d)"  # a number of unknown size
+            is_one_of = hole == "value" and row.result in ("wide", "same")
+            return self.of("int" if is_one_of else self.kind(hole), 1)
+
+        if row.result == "quotient":  # of totals, since MySQL computes nothing with it exactly
+            made = self.filled(row, lambda hole: f"MAX({operand(hole)})")
+            return f"SELECT {made} FROM t"
+        made = self.filled(row, operand)
+        if row in self.totals and row.result == "interval":
+            return f"SELECT CASE WHEN {made} > INTERVAL '1' DAY THEN 1 ELSE 0 END FROM t"
+        if row in self.totals:
+            return f"SELECT {made} FROM t"
+        if row in self.now:
+            return f"SELECT COUNT(CASE WHEN {self.of('stamp', 0)} < {made} THEN 1 END) FROM t"
+        match self._result(row):
+            case "bool":
+                return f"SELECT COUNT(CASE WHEN {self.other(made)} THEN 1 END) FROM t"
+            case "int" | "decimal" | "float":
+                some = f"id {self.chance.choice(('<', '>'))} {self.chance.randrange(48)}"
+                return f"SELECT SUM(CASE WHEN {some} THEN {made} END) FROM t"
+            case "text" | "date" | "stamp" as kind if self.sql_dialect != "mysql" or kind != "text":
+                return f"SELECT COUNT(DISTINCT {made}) FROM t"
+            case "interval":
+                return (
+                    f"SELECT COUNT(CASE WHEN {made} < {self.of('interval', 0)} THEN 1 END) FROM t"
+                )
+            case "bytes" | "padded" | "text":
+                return (
+                    f"SELECT COUNT(CASE WHEN ({made}) = {self.literal('text')} THEN 1 END) FROM t"
+                )
+        return f"SELECT COUNT(CASE WHEN {made} < {self.of('stamp', 0)} THEN 1 END) FROM t"
+
+    def other(self, made: str) -> str:
+        """A comparison, or another one of the same row."""
+        for sign, others in ((" = ", ("<>",)), (" < ", ("<=", ">", ">="))):
+            if made.count(sign) == 1 and self.chance.random() < 0.5:
+                return made.replace(sign, f" {self.chance.choice(others)} ")
+        return made
+
+    def numbered(self, row: Row) -> str:
+        """A window function over all rows."""
+        function = self.filled(row, lambda hole: self.of(self.kind(hole), 0))
+        key, order = self.of(self.chance.choice(("int", "date")), 0), self.chance.choice("ibd")
+        ties = "" if isinstance(row.pattern, exp.Rank | exp.DenseRank) else ", id"
+        window = (
+            f"OVER (PARTITION BY {key} ORDER BY {order}{self.chance.choice(('', ' DESC'))}{ties})"
+        )
+        value = "SUM(n * id)" if row.result == "bigint" else "COUNT(DISTINCT n)"
+        return f"SELECT {value} FROM (SELECT id, {function} {window} AS n FROM t) v"
 
     def rule(self) -> str:
         shape = self.chance.random()
@@ -176,6 +272,8 @@ class _Maker:
         if shape < 0.7:
             kind = self.chance.choice(("text", "date", "stamp", "int", "decimal"))
             return f"SELECT COUNT(DISTINCT {self.of(kind, 3)}) FROM t"
+        if shape < 0.73:
+            return self.numbered(self.chance.choice(self.windows))
         return self.query() if shape < 0.85 else f"SELECT {self.total(2)} FROM t"
 
     def query(self) -> str:
@@ -225,7 +323,10 @@ class _Maker:
         )
 
     def kind(self, hole: str) -> str:
-        return self.chance.choice(_KINDS[hole])
+        kinds = [kind for kind in _KINDS[hole] if kind in self.makers or kind in _LEAVES]
+        if not kinds:
+            raise RecursionError
+        return self.chance.choice(kinds)
 
     def of(self, kind: str, depth: int) -> str:
         """An expression of a kind."""
@@ -234,30 +335,43 @@ class _Maker:
         if not leaves and not makers:
             raise RecursionError
         if leaves and (not makers or depth <= 0 or self.chance.random() < 0.25):
-            return self.chance.choice(leaves) if self.chance.random() < 0.8 else self.literal(kind)
+            is_column = kind in ("real", "list", "unknown") or self.chance.random() < 0.8
+            return self.chance.choice(leaves) if is_column else self.literal(kind)
         if depth < -3:
             raise RecursionError
         if kind == "bool" and self.chance.random() < 0.3:
             return self.condition(depth - 1)
         if kind in ("stamp", "interval") and self.chance.random() < 0.2:
             return self.moved(kind)
+        if kind == "decimal" and self.sql_dialect != "sqlite" and self.chance.random() < 0.1:
+            size = self.chance.choice(("12,1", "14,2", "20"))
+            return f"CAST({self.of('decimal', depth - 1)} AS DECIMAL({size}))"
         if self.chance.random() < 0.08 and depth > 0:
             test, other = self.of("bool", depth - 1), self.of(kind, depth - 1)
             return f"CASE WHEN {test} THEN {self.of(kind, depth - 1)} ELSE {other} END"
         made = self.filled(
             self.chance.choice(makers), lambda hole: self.of(self.kind(hole), depth - 1)
         )
-        return f"({made})"
+        return f"({self.other(made) if kind == 'bool' else made})"
 
     def moved(self, kind: str) -> str:
         """A timestamp before or after another one, or an interval."""
         units = ("SECOND", "MINUTE", "HOUR", "DAY", *(("MONTH", "YEAR") if kind == "stamp" else ()))
+        if kind == "stamp" and self.sql_dialect == "mysql" and self.chance.random() < 0.5:
+            unit, way = (
+                self.chance.choice((*units, "WEEK", "QUARTER")),
+                self.chance.choice(("ADD", "SUB")),
+            )
+            return f"DATE_{way}(ts, INTERVAL {self.chance.choice(('j', 'id', '3', '-2'))} {unit})"
         length = f"INTERVAL '{self.chance.randrange(40)}' {self.chance.choice(units)}"
         base = self.chance.choice(("ts", "ts2", "day"))
         return f"({base} {self.chance.choice('+-')} {length})" if kind == "stamp" else length
 
     def condition(self, depth: int) -> str:
-        shape = self.chance.randrange(6)
+        shape = self.chance.randrange(7)
+        if shape == 6 and self.now:
+            now = self.filled(self.chance.choice(self.now), str)
+            return f"({self.of('stamp', 0)} < {now})"
         if shape < 2:
             word = ("AND", "OR")[shape]
             return f"({self.of('bool', depth)} {word} {self.of('bool', depth)})"
@@ -290,18 +404,19 @@ class _Maker:
 
     def filled(self, row: Row, fill: Callable[[str], str]) -> str:
         """The expression of a row with its holes filled; `_x` twice is the same twice."""
-        known: dict[str, exp.Expression] = {}
+        known: dict[str, str] = {}
 
-        def one(node: exp.Expression) -> exp.Expression:
-            if not isinstance(node, exp.Column) or not node.name.startswith("_"):
-                return node
-            if node.name not in known:
-                hole = node.name.strip("_0123456789")
+        def one(match: re.Match[str]) -> str:
+            if match[0] not in known:
+                hole = match[0].strip("_0123456789")
                 text = self.special(hole)
-                known[node.name] = exp.Var(this=fill(hole) if text is None else text)
-            return known[node.name].copy()
+                known[match[0]] = fill(hole) if text is None else text
+            return known[match[0]]
 
-        return row.pattern.copy().transform(one).sql(dialect=self.sql_dialect)
+        text = re.sub(_HOLE, one, row.written)
+        if self.sql_dialect == "mysql":
+            text = text.replace(" as bigint)", " as signed)")
+        return text
 
     def special(self, hole: str) -> str | None:
         choose = self.chance.choice

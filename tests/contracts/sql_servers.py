@@ -19,11 +19,13 @@ Answer: TypeAlias = "Decimal | str | None"
 Ask: TypeAlias = Callable[[Sequence[str]], list[Answer]]
 
 _TYPES = {
-    "duckdb": {"string": "VARCHAR", "timestamp": "TIMESTAMP"},
-    "postgres": {"string": "TEXT", "double": "DOUBLE PRECISION", "timestamp": "TIMESTAMP"},
-    "mysql": {"string": "VARCHAR(20)", "timestamp": "DATETIME(6)"},
-    "sqlite": {"string": "TEXT", "double": "REAL"},
-    "spark": {},
+    "duckdb": {"string": "VARCHAR", "array<string>": "VARCHAR[]"},
+    "postgres": {
+        **{"string": "TEXT", "double": "DOUBLE PRECISION", "float": "REAL"},
+        "array<string>": "TEXT[]",
+    },
+    "mysql": {"string": "VARCHAR(20)", "timestamp": "DATETIME(6)", "array<string>": "TEXT"},
+    "sqlite": {"string": "TEXT", "double": "REAL", "float": "REAL", "array<string>": "TEXT"},
 }
 _MARK = "-- answer --"
 
@@ -37,13 +39,17 @@ def statements(sql_dialect: str) -> list[str]:
         made += " CHARACTER SET utf8mb4"
     types_of = list(COLUMNS.values())
     values = ", ".join(f"({', '.join(map(_literal, row, types_of))})" for row in rows())
+    if sql_dialect == "duckdb":
+        values = values.replace("'{", "'[").replace("}'", "]'")
     return [made, f"INSERT INTO t VALUES {values}"]
 
 
 def _literal(value: object, type_: str) -> str:
     if value is None:
         return "NULL"
-    if type_ == "double":
+    if isinstance(value, tuple):
+        return "'{" + ",".join("NULL" if one is None else f'"{one}"' for one in value) + "}'"
+    if type_ in ("double", "float"):
         return repr(value)
     if type_ in ("string", "date", "timestamp"):
         return "'" + str(value).replace("'", "''") + "'"

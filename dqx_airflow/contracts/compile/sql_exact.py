@@ -73,16 +73,19 @@ _ENDS = {"limit", "offset", "with", "with_"}
 
 
 def exact(
-    tree: Expr, sql_dialect: str, columns_of: Callable[[str], Columns | None], model: str
+    tree: Expr, sql_dialect: str, columns_of: Callable[[str], Columns | None], model: str | None
 ) -> Expr:
     """The expression or query in Spark SQL with the same value.
 
     :param columns_of: the kinds of the columns of a table, None if they are unknown.
-    :param model: the table of an expression that is not a query.
+    :param model: the table of a condition; None for an expression of any kind.
     :raises UnenforceableError: there is none, or it is an interval.
     """
-    translation = _Translation(_SPEAKS.get(sql_dialect, sql_dialect), columns_of)
+    translation = _Translation(_SPEAKS.get(sql_dialect, sql_dialect), columns_of, model is None)
+    if model is None and not isinstance(tree, exp.Query):
+        return translation.value(tree, _Scope({}))[0]
     if not isinstance(tree, exp.Query):
+        assert model is not None
         return translation.condition(tree, _Scope({model: columns_of(model)}))
     query, columns = translation.query(tree, None)
     if [kind.name for kind in columns.values() if kind is not None] == ["interval"]:
@@ -94,12 +97,13 @@ def exact(
 
 def sqlglot_dialect(sql_dialect: str | None) -> str | None:
     """The dialect in which sqlglot reads SQL; None for what all databases have in common."""
-    return None if sql_dialect == "ansi" else sql_dialect or "spark"
+    return None if sql_dialect in ("ansi", "any") else sql_dialect or "spark"
 
 
 class Row(NamedTuple):
     """A row of the table. `result` is a kind, or how it follows from those of the operands."""
 
+    written: str
     pattern: Expr
     result: str
     template: Expr
@@ -126,7 +130,7 @@ def table(sql_dialect: str) -> Mapping[type[Expr], list[Row]]:
                 continue  # This version of sqlglot cannot read it: it stays refused.
             for call in template.find_all(exp.PercentileDisc):  # sqlglot would approximate it
                 call.replace(exp.Anonymous(this="percentile_disc", expressions=[call.this]))
-            found.setdefault(type(pattern), []).append(Row(pattern, result, template))
+            found.setdefault(type(pattern), []).append(Row(written, pattern, result, template))
     return found
 
 
@@ -184,20 +188,27 @@ class _Scope:
 class _Translation:
     sql_dialect: str
     columns_of: Callable[[str], Columns | None]
+    is_imported: bool = False
     ctes: dict[str, Columns] = field(default_factory=dict)
 
     def refusal(self, node: Expr, kinds: tuple[Kind | None, ...] = ()) -> UnenforceableError:
         written = node.sql(dialect=sqlglot_dialect(self.sql_dialect))
         written = written if len(written) <= 60 else f"{written[:57]}..."
         instead = "write the rule in Spark SQL, with `dialect: spark`"
+        of = self.sql_dialect
+        if of in ("ansi", "any"):
+            of = "an unknown database"
+            instead = "name its database, as in `dialect: postgres`, or write `dialect: spark`"
+        if self.is_imported:
+            own = " with the name of the database, or" if self.sql_dialect == "any" else ""
+            instead = f"add --sql-dialect{own} with spark, to read it as Spark SQL"
+            kinds = ()
         is_compared = isinstance(node, exp.EQ | exp.NEQ | exp.In)
         hint = _HINTS.get(self.sql_dialect if is_compared else type(node))
         instead = f"write {hint}, or {instead}" if hint else instead
         if None in kinds:
             instead = f"add the types of its columns to the contract, or {instead}"
-        return UnenforceableError(
-            f"`{written}` of {self.sql_dialect} may have another value in Spark: {instead}"
-        )
+        return UnenforceableError(f"`{written}` of {of} may have another value in Spark: {instead}")
 
     # Queries -------------------------------------------------------------------------------------
 
@@ -479,10 +490,11 @@ class _Translation:
                 size = as_decimal(first)
                 first = size and Kind("decimal", min(size.digits + 10, LONGEST), size.scale)
             return self._quotient(left, first, right, second)
+        values = kinds if "_bool" not in typed else kinds[1:]
         if row.result == "wide":
-            kind = widest(kinds)
+            kind = widest(values)
         elif row.result == "same":
-            kind = kinds[0] if len(set(kinds)) == 1 else KINDS["other"]
+            kind = values[0] if len(set(values)) == 1 else KINDS["other"]
         elif row.result in ("added", "product", "total", "total_of_bigint"):
             kind = sum_of(row.result, kinds, self.sql_dialect)
         else:
@@ -513,6 +525,8 @@ class _Translation:
         text = f"cast(_l AS DECIMAL({a.digits},{a.scale})) / {divisor}"
         text = text if places is None else f"round({text}, {places})"
         filled = _filled(parse_one(text, dialect="spark"), {"_l": left, "_r": right})
+        if self.sql_dialect == "mysql":  # which computes with more digits than it shows
+            return filled, KINDS["shown"]
         return filled, Kind("decimal", LONGEST, scale if places is None else places)
 
     def _column(self, node: exp.Column, scope: _Scope) -> Typed:
@@ -646,12 +660,14 @@ class _Translation:
         factor = 3 if name == "QUARTER" else 1
         name = "MONTH" if name == "QUARTER" else name
         text = amount.sql() if isinstance(amount, exp.Neg) else amount.name
-        if isinstance(amount, exp.Literal | exp.Neg) and re.fullmatch(r"-?\d{1,6}", text):
+        digits = 6 if name in ("SECOND", "MINUTE", "HOUR", "DAY") else 3
+        if isinstance(amount, exp.Literal | exp.Neg) and re.fullmatch(rf"-?\d{{1,{digits}}}", text):
             number: Expr = exp.Literal.string(str(int(text) * factor))
             length: Expr = exp.Interval(this=number, unit=exp.var(name))
         else:
             shown, number_kind = self.value(amount, scope)
-            if not _is_of(number_kind, "int"):
+            # Beyond the year 9999, MySQL has NULL.
+            if not _is_of(number_kind, "int") or self.sql_dialect == "mysql":
                 raise self.refusal(node, (number_kind,))
             one = exp.Interval(this=exp.Literal.string(str(factor)), unit=exp.var(name))
             length = exp.Mul(this=_wrapped(shown), expression=one)

@@ -18,6 +18,7 @@ class Kind(NamedTuple):
     An `interval` is a number of microseconds in Spark. `int` has up to 32 bits, `whole` is an
     integer and `number` a number of unknown size. `stamp` is a timestamp, `moment` Oracle's DATE,
     `midnight` that of a day in the zone of the session.
+    `shown` is a number with more digits than are shown, so that nothing is computed with it.
     `bytes` are text that is compared by its bytes, `padded` is text without its trailing spaces.
     """
 
@@ -27,7 +28,7 @@ class Kind(NamedTuple):
 
 
 _NAMES = "int bigint whole number float real text char bytes padded bool date stamp moment"
-KINDS = {name: Kind(name) for name in f"{_NAMES} midnight interval list null other".split()}
+KINDS = {name: Kind(name) for name in f"{_NAMES} midnight interval list null shown other".split()}
 _OF_TYPE = {
     **dict.fromkeys(("tinyint", "smallint", "int"), "int"),
     **{"bigint": "bigint", "whole_number": "whole", "number": "number", "double": "float"},

@@ -110,6 +110,17 @@ def query_rule(
     return Query(*_over_datasets(tree, dataset_of))
 
 
+def value_in_spark(sql: str, sql_dialect: str | None) -> str:
+    """An expression or a query of columns with unknown types; without a dialect, of any database.
+
+    :raises UnenforceableError: it is neither, or has another value in Spark.
+    """
+    if sql_dialect in (_SPARK, "databricks"):
+        return sql
+    dialect = sql_dialect or "any"
+    return _in_spark(exact(parsed(sql, dialect), dialect, lambda _table: None, None))
+
+
 def parsed(sql: str, sql_dialect: str | None) -> Expr:
     # What sqlglot cannot parse is reported as the reason: its own warning would add nothing.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -23,28 +24,20 @@ from dqx_airflow.contracts.source.unknown_keys import STATES
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, show_path
 from dqx_airflow.values import FORMATS
 
-DATABASE_SQL = {
-    "athena": "athena",
-    "bigquery": "bigquery",
-    "clickhouse": "clickhouse",
-    "databricks": "databricks",
-    "glue": "athena",
-    "mysql": "mysql",
-    "oracle": "oracle",
-    "postgres": "postgres",
-    "redshift": "redshift",
-    "snowflake": "snowflake",
-    "sqlserver": "tsql",
-    "trino": "trino",
+DATABASES = {
+    **{name: name for name in ("bigquery", "clickhouse", "databricks", "dremio", "duckdb")},
+    **{name: name for name in ("exasol", "hive", "presto", "redshift", "snowflake")},
+    **{name: name for name in ("athena", "mysql", "oracle", "postgres", "teradata", "trino")},
+    **dict.fromkeys(("sqlserver", "synapse", "tsql", "mssql"), "tsql"),
+    **{"glue": "athena", "impala": "hive", "mariadb": "mysql", "sqlite": "sqlite"},
+    **dict.fromkeys(("postgresql", "pg", "pgsql"), "postgres"),
 }
-"""The SQL of databases that both standards name, by its name in sqlglot."""
-# The Data Contract CLI queries files with DuckDB, and rules about them are written so.
-_SQL = {**DATABASE_SQL, **dict.fromkeys(("azure", "gcs", "local", "s3", "sftp"), "duckdb")}
+"""The SQL of databases, by its name in sqlglot."""
 SQL_DIALECTS = {
-    **_SQL,
-    **dict.fromkeys(("spark", "dataframe", "kafka")),
-    **dict.fromkeys(("tsql", "mssql"), "tsql"),
-    **{"duckdb": "duckdb", "mariadb": "mysql", "postgresql": "postgres", "sqlite": "sqlite"},
+    **DATABASES,
+    **dict.fromkeys(("spark", "dataframe", "kafka", "iceberg", "unity", "table")),
+    # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
+    **dict.fromkeys(("azure", "gcs", "local", "s3", "sftp"), "duckdb"),
 }
 """The SQL dialects, with their names in sqlglot; None for Spark's own."""
 _TABLES = {
@@ -84,8 +77,14 @@ def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Ser
             format=reading.text(server, "format"),
             environment=reading.text(server, "environment"),
             options=(*_reader_options(reading, server), *endpoint_options(reading, server)),
-            sql_dialect=_SQL.get(kind),
+            sql_dialect=server_sql(kind),
         )
+
+
+def server_sql(kind: str) -> str | None:
+    """The SQL of rules about a server. If its database is unknown, it is what all have in
+    common."""
+    return SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None
 
 
 def sql_dialect_of(word: str) -> str | None:

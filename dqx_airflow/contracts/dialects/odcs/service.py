@@ -20,9 +20,10 @@ from dqx_airflow.contracts.column_paths import column_path, dotted_path
 from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.service_levels import (
-    DATABASE_SQL,
+    DATABASES,
     STORED_FORMATS,
     endpoint_options,
+    server_sql,
 )
 from dqx_airflow.contracts.dialects.extensions import RuleOfModel, check_address, check_location
 from dqx_airflow.contracts.dialects.periods import seconds_of
@@ -206,22 +207,8 @@ FILES = ("local", "s3", "azure", "sftp", "custom")
 
 SPARK = ("databricks", "hive", "iceberg", "glue")
 
-_SQL = {
-    **DATABASE_SQL,
-    # Several databases, or one that sqlglot does not read: only what they have in common.
-    **dict.fromkeys(("cloudsql", "db2", "denodo", "informix", "vertica", "zen"), "ansi"),
-    "dremio": "dremio",
-    "duckdb": "duckdb",
-    "exasol": "exasol",
-    "hive": "hive",
-    "impala": "hive",
-    "postgresql": "postgres",
-    "presto": "presto",
-    "synapse": "tsql",
-    "teradata": "teradata",
-    # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
-    **dict.fromkeys(("azure", "local", "s3", "sftp"), "duckdb"),
-}
+# Several databases, or one that sqlglot does not read.
+_LOCATED = (*DATABASES, *FILES[:-1], "cloudsql", "db2", "denodo", "informix", "vertica", "zen")
 _PLACES = ("location", "path")
 _TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schema")
 
@@ -230,7 +217,7 @@ def read_servers(reading: ClauseReader) -> Iterator[Server]:
     """The servers; data cannot violate anything about them."""
     reading.documented_keys(reading.root, "servers", reason="the location of the data")
     for server in reading.mappings(reading.root, "servers"):
-        kind = (reading.text(server, "type") or "").lower()
+        kind = (reading.text(server, "type") or "").strip().lower()
         reading.one_of(server, "format", STORED_FORMATS)
         check_address(reading, server, "endpointUrl", "uri")
         check_location(reading, server, kind)
@@ -242,7 +229,7 @@ def read_servers(reading: ClauseReader) -> Iterator[Server]:
             format="iceberg" if kind == "iceberg" else reading.text(server, "format"),
             environment=reading.text(server, "environment"),
             options=(*_options(reading, server), *endpoint_options(reading, server)),
-            sql_dialect=_SQL.get(kind),
+            sql_dialect=server_sql(kind),
         )
 
 
@@ -250,7 +237,7 @@ def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
     for key in _PLACES:
         if (place := reading.text(server, key)) is not None:
             return place
-    if kind not in _SQL and kind != "iceberg":
+    if kind not in (*_LOCATED, "iceberg"):
         return None
     parts = [reading.text(server, key) for key in _TABLE_PARTS]
     return ".".join([*filter(None, parts), "{model}"])
