@@ -11,7 +11,6 @@ import typer
 
 from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG, TableOrJson, print_or_write
 from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.importing.foreign_rule import DoubleQuotes
 
 if TYPE_CHECKING:
     from dqx_airflow.importing.foreign_rule import ForeignRule
@@ -44,10 +43,11 @@ def import_rules(
         str | None,
         typer.Option(help="The dataset of all rules; default: the dataset named in the file."),
     ] = None,
-    double_quotes: Annotated[
-        DoubleQuotes | None,
+    sql_dialect: Annotated[
+        str | None,
         typer.Option(
-            help="What double quotes mean in the SQL of Soda and dbt: columns or strings."
+            help="The database of the SQL of Great Expectations, Soda and dbt, or spark; default: "
+            "SQL is translated if it means the same in all databases."
         ),
     ] = None,
     name: Annotated[
@@ -74,15 +74,19 @@ def import_rules(
     not translated, with the reason. The exit code is 1 if a rule is not translated, 2 if a file
     cannot be read.
     """
+    from dqx_airflow.contracts.dialects.dcs.service_levels import SQL_DIALECTS
     from dqx_airflow.importing.suite import ImportOutcome, suite_of
     from dqx_airflow.importing.tools import TOOLS
 
     if tool is not None and tool not in TOOLS:
         message = f"unknown tool '{tool}'; available: {', '.join(TOOLS)}"
         raise typer.BadParameter(message, param_hint="--from")
+    if sql_dialect and sql_dialect.strip().lower() not in SQL_DIALECTS:
+        message = f"unknown SQL dialect '{sql_dialect}'; available: {', '.join(SQL_DIALECTS)}"
+        raise typer.BadParameter(message, param_hint="--sql-dialect")
     rules: list[ForeignRule] = []
     origins: list[str] = []
-    for path, tool_name, of_file in _read_files(files, tool, dataset, double_quotes):
+    for path, tool_name, of_file in _read_files(files, tool, dataset, sql_dialect):
         rules += of_file
         origins.append(f"{path.name} ({TOOLS[tool_name].title})")
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
@@ -101,7 +105,7 @@ def import_rules(
 
 
 def _read_files(
-    files: Sequence[Path], tool: str | None, dataset: str | None, double_quotes: DoubleQuotes | None
+    files: Sequence[Path], tool: str | None, dataset: str | None, sql_dialect: str | None
 ) -> Iterator[tuple[Path, str, Sequence[ForeignRule]]]:
     """Each file with the name of its tool, and its rules. Files that cannot be read end the
     command, after all of them are reported."""
@@ -115,10 +119,7 @@ def _read_files(
         try:
             if isinstance(source, Unreadable):
                 raise UntranslatableError(source.reason)
-            yield (
-                path,
-                *read_rules(source, tool=tool, dataset=dataset, double_quotes=double_quotes),
-            )
+            yield (path, *read_rules(source, tool=tool, dataset=dataset, sql_dialect=sql_dialect))
         except UntranslatableError as error:
             typer.echo(f"error: {path}: {error}", err=True)
             wrong = True

@@ -36,7 +36,7 @@ from dqx_airflow.importing.foreign_rule import (
     UntranslatableError,
     column_text,
     one_line,
-    spark_sql,
+    sql_text,
 )
 from dqx_airflow.values import Severity
 
@@ -44,7 +44,6 @@ _KINDS_OF_NODES = ("models", "seeds", "snapshots")
 _TESTS = ("data_tests", "tests")
 _CONFIG = ("where", "severity", "error_if", "warn_if", "limit", "enabled", "tags", "store_failures")
 _REMARKS = ("name", "description", "meta", "config", "arguments", "test_name")
-_SQL = ("expression", "compare_expression", "from_condition")
 
 
 def recognises(document: Any) -> bool:
@@ -113,7 +112,7 @@ def _constraint(constraint: Mapping[str, Any], names: list[Any]) -> Translation:
     kind = str(constraint.get("type"))
     expression = constraint.get("expression")
     if kind == "check":
-        return Translation("check", (RowsSatisfy(spark_sql(expression)),))
+        return Translation("check", (RowsSatisfy(sql_text(expression)),))
     columns = tuple(column_text(name) for name in names)
     about = columns[0] if len(columns) == 1 else None
     required = tuple(
@@ -191,8 +190,6 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
     named = str(given["name"]) if isinstance(given.get("name"), str) else None
     for fails_if, severity in _limits(config):
         try:
-            for sql in (*filters, *(arguments[key] for key in _SQL if arguments.get(key))):
-                spark_sql(sql)
             if config.get("enabled") is False:
                 raise UntranslatableError("the test is disabled")
             rest = dict(arguments)

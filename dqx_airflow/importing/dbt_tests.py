@@ -38,7 +38,7 @@ from dqx_airflow.importing.foreign_rule import (
     list_text,
     number,
     only_columns,
-    spark_sql,
+    sql_text,
     value_text,
 )
 from dqx_airflow.metrics.derived import MOST_COMMON
@@ -466,7 +466,7 @@ def _within_stdevs(arguments: Arguments) -> Claims:
 
 
 def _aggregation(arguments: Arguments) -> Claims:
-    expression = spark_sql(arguments.get("expression"))
+    expression = sql_text(arguments.get("expression"))
     other = column_text(arguments.relation("compare_model"))
     expected = f"sql({value_text(expression)}, dataset {arguments.dataset})"
     compared = value_text(str(arguments.get("compare_expression") or expression))
@@ -517,7 +517,7 @@ def _reference(arguments: Arguments) -> Refers:
 def _relationships_where(arguments: Arguments) -> tuple[Demand, ...] | Claims:
     among = str(arguments.get("to_condition", "1=1"))
     if among.replace(" ", "") != "1=1":
-        return _refers_to_some(arguments, spark_sql(among))
+        return _refers_to_some(arguments, sql_text(among))
     reference, where = _reference(arguments), arguments.get("from_condition")
     return (AmongRows(reference, str(where)) if where else reference,)
 
@@ -529,7 +529,7 @@ def _refers_to_some(arguments: Arguments, among: str) -> Claims:
     referenced = " ".join(
         ("SELECT", name, "FROM", sql_name(other), f"WHERE ({among}) AND {name} IS NOT NULL")
     )
-    condition = spark_sql(arguments.get("from_condition") or "1=1")
+    condition = sql_text(arguments.get("from_condition") or "1=1")
     lost = f"WHERE ({condition}) AND {arguments.sql} NOT IN ({referenced})"
     query = " ".join(("SELECT count(*) FROM", sql_name(arguments.dataset), lost))
     return Claims(
@@ -607,7 +607,7 @@ def _exclusive_ranges(arguments: Arguments) -> tuple[Demand, ...]:
 
 
 def _expression_is_true(arguments: Arguments) -> tuple[Demand, ...]:
-    expression = spark_sql(arguments.get("expression"))
+    expression = sql_text(arguments.get("expression"))
     if arguments.column is not None:
         expression = f"{arguments.sql} {expression}"
     return (RowsSatisfy(expression),)

@@ -2,8 +2,8 @@
 the variables that tools replace at run time (`${start}`, `{{ var("day") }}`), columns and values as
 DQL.
 
-Files of other tools are read as plain values, with the position of each item of YAML. Double quotes
-in SQL mean a column in some databases and a string in others.
+Files of other tools are read as plain values, with the position of each item of YAML; their SQL
+becomes that of Spark.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from enum import Enum
 from typing import Any, TypeAlias
 
 import yaml
 
+from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.source.yaml_document import plain, read_document
 from dqx_airflow.diagnostics.diagnostic import Level
@@ -273,48 +273,65 @@ def one_line(value: object) -> str:
     return " ".join(text.replace("\n...\n", "").split())
 
 
-class DoubleQuotes(str, Enum):
-    """The meaning of double quotes in SQL: columns in Postgres and Snowflake, strings in
-    BigQuery."""
-
-    COLUMNS = "columns"
-    STRINGS = "strings"
-
-
-_KEYS = re.compile(
-    r"where|filter|row_condition|from_condition|(.*[ _])?(expression|query|condition)(_sql)?"
+OF_MANY_DATABASES = re.compile(
+    r"where|filter|row_condition|(.*[ _])?(expression|query|condition)(_sql)?"
 )
-_PARTS = re.compile(r"""(?P<string>'(?:[^'\\]|''|\\.)*'|`[^`]*`)|"(?P<held>[^"]*)\"""")
+"""The keys of SQL in files of tools for several databases."""
 
 
-def rewritten(document: Any, meaning: DoubleQuotes) -> Any:
-    """A document whose SQL has backticks or single quotes, like Spark, and no double quotes."""
-    match document:
-        case Mapping():
-            return {key: _value(str(key), item, meaning) for key, item in document.items()}
-        case list():
-            return [rewritten(item, meaning) for item in document]
-    return document
+@dataclass
+class SqlOfTool:
+    """Makes Spark SQL of the SQL in a document, `keys` of which hold some.
 
-
-def _value(key: str, item: Any, meaning: DoubleQuotes) -> Any:
-    if not isinstance(item, str) or _KEYS.fullmatch(key) is None:
-        return rewritten(item, meaning)
-    sign = "`" if meaning is DoubleQuotes.COLUMNS else "'"
-    return _PARTS.sub(lambda part: part["string"] or f"{sign}{part['held']}{sign}", item)
-
-
-def spark_sql(text: object) -> str:
-    """The SQL of a tool for several databases, if Spark reads it in the same way.
-
-    :raises UntranslatableError: it is not SQL, or has double quotes.
+    SQL that may have another value in Spark is replaced by a name of `refused`, which has the SQL
+    and the reason. SQL of the dialect `any` is translated if all databases read it in the same
+    way.
     """
+
+    sql_dialect: str
+    keys: re.Pattern[str]
+    refused: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def rewritten(self, document: Any) -> Any:
+        if isinstance(document, list):
+            return [self.rewritten(item) for item in document]
+        if not isinstance(document, Mapping):
+            return document
+        made = {key: self.rewritten(item) for key, item in document.items()}
+        held = {key for key in made if isinstance(made[key], str) and self.keys.fullmatch(str(key))}
+        return made | {key: self._in_spark(made[key]) for key in held}
+
+    def _in_spark(self, sql: str) -> str:
+        from dqx_airflow.contracts.compile.sql_rules import value_in_spark  # imports sqlglot
+
+        if VARIABLE.search(sql) or not sql.strip():
+            return sql
+        is_part = re.match(r"(?i)\s*([<>=!]|(is|in|not|like|between)\b)", sql)
+        start = "sql_value " if is_part else ""
+        written = start + re.sub(r"\{(\w+)\}", r"sql_held_\1", sql)
+        try:
+            text = value_in_spark(written, self.sql_dialect)
+            if not text.startswith(start):
+                raise UnenforceableError(f"`{sql}` of a column has no counterpart")
+            return re.sub(r"sql_held_(\w+)", r"{\1}", text.removeprefix(start))
+        except UnenforceableError as error:
+            name, reason = f"refused_sql_{len(self.refused)}_", str(error)
+            if self.sql_dialect == "any" and "--sql-dialect" not in reason:
+                reason += ": add --sql-dialect with the name of its database"
+            self.refused[name] = (sql, reason)
+            return name
+
+    def accounted(self, rule: ForeignRule) -> ForeignRule:
+        """The rule, not translated if its SQL is refused."""
+        for name, (sql, reason) in self.refused.items():
+            if name in f"{rule.shown} {rule.where}":
+                shown = rule.shown.replace(name, " ".join(sql.split()))
+                rule = replace(rule, shown=shown, meaning=reason, where=None)
+        return rule
+
+
+def sql_text(text: object) -> str:
+    """:raises UntranslatableError: it is not SQL."""
     if not isinstance(text, str) or not text.strip():
         raise UntranslatableError("it has no SQL")
-    quoted = next((part for part in _PARTS.finditer(text) if part["string"] is None), None)
-    if quoted is not None:
-        raise UntranslatableError(
-            f"{quoted[0]} is a column in some databases and a string in others: add "
-            f"--double-quotes columns, or strings"
-        )
     return text

@@ -17,7 +17,6 @@ from dqx_airflow.importing.foreign_rule import (
     UntranslatableError,
     column_text,
     one_line,
-    spark_sql,
 )
 from dqx_airflow.importing.sodacl import IS_SHARE, OF_NO_ROWS, count_of, type_text
 from dqx_airflow.values import Severity
@@ -122,14 +121,6 @@ def _contract_rule(
     threshold = settings.pop("threshold", None)
     threshold = dict(threshold) if isinstance(threshold, Mapping) else {}
     filters = [f"({condition})" for condition in (where, own_filter) if condition]
-    try:
-        for sql in (
-            *filters,
-            *(settings[key] for key in ("expression", "query") if key in settings),
-        ):
-            spark_sql(sql)
-    except UntranslatableError as error:
-        return ForeignRule(dataset, place, shown, str(error))
     meaning = _older(str(kind), {**inherited, **settings}, threshold, path)
     return ForeignRule(
         dataset,

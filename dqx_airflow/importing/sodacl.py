@@ -22,7 +22,7 @@ from dqx_airflow.importing.foreign_rule import (
     list_text,
     number,
     one_line,
-    spark_sql,
+    sql_text,
     value_text,
 )
 from dqx_airflow.values import Severity
@@ -223,7 +223,7 @@ def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, 
     import sqlglot
     from sqlglot import exp
 
-    text = spark_sql(settings.get("query"))
+    text = sql_text(settings.get("query"))
     if (variable := VARIABLE.search(text)) is not None:
         raise UntranslatableError(f"write the value of the variable {variable[0]}")
     try:
@@ -375,25 +375,12 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
     if text == "group by":
         yield from rules_of_groups(settings, at.dataset, at.place, at.where, shown)
         return
-    try:
-        for sql in (*filters, *_sql_in(settings)):
-            spark_sql(sql)
-    except UntranslatableError as error:
-        yield ForeignRule(at.dataset, at.place, shown, str(error))
-        return
     for severity, compared in levels_of(str(text), settings):
         if compared is None:
             yield rule("write a level as `when > 5`", severity)
             continue
         meaning, difference = _sodacl_meaning(compared, settings, at.dataset)
         yield rule(meaning, severity, difference)
-
-
-def _sql_in(settings: Mapping[str, Any]) -> Iterator[str]:
-    """The SQL by which a check defines itself."""
-    for key, value in settings.items():
-        if isinstance(value, str) and key.endswith((" expression", " query", " condition")):
-            yield value
 
 
 def _sodacl_meaning(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dqx_airflow.contracts.dialects.dcs.service_levels import sql_dialect_of
 from dqx_airflow.importing import (
     databricks_dqx,
     dbt,
@@ -17,12 +19,12 @@ from dqx_airflow.importing import (
     soda,
 )
 from dqx_airflow.importing.foreign_rule import (
-    DoubleQuotes,
+    OF_MANY_DATABASES,
     ForeignRule,
     ImportRequest,
+    SqlOfTool,
     UntranslatableError,
     document_of,
-    rewritten,
 )
 from dqx_airflow.values import SourceFile
 
@@ -32,19 +34,23 @@ Reader = Callable[[Any, ImportRequest], Iterator[ForeignRule]]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: its title, and how its documents (JSON, YAML) or other texts are read."""
+    """A tool: its title, and how its documents (JSON, YAML) or other texts are read. `sql` are the
+    keys of the SQL of a database in a document."""
 
     title: str
     of_document: tuple[Recognises, Reader] | None = None
     of_text: tuple[Recognises, Reader] | None = None
+    sql: re.Pattern[str] = re.compile("(?!)")
 
 
 TOOLS = {
     "great-expectations": Tool(
-        "Great Expectations", (great_expectations.recognises, great_expectations.rules_of)
+        "Great Expectations",
+        (great_expectations.recognises, great_expectations.rules_of),
+        sql=re.compile("unexpected_rows_query"),
     ),
-    "soda": Tool("Soda", (soda.recognises, soda.rules_of)),
-    "dbt": Tool("dbt", (dbt.recognises, dbt.rules_of)),
+    "soda": Tool("Soda", (soda.recognises, soda.rules_of), sql=OF_MANY_DATABASES),
+    "dbt": Tool("dbt", (dbt.recognises, dbt.rules_of), sql=OF_MANY_DATABASES),
     "databricks-dqx": Tool("Databricks DQX", (databricks_dqx.recognises, databricks_dqx.rules_of)),
     "dqdl": Tool("AWS Glue DQDL", of_text=(dqdl.recognises, dqdl.rules_of)),
     "deequ": Tool(
@@ -59,14 +65,14 @@ def read_rules(
     *,
     tool: str | None = None,
     dataset: str | None = None,
-    double_quotes: DoubleQuotes | None = None,
+    sql_dialect: str | None = None,
 ) -> tuple[str, tuple[ForeignRule, ...]]:
     """The tool that a file belongs to, and its rules.
 
     :param tool: a name of `TOOLS`; by default the tool is recognised.
     :param dataset: the dataset of all rules; by default the one that the file names.
-    :param double_quotes: their meaning in the SQL of the file. Without it, a rule of Soda or dbt
-        whose SQL has some is not translated.
+    :param sql_dialect: that of the SQL in a file of Great Expectations, Soda or dbt. Without it,
+        SQL is translated if all databases read it in the same way.
     :raises UntranslatableError: the file cannot be read, or belongs to no known tool.
     """
     request = ImportRequest(
@@ -88,9 +94,10 @@ def read_rules(
         raise
     for name, candidate in candidates.items():
         if candidate.of_document and candidate.of_document[0](document):
-            if double_quotes is not None:
-                document = rewritten(document, double_quotes)
-            return name, tuple(candidate.of_document[1](document, request))
+            dialect = (sql_dialect_of(sql_dialect) or "spark") if sql_dialect else "any"
+            sql = SqlOfTool(dialect, candidate.sql)
+            found = candidate.of_document[1](sql.rewritten(document), request)
+            return name, tuple(map(sql.accounted, found))
     titles = ", ".join(candidate.title for candidate in candidates.values())
     raise UntranslatableError(f"not recognised as a file of {titles}")
 

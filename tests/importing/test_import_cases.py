@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.importing.suite import ImportOutcome, suite_of
+from dqx_airflow.importing.tools import read_rules
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent
@@ -24,7 +26,7 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
 def test_a_file_becomes_the_suite_and_the_report_of_the_case(path: Path) -> None:
-    _, suite, account = run(path)
+    _, suite, account = run(path, "--sql-dialect", "spark")
     due = HERE / "expected" / f"{path.name}.dql"
     found = suite + "\n# The account:\n" + "".join(f"# {line}\n" for line in account.splitlines())
     if REWRITE:
@@ -130,3 +132,99 @@ def test_an_unknown_tool_is_refused_with_the_known_ones() -> None:
     code, _, account = run(HERE / "cases" / "glue.dqdl", "--from", "griffin")
     assert code == 2
     assert "great-expectations" in account
+
+
+_FILES = {
+    "soda.yml": """checks for orders:
+  - failed rows:
+      name: rule
+      fail condition: {sql}
+""",
+    "soda_query.yml": """checks for orders:
+  - failed rows:
+      name: rule
+      fail query: SELECT * FROM orders WHERE {sql}
+""",
+    "soda_filter.yml": """filter orders [some]:
+  where: {sql}
+checks for orders [some]:
+  - row_count > 0:
+      name: rule
+""",
+    "soda4.yml": """dataset: shop/public/orders
+checks:
+  - failed_rows:
+      name: rule
+      expression: {sql}
+""",
+    "soda3.yml": """dataset: orders
+columns:
+  - name: amount
+    checks:
+      - type: metric_expression
+        metric: broken
+        expression_sql: COUNT(CASE WHEN {sql} THEN 1 END)
+        must_be: 0
+""",
+    "dbt.yml": """models:
+  - name: orders
+    tests:
+      - dbt_utils.expression_is_true:
+          expression: {sql}
+""",
+    "dbt_where.yml": """models:
+  - name: orders
+    columns:
+      - name: id
+        tests:
+          - not_null: {{config: {{where: "{sql}"}}}}
+""",
+    "dbt_check.yml": """models:
+  - name: orders
+    constraints:
+      - {{type: check, expression: "{sql}"}}
+""",
+    "gx.json": """{{"expectation_suite_name": "s", "expectations": [{{
+        "expectation_type": "unexpected_rows_expectation",
+        "kwargs": {{"unexpected_rows_query": "SELECT * FROM {{batch}} WHERE {sql}"}}}}]}}""",
+}
+
+
+_NUMBERS = "amount < 0 AND tax IS NOT NULL"
+_DAYS = "DATEDIFF('day', a, b) > 1"
+_SQL: list[tuple[str, tuple[str | None, ...], tuple[str | None, ...]]] = [
+    (_NUMBERS, (None, "postgres", "snowflake", "spark"), ("mysql",)),
+    (_DAYS, (), (None, "snowflake", "duckdb")),
+    ("status = 'open'", ("postgres", "duckdb", "bigquery", "spark"), (None, "mysql", "tsql")),
+    ("id / 2 > 1", ("spark",), (None, "postgres", "tsql")),
+    ("code ~ '^a'", (), (None, "postgres", "mysql")),
+    ("name || 'a' = 'ab'", (), (None, "mysql", "oracle")),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "sql", "dialects", "refusing"),
+    [(name, *case) for name in _FILES for case in (_SQL if name == "soda.yml" else _SQL[:2])],
+)
+def test_sql_is_taken_over_if_its_database_means_the_same(
+    name: str, sql: str, dialects: tuple[str | None, ...], refusing: tuple[str | None, ...]
+) -> None:
+    source = SourceFile(name, _FILES[name].format(sql=sql))
+    for dialect in (*dialects, *refusing):
+        suite = suite_of("s", "here", read_rules(source, sql_dialect=dialect)[1])
+        (rule,) = suite.rules
+        is_translated = rule.outcome is not ImportOutcome.NOT_TRANSLATED
+        assert is_translated == (dialect in dialects), (dialect, rule)
+        assert is_translated or sql[:4] in rule.reason + rule.rule.shown
+        assert is_translated or dialect is not None or "add --sql-dialect with" in rule.reason
+
+
+def test_double_quotes_mean_what_the_database_says(tmp_path: Path) -> None:
+    path = tmp_path / "soda.yml"
+    path.write_text(_FILES["soda.yml"].format(sql="'\"Amount\" < 0'"), encoding="utf-8")
+    for dialect, is_column in (("pg", True), ("snowflake", True), ("bigquery", False)):
+        _, suite, _ = run(path, "--sql-dialect", dialect)
+        assert ("each row: Amount >= 0" in suite) is is_column, suite
+    code, _, message = run(path, "--sql-dialect", "basic")
+    assert code == 2
+    assert "unknown SQL dialect 'basic'" in " ".join(message.split())

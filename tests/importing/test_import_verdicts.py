@@ -34,7 +34,7 @@ def rules_of(tool: str) -> tuple[ForeignRule, ...]:
     (path,) = (file for file in files if file.is_file())
     source = read_source(path, path.name)
     assert isinstance(source, SourceFile)
-    return read_rules(source, dataset="orders")[1]
+    return read_rules(source, dataset="orders", sql_dialect="spark")[1]
 
 
 RULES = {tool: rules_of(tool) for tool in TOOLS}

@@ -84,8 +84,7 @@ def exact(
     translation = _Translation(_SPEAKS.get(sql_dialect, sql_dialect), columns_of, model is None)
     if model is None and not isinstance(tree, exp.Query):
         return translation.value(tree, _Scope({}))[0]
-    if not isinstance(tree, exp.Query):
-        assert model is not None
+    if model is not None and not isinstance(tree, exp.Query):
         return translation.condition(tree, _Scope({model: columns_of(model)}))
     query, columns = translation.query(tree, None)
     if [kind.name for kind in columns.values() if kind is not None] == ["interval"]:
@@ -195,14 +194,12 @@ class _Translation:
         written = node.sql(dialect=sqlglot_dialect(self.sql_dialect))
         written = written if len(written) <= 60 else f"{written[:57]}..."
         instead = "write the rule in Spark SQL, with `dialect: spark`"
-        of = self.sql_dialect
-        if of in ("ansi", "any"):
-            of = "an unknown database"
+        of = "an unknown database" if self.sql_dialect in ("ansi", "any") else self.sql_dialect
+        if of != self.sql_dialect:
             instead = "name its database, as in `dialect: postgres`, or write `dialect: spark`"
         if self.is_imported:
-            own = " with the name of the database, or" if self.sql_dialect == "any" else ""
-            instead = f"add --sql-dialect{own} with spark, to read it as Spark SQL"
-            kinds = ()
+            own = " with the name of the database, or" if of != self.sql_dialect else ""
+            kinds, instead = (), f"add --sql-dialect{own} with spark, to read it as Spark SQL"
         is_compared = isinstance(node, exp.EQ | exp.NEQ | exp.In)
         hint = _HINTS.get(self.sql_dialect if is_compared else type(node))
         instead = f"write {hint}, or {instead}" if hint else instead
@@ -433,8 +430,12 @@ class _Translation:
         return found
 
     def _kinds_in(self, node: Expr, scope: _Scope) -> tuple[Kind | None, ...]:
-        columns = node.find_all(exp.Column)
-        return tuple(scope.kind(column) for column in columns) if table_has(self, node) else ()
+        """Those of the columns, if some row has the shape of the expression."""
+        rows = table(self.sql_dialect).get(type(node), ())
+        columns = (
+            node.find_all(exp.Column) if any(_matched(row[1], node, {}) for row in rows) else ()
+        )
+        return tuple(scope.kind(column) for column in columns)
 
     def _by_row(self, node: Expr, scope: _Scope) -> Typed | None:
         """The translation by the first row of the table with the shape and the kinds."""
@@ -525,9 +526,9 @@ class _Translation:
         text = f"cast(_l AS DECIMAL({a.digits},{a.scale})) / {divisor}"
         text = text if places is None else f"round({text}, {places})"
         filled = _filled(parse_one(text, dialect="spark"), {"_l": left, "_r": right})
-        if self.sql_dialect == "mysql":  # which computes with more digits than it shows
-            return filled, KINDS["shown"]
-        return filled, Kind("decimal", LONGEST, scale if places is None else places)
+        kind = Kind("decimal", LONGEST, scale if places is None else places)
+        # MySQL computes with more digits than it shows.
+        return filled, kind if self.sql_dialect != "mysql" else KINDS["shown"]
 
     def _column(self, node: exp.Column, scope: _Scope) -> Typed:
         kind = scope.kind(node)
@@ -675,12 +676,6 @@ class _Translation:
         # Databases differ in whether a date stays a date; both are compared in the same way.
         kept = kind if kind is None or kind.name == "moment" else KINDS["stamp"]
         return exp.paren(sign(this=_wrapped(value), expression=length), copy=False), kept
-
-
-def table_has(translation: _Translation, node: Expr) -> bool:
-    """Whether some row has the shape of an expression, so that its types matter."""
-    rows = table(translation.sql_dialect).get(type(node), ())
-    return any(_matched(row.pattern, node, {}) for row in rows)
 
 
 def _is_of(kind: Kind | None, hole: str) -> bool:

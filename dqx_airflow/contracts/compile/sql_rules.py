@@ -110,15 +110,14 @@ def query_rule(
     return Query(*_over_datasets(tree, dataset_of))
 
 
-def value_in_spark(sql: str, sql_dialect: str | None) -> str:
-    """An expression or a query of columns with unknown types; without a dialect, of any database.
+def value_in_spark(sql: str, sql_dialect: str) -> str:
+    """An expression or a query of columns with unknown types. `any` is an unknown dialect.
 
     :raises UnenforceableError: it is neither, or has another value in Spark.
     """
     if sql_dialect in (_SPARK, "databricks"):
         return sql
-    dialect = sql_dialect or "any"
-    return _in_spark(exact(parsed(sql, dialect), dialect, lambda _table: None, None))
+    return _in_spark(exact(parsed(sql, sql_dialect), sql_dialect, lambda _table: None, None))
 
 
 def parsed(sql: str, sql_dialect: str | None) -> Expr:
