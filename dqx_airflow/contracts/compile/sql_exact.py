@@ -432,9 +432,8 @@ class _Translation:
     def _kinds_in(self, node: Expr, scope: _Scope) -> tuple[Kind | None, ...]:
         """Those of the columns, if some row has the shape of the expression."""
         rows = table(self.sql_dialect).get(type(node), ())
-        columns = (
-            node.find_all(exp.Column) if any(_matched(row[1], node, {}) for row in rows) else ()
-        )
+        is_listed = any(_matched(row.pattern, node, {}) for row in rows)
+        columns = node.find_all(exp.Column) if is_listed else ()
         return tuple(scope.kind(column) for column in columns)
 
     def _by_row(self, node: Expr, scope: _Scope) -> Typed | None:
