@@ -175,7 +175,15 @@ NESTED: Mapping[str, tuple[str, str]] = {
         "named_struct('c', 'a', 'd', array('b'))",
         "named_struct('c', 'a', 'd', array('b'))",
     ),
-    "map<string, double>": ("map('a', -0.0D, 'b', 1D)", "map('a', 0.0D, 'b', 1D)"),
+    "map<string, double>": ("map('a', -0.0D, 'b', 1D)", "map('b', 1D, 'a', 0.0D)"),
+    "array<map<int, map<char(2), int>>>": (
+        "array(map(1, map('a', 1, 'b', 2), 2, NULL))",
+        "array(map(2, NULL, 1, map('b', 2, 'a', 1)))",
+    ),
+    "struct<m: map<date, array<variant>>>": (
+        "named_struct('m', map(date'2024-01-01', NULL, date'2024-01-02', array()))",
+        "named_struct('m', map(date'2024-01-02', array(), date'2024-01-01', NULL))",
+    ),
     "interval day to second": ("INTERVAL '1' DAY", "INTERVAL '24' HOUR"),
     "interval year to month": ("INTERVAL '1' YEAR", "INTERVAL '12' MONTH"),
     "variant": ("parse_json('1')", "parse_json('1.0')"),

@@ -98,49 +98,58 @@ class OpenDataset:
         return OpenDataset(ref, struct, lambda _: frame, location, DateColumn.of(ref, struct))
 
 
-def without_padding(opened: OpenDataset) -> OpenDataset:
-    """The dataset with the values of its `char(n)` columns, also of nested ones, without the spaces
-    up to the length n. Spark itself ignores these in some comparisons, and not in others."""
-    trimmed, fields, char_types = {}, [], {}
+def in_one_form(opened: OpenDataset) -> OpenDataset:
+    """The dataset with equal values in the same form, also of nested columns: those of `char(n)`
+    without the spaces up to the length n, which Spark ignores in some comparisons and not in
+    others, and maps with their entries in the order of the keys, which Spark would take for
+    different values otherwise. A map that holds a key twice is an error where it is read."""
+    rewritten, fields, char_types = {}, [], {}
     for held in opened.struct.fields:
         kind = held.metadata.get(_CHAR_TYPE, "")
-        if _CHAR.search(kind):
-            if kind.startswith("char("):
-                char_types[held.name] = kind
-            trimmed[held.name] = F.expr(_trimmed(quote_name(held.name), held.dataType, kind))
-        is_same = held.name not in trimmed
+        if kind.startswith("char("):
+            char_types[held.name] = kind
+        name = quote_name(held.name)
+        sql = _in_one_form(name, held.dataType, kind)
+        is_same = sql == name
+        if not is_same:
+            rewritten[held.name] = F.expr(sql)
         fields.append(held if is_same else StructField(held.name, held.dataType, held.nullable))
-    if not trimmed:
+    if not rewritten:
         return opened
     alone = opened.read_files
     return replace(
         opened,
         struct=StructType(fields),
         char_types=char_types,
-        read=lambda dates: opened.read(dates).withColumns(trimmed),
-        read_files=alone and (lambda files: alone(files).withColumns(trimmed)),
+        read=lambda dates: opened.read(dates).withColumns(rewritten),
+        read_files=alone and (lambda files: alone(files).withColumns(rewritten)),
     )
 
 
-def _trimmed(value: str, held: DataType, kind: str) -> str:
-    """Spark SQL for a value without padding, whose type Spark holds as another one."""
-    if not _CHAR.search(kind):
+def _in_one_form(value: str, held: DataType, kind: str) -> str:
+    """Spark SQL for a value; `kind` is the type that Spark holds as another one, if it does."""
+    if not _CHAR.search(kind) and "map<" not in held.simpleString():
         return value
     parts = parts_of(kind)
     match held:
         case StructType(fields=fields):
             inner = (
                 f"{quote_literal(field.name)}, "
-                + _trimmed(f"{value}.{quote_name(field.name)}", field.dataType, part)
-                for field, part in zip(fields, parts, strict=True)
+                + _in_one_form(f"{value}.{quote_name(field.name)}", field.dataType, part)
+                for field, part in zip(fields, parts or [""] * len(fields), strict=True)
             )
             return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(inner)}) END"
         case ArrayType():
-            return f"transform({value}, x -> {_trimmed('x', held.elementType, parts[0])})"
+            item = _in_one_form("x", held.elementType, parts[0] if parts else "")
+            return f"transform({value}, x -> {item})"
         case MapType():
-            key = _trimmed("x.key", held.keyType, parts[0])
-            item = _trimmed("x.value", held.valueType, parts[1])
-            entries = f"transform(map_entries({value}), x -> struct({key}, {item}))"
-            return f"map_from_entries({entries})"
+            kinds = parts or ("", "")
+            key = _in_one_form("x.key", held.keyType, kinds[0])
+            item = _in_one_form("x.value", held.valueType, kinds[1])
+            entries = f"map_entries({value})"
+            if (key, item) != ("x.key", "x.value"):
+                entries = f"transform({entries}, x -> struct({key} AS key, {item} AS value))"
+            order = "CASE WHEN x.key < y.key THEN -1 WHEN x.key > y.key THEN 1 ELSE 0 END"
+            return f"map_from_entries(array_sort({entries}, (x, y) -> {order}))"
         case _:
             return f"rtrim({value})"

@@ -11,7 +11,7 @@ from dqx_airflow.datasets.settings import check_ref
 from dqx_airflow.dql.checks.sql_text import objection_to_filter
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.catalog import open_query, open_table
-from dqx_airflow.engine.sources.dataset import OpenDataset, without_padding
+from dqx_airflow.engine.sources.dataset import OpenDataset, in_one_form
 from dqx_airflow.engine.sources.delta.snapshot import open_delta
 from dqx_airflow.engine.sources.errors import require_plain_sql, unreadable
 from dqx_airflow.engine.sources.files import open_files
@@ -33,7 +33,7 @@ def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     try:
         with spark_failures():
             require_plain_sql(spark, ref)
-            opened = without_padding(_open(spark, ref))
+            opened = in_one_form(_open(spark, ref))
             if ref.filter is not None:
                 opened = _filtered(spark, opened, ref.filter)
     except PySparkException as error:
