@@ -1,24 +1,26 @@
 """Bounds of regular expressions: the length of strings for which time and stack are limited.
 
 Java's matcher tries one way after the other, and uses a few stack frames for each iteration of a
-group. An expression that may take exponential time is rejected. If there is only one way to leave a
-repeated group, it is made possessive (`(ab|cd)+` becomes `(ab|cd)++`): Java then matches it in a
-loop, with the same result. All others have a maximum length; longer strings cannot be decided.
+group. One rule excludes exponential time: a string can be split into the iterations of a repeated
+group in one way only. If the next character decides when to leave the group, the group is made
+possessive (`(ab|cd)+` becomes `(ab|cd)++`): Java then matches it in a loop, with the same result.
+All others have a maximum length; longer strings cannot be decided.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, reduce
+from itertools import product
 from math import prod
 from operator import or_
 from typing import TypeAlias
 
 from dqx_airflow.metrics.patterns import syntax as chars
-from dqx_airflow.metrics.patterns.ambiguity import power
 from dqx_airflow.metrics.patterns.syntax import (
+    NOTHING,
     Anything,
     Characters,
     Choice,
@@ -36,8 +38,20 @@ from dqx_airflow.metrics.patterns.syntax import (
     shortest,
 )
 
-_LONGEST_BY_POWER = {2: 10_000, 3: 700, 4: 150}
+_MOST_TURNS = 10
+"""Repetitions of more are treated as unbounded."""
+_MOST_WAYS = 100_000
+"""More ways to match parts of limited length may not be tried at one position."""
+_EXPLODES = "some strings would take exponential time: there are many ways to split them among the "
+_HINT = (
+    "do not let a repetition begin with what may follow it: "
+    "^[a-z]+(,[a-z]+)*$ instead of ^([a-z]+,?)+$"
+)
+_MOST_POSITIONS = 90
+"""A loop with more positions cannot be analysed in reasonable time."""
+_LONGEST_BY_POWER = {1: 100_000_000, 2: 10_000, 3: 700, 4: 150}
 """The number of characters that take about a second."""
+_FEW_WAYS = 100
 _PLAIN_GROUP = re.compile(r"\((?:\?:|\?<[a-zA-Z]\w*>|(?!\?))(?:(?!\(\?).)*", re.DOTALL)
 Edit: TypeAlias = tuple[int, int, str]
 _FRAMES = 5_000
@@ -101,40 +115,306 @@ def longest_in_python(pattern: str) -> int | None:
 
 
 def _longest_by_time(tree: Node) -> int | None:
-    by_power = power(_without_rest(tree), is_anchored=False)
+    by_power = _power(_without_rest(tree), is_anchored=False)
     if by_power > max(_LONGEST_BY_POWER):
         raise ExplodingError(
             f"for some strings the time would grow with power {by_power} of their length, "
             f"because repetitions of the same characters follow each other",
             "begin with ^, and separate repetitions by a character that neither of them matches",
         )
-    longest = _LONGEST_BY_POWER.get(by_power)
-    if longest is None:
+    ways = _ways(tree, chars.NO_CHARACTERS)
+    if by_power == 1 and ways <= _FEW_WAYS:
         return None
-    return int(longest / _choices(tree, _characters_of_loops(tree)) ** (1 / by_power))
+    return int(_LONGEST_BY_POWER[by_power] / ways ** (1 / by_power))
 
 
-def _choices(node: Node, loops: Characters) -> int:
-    """The number of ways in which bounded repetitions may share characters with unbounded ones.
+def _power(tree: Node, *, is_anchored: bool) -> int:
+    """The power of the length of a string that a search may take, or a higher one.
 
-    `a{2,5}` next to `a+` tries four lengths for each position at which `a+` may end.
+    :param is_anchored: it is tried at one position only; otherwise everywhere.
+    :raises PatternError: the time may be exponential.
     """
+    search = _Search()
+    everywhere = () if is_anchored or _starts_anchored(tree) else (_Loop(_ANY_ONE, 1),)
+    search.walk(tree, chars.NO_CHARACTERS, everywhere)
+    if _ways(tree, chars.NO_CHARACTERS) > _MOST_WAYS:
+        raise ExplodingError(f"{_EXPLODES}many optional parts", _HINT)
+    return search.degree + search.inner - 1
+
+
+_ANY_ONE = One(chars.EVERYTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """An unbounded repetition that can be left at several points, and the parts behind it."""
+
+    body: Node
+    degree: int
+    behind: tuple[Node, ...] = ()
+
+    def shares(self, body: Node) -> bool:
+        """True if a string may be split anywhere between this loop and a later one.
+
+        Both then repeat it, and it leads from one to the other (Weber and Seidl, "On the degree of
+        ambiguity of finite automata", 1991).
+        """
+        shared = _characters_in(self.body) & _characters_in(body)
+        return all(_may_consist_of(part, shared) for part in (self.body, *self.behind, body))
+
+
+@dataclass(slots=True)
+class _Search:
+    """The largest number of loops that share strings, each with the next one.
+
+    `inner` is the power of lookarounds and atomic groups by themselves.
+    """
+
+    degree: int = 1
+    inner: int = 1
+
+    def walk(self, node: Node, follow: Characters, before: tuple[_Loop, ...]) -> tuple[_Loop, ...]:
+        """The loops before the end of a part, given those before it.
+
+        :raises PatternError: a loop is ambiguous.
+        """
+        match node:
+            case Group(kind="ahead" | "behind", body=body):
+                self.inner = max(self.inner, _power(body, is_anchored=True))
+                return before
+            case _ if not _has_loop(node):
+                return _passed(before, node)
+            case Group(kind="atomic", body=body):
+                return self._taken_for_good(node, body, before)
+            case Group(body=body):
+                return self.walk(body, follow, before)
+            case Concatenation(items=items):
+                for number, item in enumerate(items):
+                    before = self.walk(item, _behind(items[number + 1 :], follow), before)
+                return before
+            case Choice(branches=branches):
+                loops = [loop for part in branches for loop in self.walk(part, follow, before)]
+                return tuple(dict.fromkeys(loops))
+            case Repeat(body=body, low=low, high=1):
+                loops = [*self.walk(body, follow, before), *(before if low == 0 else ())]
+                return tuple(dict.fromkeys(loops))
+            case Repeat(body=body):
+                if node.mode == "possessive" and not isinstance(body, One):
+                    return self._taken_for_good(node, body, before)
+                return self._repeated(node, follow, before)
+            case _:
+                return (*_passed(before, node), self._reached(_ANY_ONE, before))
+
+    def _repeated(
+        self, node: Repeat, follow: Characters, before: tuple[_Loop, ...]
+    ) -> tuple[_Loop, ...]:
+        body, again = node.body, _first(node.body)
+        inside: tuple[_Loop, ...] = ()
+        if not isinstance(body, One):
+            if _is_empty(body) and node.low > 1:
+                raise ExplodingError(
+                    f"{_EXPLODES}iterations of a repetition that may be empty",
+                    "let each iteration match at least one character",
+                )
+            if _is_empty(body) or not _is_decided(body, again, is_given_back=True):
+                _Positions().refuse_doubling(body)
+            inside = self.walk(body, follow | again, before)
+        # The last repetition is never repeated in another way: nothing behind it can fail.
+        loop = self._reached(body, before) if follow else _Loop(body, 1)
+        is_left_anywhere = bool(again & follow)
+        return (*_passed(before, node), *inside, *((loop,) if is_left_anywhere else ()))
+
+    def _reached(self, body: Node, before: Iterable[_Loop]) -> _Loop:
+        earlier = (loop.degree for loop in before if loop.shares(body))
+        loop = _Loop(body, 1 + max(earlier, default=0))
+        self.degree = max(self.degree, loop.degree)
+        return loop
+
+    def _taken_for_good(
+        self, node: Node, body: Node, before: tuple[_Loop, ...]
+    ) -> tuple[_Loop, ...]:
+        """A part that never backtracks: there is one way to match it."""
+        self.inner = max(self.inner, _power(body, is_anchored=True))
+        self._reached(One(_characters_in(body)), before)
+        return _passed(before, node)
+
+
+class _Positions:
+    """The positions of a repeated group, each with those that may follow (Glushkov's automaton)."""
+
+    def __init__(self) -> None:
+        self.sets: list[Characters] = []
+        self.after: list[set[int]] = []
+
+    def refuse_doubling(self, body: Node) -> None:
+        """:raises PatternError: two paths lead from a position to another over one string."""
+        first, last, _ = self._read(body)
+        self._join(last, first)
+        back: dict[tuple[int, int], set[tuple[int, int]]] = {}
+        new = [(at, at) for at in range(len(self.sets))]
+        seen = set(new)
+        while new:
+            pair = new.pop()
+            for to in product(self.after[pair[0]], self.after[pair[1]]):
+                if self.sets[to[0]] & self.sets[to[1]]:
+                    back.setdefault(to, set()).add(pair)
+                    if to not in seen:
+                        seen.add(to)
+                        new.append(to)
+        if any(a != b for at in range(len(self.sets)) for a, b in back.get((at, at), ())):
+            raise ExplodingError(
+                f"{_EXPLODES}iterations of a repetition whose alternatives or parts overlap", _HINT
+            )
+
+    def _read(self, node: Node) -> tuple[set[int], set[int], bool]:
+        """The first and last positions of a part, and whether it may be empty."""
+        match node:
+            case One(characters=characters):
+                return self._position(characters)
+            case Anything():
+                at, _, _ = self._position(chars.EVERYTHING)
+                self._join(at, at)
+                return at, at, True
+            case Concatenation(items=items):
+                first, last, is_empty = set[int](), set[int](), True
+                for item in items:
+                    starts, ends, may_be_empty = self._read(item)
+                    self._join(last, starts)
+                    first = first | starts if is_empty else first
+                    last = last | ends if may_be_empty else ends
+                    is_empty = is_empty and may_be_empty
+                return first, last, is_empty
+            case Choice(branches=branches):
+                parts = [self._read(branch) for branch in branches]
+                return (
+                    set[int]().union(*(part[0] for part in parts)),
+                    set[int]().union(*(part[1] for part in parts)),
+                    any(part[2] for part in parts),
+                )
+            case Repeat(body=body, low=low) if _is_loop(node):
+                first, last, is_empty = self._read(body)
+                self._join(last, first, is_doubled=is_empty)
+                return first, last, is_empty or low == 0
+            case Repeat(body=body, low=low, high=int(high)):
+                rest: Node = NOTHING
+                for _ in range(high - low):
+                    rest = Choice((Concatenation((body, rest)), NOTHING))
+                return self._read(Concatenation((*(body,) * low, rest)))
+            case Group(body=body, kind="plain"):
+                return self._read(body)
+            case Group(body=body, kind="atomic"):
+                # There is one way to match it: as its characters, in any order.
+                at, _, _ = self._position(_characters_in(body))
+                if sum(isinstance(part, One) for part in parts_of(body)) > 1:
+                    self._join(at, at)
+                return at, at, _is_empty(body)
+            case _:
+                return set(), set(), True
+
+    def _position(self, characters: Characters) -> tuple[set[int], set[int], bool]:
+        if len(self.sets) == _MOST_POSITIONS:
+            raise ExplodingError(
+                "the pattern is too large to bound its run time",
+                "use several assertions, or `in [...]`",
+            )
+        self.sets.append(characters)
+        self.after.append(set())
+        return {len(self.sets) - 1}, {len(self.sets) - 1}, False
+
+    def _join(self, ends: set[int], starts: set[int], *, is_doubled: bool = False) -> None:
+        """:raises PatternError: there is another path already."""
+        for end in ends:
+            if is_doubled or self.after[end] & starts:
+                raise ExplodingError(f"{_EXPLODES}iterations of a nested repetition", _HINT)
+            self.after[end] |= starts
+
+
+def _passed(loops: Iterable[_Loop], node: Node) -> tuple[_Loop, ...]:
+    """The loops from which a string may lead past a part, without a character of others."""
+    return tuple(
+        replace(loop, behind=(*loop.behind, node))
+        for loop in loops
+        if _may_consist_of(node, _characters_in(loop.body))
+    )
+
+
+def _may_consist_of(node: Node, characters: Characters) -> bool:
+    """False if a part contains others than these characters in any case."""
     match node:
-        case Repeat(body=body, low=low, high=int(high)):
-            is_shared = bool(_characters_in(body) & loops)
-            return (high - low + 1 if is_shared else 1) * _choices(body, loops)
-        case Repeat(body=body) | Group(body=body):
-            return _choices(body, loops)
-        case Concatenation(items=parts) | Choice(branches=parts):
-            return prod(_choices(part, loops) for part in parts)
+        case One(characters=matched):
+            return bool(matched & characters)
+        case Concatenation(items=items):
+            return all(_may_consist_of(item, characters) for item in items)
+        case Choice(branches=branches):
+            return any(_may_consist_of(branch, characters) for branch in branches)
+        case Repeat(body=body, low=low):
+            return low == 0 or _may_consist_of(body, characters)
+        case Group(body=body, kind="plain" | "atomic"):
+            return _may_consist_of(body, characters)
         case _:
-            return 1
+            return True
 
 
-def _characters_of_loops(node: Node) -> Characters:
-    """The characters of unbounded repetitions."""
-    loops = (part for part in parts_of(node) if isinstance(part, Repeat) and part.high is None)
-    return reduce(or_, (_characters_in(loop.body) for loop in loops), chars.NO_CHARACTERS)
+def _has_loop(node: Node) -> bool:
+    return any(
+        _is_loop(part) or (isinstance(part, Anything) and part.length is None)
+        for part in parts_of(node)
+    )
+
+
+def _is_loop(node: Node) -> bool:
+    return isinstance(node, Repeat) and (node.high is None or node.high > _MOST_TURNS)
+
+
+def _starts_anchored(node: Node) -> bool:
+    """True if it can only match at the start of a string."""
+    match node:
+        case Start():
+            return True
+        case Concatenation(items=items):
+            first = next((item for item in items if not _looks_around(item)), None)
+            return first is not None and _starts_anchored(first)
+        case Choice(branches=branches):
+            return all(map(_starts_anchored, branches))
+        case Group(body=body, kind="plain" | "atomic"):
+            return _starts_anchored(body)
+        case Repeat(body=body, low=low):
+            return low > 0 and _starts_anchored(body)
+        case _:
+            return False
+
+
+def _looks_around(node: Node) -> bool:
+    """True for a part that takes no character, whatever it looks at."""
+    return isinstance(node, ZeroWidth) or (
+        isinstance(node, Group) and node.kind in ("ahead", "behind")
+    )
+
+
+def _ways(node: Node, follow: Characters) -> int:
+    """In how many ways the parts of limited length may match at one position, at most."""
+    match node:
+        case Concatenation(items=items):
+            ways = prod(
+                _ways(item, _behind(items[number + 1 :], follow))
+                for number, item in enumerate(items)
+            )
+        case Choice(branches=branches):
+            counts = [(_ways(branch, follow), _first(branch).ranges) for branch in branches]
+            starts = {low for _, ranges in counts for low, _ in ranges}
+            ways = max(
+                sum(count for count, ranges in counts if any(a <= at <= b for a, b in ranges))
+                for at in starts or {0}
+            )
+        case Repeat(body=body, low=low, high=int(high)) if high <= _MOST_TURNS:
+            again = _first(body) if high > 1 else chars.NO_CHARACTERS
+            left = 1 if _is_left_in_one_way(node, follow) else high - low + 1
+            ways = _ways(body, follow | again) ** high * left
+        case Group(body=body):
+            ways = _ways(body, follow)
+        case _:
+            ways = 1
+    return min(ways, _MOST_WAYS + 1)
 
 
 def _characters_in(node: Node) -> Characters:
@@ -264,21 +544,23 @@ def _with_classes(node: Node, pattern: str, edits: list[Edit]) -> Node:
             return node
 
 
-def _is_left_in_one_way(repeat: Repeat, follow: Characters) -> bool:
+def _is_left_in_one_way(repeat: Repeat, follow: Characters, *, is_given_back: bool = False) -> bool:
     """True if the next character determines whether there is another iteration, and its path."""
     body = repeat.body
     again = _first(body)
-    if repeat.low == repeat.high:
-        return not _is_empty(body) and _is_decided(body, follow | again)
-    return not _is_empty(body) and not again & follow and _is_decided(body, follow | again)
+    is_decided = _is_decided(body, follow | again, is_given_back=is_given_back)
+    return not _is_empty(body) and is_decided and (repeat.low == repeat.high or not again & follow)
 
 
-def _is_decided(node: Node, follow: Characters) -> bool:
-    """True if the next character always determines the path."""
+def _is_decided(node: Node, follow: Characters, *, is_given_back: bool = False) -> bool:
+    """True if the next character always determines the path.
+
+    :param is_given_back: a reluctant part may be asked for more characters later.
+    """
     match node:
         case Concatenation(items=items):
             return all(
-                _is_decided(item, _behind(items[number + 1 :], follow))
+                _is_decided(item, _behind(items[number + 1 :], follow), is_given_back=is_given_back)
                 for number, item in enumerate(items)
             )
         case Choice(branches=branches):
@@ -288,14 +570,16 @@ def _is_decided(node: Node, follow: Characters) -> bool:
                 if seen & first:
                     return False
                 seen |= first
-            return all(_is_decided(branch, follow) for branch in branches)
+            return all(
+                _is_decided(branch, follow, is_given_back=is_given_back) for branch in branches
+            )
         case Repeat(body=body, low=low, high=high):
             if isinstance(body, One) and low == high:
                 return True
-            # A reluctant part may be asked for more characters later.
-            return node.mode != "lazy" and _is_left_in_one_way(node, follow)
+            is_tried = is_given_back or node.mode != "lazy"
+            return is_tried and _is_left_in_one_way(node, follow, is_given_back=is_given_back)
         case Group(body=body, kind="plain"):
-            return _is_decided(body, follow)
+            return _is_decided(body, follow, is_given_back=is_given_back)
         case One() | End() | Start() | ZeroWidth():
             return True
         case _:
