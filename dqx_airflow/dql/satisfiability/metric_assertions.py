@@ -2,9 +2,8 @@
 
 Everything that is reported here is proved. An assertion that can never fail checks nothing (W008),
 one that can never pass blocks every run (E104), and one without a metric is not about data (W009).
-First a few made-up values are tried: if some pass and others fail, nothing is certain. For the
-rest, the ranges of both sides decide, or the range of their difference; sympy decides if a count
-occurs more than once.
+The ranges of both sides decide, or the range of their difference; sympy decides if a count occurs
+more than once.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ from dqx_airflow.dql.satisfiability.metric_ranges import (
     range_of,
     requests_in,
 )
-from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.comparison import COMPARATORS
-from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.derived import ARITY, apply
 from dqx_airflow.values import MetricValue, Span
 from dqx_airflow.values.exact import NUMBERS, Number, magnitude, nearest_float
 
@@ -60,92 +57,38 @@ class Question:
         ]
         return len(set(counts)) < len(counts)
 
-
-_ROWS = (1, 2, 10, 1000)
-_SHARES = (0, 1, 2)  # none, all, half of the rows
-_NUMBERS = (1, 0, 10.5, -3, 250, 0.25, -1000)
-_TRIALS = 12
-
-
-def is_open(question: Question) -> bool:
-    """True if some values pass and others fail; False proves nothing."""
-    requests = list(dict.fromkeys(question.requests()))
-    seen: set[bool] = set()
-    for trial in range(_TRIALS):
-        values = {
-            request: _made_up(request, question, trial, number)
-            for number, request in enumerate(requests)
-        }
-        passed = _passes(question, values)
-        if passed is not None:
-            seen.add(passed)
-        if len(seen) > 1:
-            return True
-    return False
+    def is_open(self) -> bool:
+        """True if counts of no and of all rows give differences of both signs, so that nothing is
+        certain, and sympy need not be asked."""
+        span = self.condition.span
+        bounds = self.bounds or (nodes.Number(0, nodes.Unit.PLAIN, span),)
+        differences = [nodes.Arithmetic("-", self.expression, bound, span) for bound in bounds]
+        return all(
+            {-1, 1} <= {_sign(_counted(difference, share)) for share in (0, 1)}
+            for difference in differences
+        )
 
 
-def _made_up(request: RequestedValue, question: Question, trial: int, number: int) -> MetricValue:
-    name = request.call.name.text
-    rows = _ROWS[trial % len(_ROWS)]
-    if request.rows.where is not None:
-        # The number of these that satisfy a filter, whatever it is.
-        filters = [requested.rows.where for requested in question.requests()]
-        rows //= 1 + (trial + filters.index(request.rows.where)) % 2
-    if name == "num_rows":
-        return rows
-    if name in METRICS and METRICS[name].unit.is_part_of_rows:
-        share = _SHARES[(trial + trial // len(_ROWS) * number) % len(_SHARES)]
-        return share and rows // share
-    span = range_of(request.call, question.surroundings)
-    value = min(max(_NUMBERS[(trial + number * 3) % len(_NUMBERS)], span.low), span.high)
-    return int(value) if span.is_whole else value
+_ROWS = 60
 
 
-def _passes(question: Question, values: Mapping[RequestedValue, MetricValue]) -> bool | None:
-    """Whether the values pass; None if there is no value, or it is unknown."""
-    condition = question.condition
-    sides = [_value(side, question, values) for side in (question.expression, *question.bounds)]
-    if any(not isinstance(side, NUMBERS) for side in sides):
-        return None
-    subject, *bounds = sides
-    match condition:
-        case nodes.Between():
-            return bool(bounds[0] <= subject <= bounds[1])  # type: ignore[operator]
-        case nodes.Comparison(op="==" | "!=" as op):
-            is_equal = abs(subject - bounds[0]) <= question.tolerance  # type: ignore[operator]
-            return bool(is_equal == (op == "=="))
-        case nodes.Comparison(op=op):
-            return bool(COMPARATORS[op](subject, bounds[0]))
-        case nodes.Is(keyword=nodes.Keyword.POSITIVE):
-            return bool(subject > 0)  # type: ignore[operator]
-        case nodes.Is(keyword=nodes.Keyword.NEGATIVE):
-            return bool(subject < 0)  # type: ignore[operator]
-        case _:
-            return None
-
-
-def _value(
-    node: nodes.Expression, question: Question, values: Mapping[RequestedValue, MetricValue]
-) -> MetricValue:
+def _counted(node: nodes.Expression, share: int) -> MetricValue:
+    """The value for 60 rows, of which each metric counts none or all; None if that is unknown."""
     match node:
         case nodes.Number(value=value):
             return value
-        case nodes.Name():
-            return range_of(node, question.surroundings).low
         case nodes.Negative(operand=operand):
-            return apply("negative", (_value(operand, question, values),))
+            return apply("negative", (_counted(operand, share),))
         case nodes.Arithmetic(op=op, left=left, right=right):
-            parts = _value(left, question, values), _value(right, question, values)
-            return apply(op, parts)
-        case nodes.Call(name=name, arguments=arguments):
-            request = question.surroundings.request_of(node)
-            if request in values:
-                return values[request]
-            return apply(
-                name.text, tuple(_value(argument, question, values) for argument in arguments)
-            )
+            return apply(op, (_counted(left, share), _counted(right, share)))
+        case nodes.Call(name=name) if name.text not in ARITY:
+            return _ROWS if name.text == "num_rows" else _ROWS * share
         case _:
             return None
+
+
+def _sign(value: MetricValue) -> int:
+    return (value > 0) - (value < 0) if isinstance(value, NUMBERS) else 0
 
 
 _MARGIN = 1 + 1e-8
@@ -191,16 +134,22 @@ class CertaintyChecker:
             help_line = "compare a metric, such as num_rows(), or remove the assertion"
             message = "this does not depend on the data"
             yield Diagnostic(message, claim.span, code="W009", help=help_line)
-        elif not is_open(question):
+        else:
             finding = _Answer(question).find()
-            if finding is None and question.repeats_a_count() and len(requests) <= _MOST_REQUESTS:
+            is_small = len(requests) <= _MOST_REQUESTS
+            if (
+                finding is None
+                and is_small
+                and question.repeats_a_count()
+                and not question.is_open()
+            ):
                 finding = self._answer_of_symbols(question)
             if finding is not None:
                 yield finding
 
     def _answer_of_symbols(self, question: Question) -> Diagnostic | None:
         """The answer if all occurrences of a metric are the same number."""
-        if self.symbolic_questions_left == 0:
+        if self.symbolic_questions_left == 0 or question.is_open():
             return None
         self.symbolic_questions_left -= 1
         return _Answer(question, asks_sympy=True).find()
