@@ -129,7 +129,9 @@ def test_rows_of_a_blocked_gate_are_promoted_if_that_is_chosen_and_everything_sa
     assert tags["dqx_promoted_blocked"] == "orders"
     # What the target does not take has not passed for all that.
     write_deltalake(target, ORDERS.select(["id"]), mode="overwrite", schema_mode="overwrite")
-    found = refusal(run(replace(next_attempt(suite(gate, BLOCKS)), promote_blocked=True)))
+    refused = run(replace(next_attempt(suite(gate, BLOCKS)), promote_blocked=True))
+    assert refused.outcome is Outcome.BLOCKED
+    (found,) = refused.with_status(Status.ERROR)
     assert (found.reason or "").startswith("the rows did not pass, and cannot be promoted to ")
 
 
