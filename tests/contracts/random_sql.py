@@ -249,7 +249,7 @@ class _Maker:
 
     def numbered(self, row: Row) -> str:
         """A window function over all rows."""
-        function = self.filled(row, lambda hole: self.of(self.kind(hole), 0))
+        function = self.filled(row, lambda _hole: self.of("int", 0))
         key, order = self.of(self.chance.choice(("int", "date")), 0), self.chance.choice("ibd")
         ties = "" if isinstance(row.pattern, exp.Rank | exp.DenseRank) else ", id"
         window = (
@@ -430,6 +430,7 @@ class _Maker:
             "word": tuple(map(_quoted, _TEXTS[1:])),
             "pattern": ("'a%'", "'%b'", "'_'", "'%'", "''", "'A_'", "'%.%'", "'a b%'"),
             "prefix": ("'a%'", "'%'"),
+            "bytewise": ("'a%'", "'%b'", "'%'", "''", "'%.%'", "'a b%'"),
             "regex": (
                 "'^a'",
                 "'^[a-z]+$'",

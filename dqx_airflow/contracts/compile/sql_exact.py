@@ -53,6 +53,7 @@ _TEXTS = {
     "clock": rf"{_DAY}( \d{{2}}:\d{{2}}:\d{{2}})?",
     "pattern": r"[^\\]*",
     "prefix": r"[^\\]*%",
+    "bytewise": r"[^\\_]*",
     # Java and the others read these patterns in the same way.
     "regex": rf"(?a:(?!.*(?:\(\?|[(|^][*+?{{])){_REGEX})",
     "word": r"(?s:.+)",
@@ -575,7 +576,8 @@ class _Translation:
             kinds = {"own": kind, "other": next(iter(columns.values()))}
             sides = exp.EQ(this=exp.column("own"), expression=exp.column("other"))
             compared = self._by_row(sides, _Scope({"": kinds}))
-            if compared is None or compared[0] != sides:
+            is_mixed = self.sql_dialect == "mysql" and kind != kinds["other"]
+            if compared is None or compared[0] != sides or is_mixed:
                 raise self.refusal(node, tuple(kinds.values()))
             return exp.In(this=own, query=inner)
         pairs = [
@@ -624,7 +626,9 @@ class _Translation:
         if not sizes or not _is_of(kind, "sized") or isinstance(node, exp.TryCast):
             raise self.refusal(node, (kind,))
         scale = sizes[1] if len(sizes) > 1 else 0
-        return exp.cast(value, f"decimal({sizes[0]},{scale})"), Kind("decimal", sizes[0], scale)
+        # `exp.cast` would leave out a cast of a decimal to one of another size.
+        size = exp.DataType.build(f"decimal({sizes[0]},{scale})")
+        return exp.Cast(this=value, to=size), Kind("decimal", sizes[0], scale)
 
     # Dates ---------------------------------------------------------------------------------------
 

@@ -90,16 +90,10 @@ def widest(kinds: Iterable[Kind | None]) -> Kind | None:
         return KINDS["whole" if "whole" in names else "bigint"]
     if names <= {"date", "stamp"}:
         return KINDS["stamp"]
-    if names <= {"int", "bigint", "whole", "number", "decimal"}:
+    exact = {"int", "bigint", "whole", "number", "decimal"}
+    if names <= exact:
         return _decimal("added", known, 0, LONGEST)
-    is_float = "float" in names and names <= {
-        "int",
-        "bigint",
-        "whole",
-        "number",
-        "decimal",
-        "float",
-    }
+    is_float = "float" in names and names <= {*exact, "float"}
     return KINDS["float" if is_float else "other"]
 
 
