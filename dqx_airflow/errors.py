@@ -81,3 +81,8 @@ class ChangeRefusedError(RequestError):
 
 class UpstreamFailure(DqxError):  # noqa: N818 (as the language's own specification has it)
     """The suite was not run on a date, because a checkpoint before it had failed."""
+
+
+class NoCounterpartError(DqxError):
+    """A rule, an expression or a file cannot be said in another language. `problem` says why, in
+    words that follow its name."""

@@ -110,7 +110,7 @@ def _read_files(
     """Each file with the name of its tool, and its rules. Files that cannot be read end the
     command, after all of them are reported."""
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-    from dqx_airflow.importing.foreign_rule import UntranslatableError
+    from dqx_airflow.errors import NoCounterpartError
     from dqx_airflow.importing.tools import read_rules
 
     wrong = False
@@ -118,9 +118,9 @@ def _read_files(
         source = read_source(path, str(path))
         try:
             if isinstance(source, Unreadable):
-                raise UntranslatableError(source.reason)
+                raise NoCounterpartError(source.reason)
             yield (path, *read_rules(source, tool=tool, dataset=dataset, sql_dialect=sql_dialect))
-        except UntranslatableError as error:
+        except NoCounterpartError as error:
             typer.echo(f"error: {path}: {error}", err=True)
             wrong = True
     if wrong:

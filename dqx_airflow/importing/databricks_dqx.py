@@ -13,12 +13,12 @@ from typing import Any
 from dqx_airflow.contracts.demands import Condition, QueryGives, Refers, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
     ImportRequest,
     Meaning,
-    UntranslatableError,
     column_text,
     number,
     one_line,
@@ -71,16 +71,16 @@ def _expression_for(arguments: Arguments) -> str | None:
 def columns_in(names: list[object]) -> list[str]:
     """Columns as DQL writes them.
 
-    :raises UntranslatableError: one of them is not a column.
+    :raises NoCounterpartError: one of them is not a column.
     """
     return [_column({"column": name}) for name in names]
 
 
 def _column(arguments: Arguments, key: str = "column") -> str:
-    """:raises UntranslatableError: it names no column, or an expression."""
+    """:raises NoCounterpartError: it names no column, or an expression."""
     written = arguments.get(key)
     if isinstance(written, str) and _PATH.fullmatch(written.strip()) is None:
-        raise UntranslatableError(f"'{written}' is an expression: check it with sql_expression")
+        raise NoCounterpartError(f"'{written}' is an expression: check it with sql_expression")
     return column_text(written)
 
 
@@ -102,7 +102,7 @@ def _in_list(predicate: str) -> Callable[[Arguments], Claims]:
         value = column
         if arguments.get("case_sensitive", True) is False:
             if not all(isinstance(value, str) for value in values):
-                raise UntranslatableError("case_sensitive: false needs a list of strings")
+                raise NoCounterpartError("case_sensitive: false needs a list of strings")
             value, items = f"lower({column})", items.lower()
         return Claims("values", (rows_text(predicate.format(value, items, column)),), column)
 
@@ -153,7 +153,7 @@ def _limit(value: object) -> str:
     raise _ExpressionError(f"'{value}' is an expression: DQX reads strings as SQL")
 
 
-class _ExpressionError(UntranslatableError):
+class _ExpressionError(NoCounterpartError):
     """A limit is an SQL expression."""
 
 
@@ -164,7 +164,7 @@ def _compared(kind: str, predicate: str, *keys: str) -> Callable[[Arguments], Me
         expression = _expression_for(arguments)
         given = [_decimal(arguments.get(key)) for key in keys]
         if any(limit is None for limit in given):
-            raise UntranslatableError(f"it has no {' and no '.join(keys)}")
+            raise NoCounterpartError(f"it has no {' and no '.join(keys)}")
         column = None if expression else _column(arguments)
         try:
             limits = [_limit(limit) for limit in given]
@@ -237,7 +237,7 @@ def _older_than_other(arguments: Arguments) -> Meaning:
 def _case(arguments: Arguments) -> Meaning:
     column, case = _column(arguments), str(arguments.get("case"))
     if case not in ("lower", "upper"):
-        raise UntranslatableError(f"the case '{case}' has no counterpart")
+        raise NoCounterpartError(f"the case '{case}' has no counterpart")
     return Claims("case", (rows_text(f"{case}({column}) == {column}"),), column)
 
 
@@ -245,7 +245,7 @@ def _schema(arguments: Arguments) -> Claims:
     """The columns with their types, and no others if the check is strict."""
     written = arguments.get("expected_schema")
     if not isinstance(written, str) or "<" in written:
-        raise UntranslatableError("only a schema of plain columns has a counterpart")
+        raise NoCounterpartError("only a schema of plain columns has a counterpart")
     names, claims = [], []
     for part in re.split(r",(?![^(]*\))", written):
         name, _, kind = part.strip().partition(" ")
@@ -266,7 +266,7 @@ def _regex(arguments: Arguments) -> Claims:
 def _expression(arguments: Arguments) -> Translation:
     expression = str(arguments.get("expression") or "")
     if not expression:
-        raise UntranslatableError("it has no expression")
+        raise NoCounterpartError("it has no expression")
     holds = f"NOT ({expression})" if arguments.get("negate") else expression
     return Translation(str(arguments.get("name") or "sql_expression"), (RowsSatisfy(holds),))
 
@@ -292,7 +292,7 @@ def _foreign_key(arguments: Arguments) -> Translation:
     columns, other_columns = arguments.get("columns") or [], arguments.get("ref_columns") or []
     table = arguments.get("ref_table") or arguments.get("ref_df_name")
     if not columns or len(columns) != len(other_columns) or not table or arguments.get("negate"):
-        raise UntranslatableError(
+        raise NoCounterpartError(
             "a foreign key needs columns, the same number of ref_columns, and a ref_table"
         )
     paths, other_paths = tuple(columns_in(columns)), tuple(columns_in(other_columns))
@@ -307,7 +307,7 @@ def _query(arguments: Arguments) -> Translation:
         rf"\{{\{{\s*{re.escape(view)}\s*\}}\}}", "{model}", str(arguments.get("query") or "")
     )
     if "{{" in text or not text:
-        raise UntranslatableError("its query reads frames other than that of the check")
+        raise NoCounterpartError("its query reads frames other than that of the check")
     condition = sql_name(column_text(arguments.get("condition_column") or "condition"))
     fails = f"NOT {condition}" if arguments.get("negate") else condition
     query = text.strip().rstrip(";")
@@ -328,7 +328,7 @@ def _aggregate(op: str) -> Callable[[Arguments], Claims]:
             share = percent_text(parameters["percentile"])
             subject = f"percentile({column_text(column)}, {share})"
         elif kind not in _AGGREGATES or parameters:
-            raise UntranslatableError(f"aggr_type '{kind}' has no counterpart")
+            raise NoCounterpartError(f"aggr_type '{kind}' has no counterpart")
         else:
             subject = "num_rows()" if is_rows else _AGGREGATES[kind].format(column_text(column))
         limit = number(_decimal(arguments.get("limit")))
@@ -342,7 +342,7 @@ def _older_than(arguments: Arguments) -> Claims:
     column = _column(arguments)
     days = number(arguments.get("days"))
     if arguments.get("curr_date"):
-        raise UntranslatableError("curr_date has no counterpart")
+        raise NoCounterpartError("curr_date has no counterpart")
     is_old = f"{sql_name(column)} < date_sub(current_date(), {days})"
     text = value_text(f"count_if({is_old if arguments.get('negate') else f'NOT ({is_old})'})")
     return Claims("older", (f"sql({text}) == 0",), column)
@@ -352,7 +352,7 @@ def _not_in_future(arguments: Arguments) -> Claims:
     column = _column(arguments)
     offset = number(arguments.get("offset", 0))
     if arguments.get("curr_timestamp"):
-        raise UntranslatableError("curr_timestamp has no counterpart")
+        raise NoCounterpartError("curr_timestamp has no counterpart")
     bare = column.strip("`")
     late = f"count_if(`{bare}` > timestampadd(SECOND, {offset}, current_timestamp()))"
     return Claims("not_in_future", (f"sql({value_text(late)}) == 0",), column)
@@ -511,14 +511,14 @@ def _rule(
     filters = [f"({condition})" for condition in (entry.get("filter"), own_filter) if condition]
     try:
         if function not in FUNCTIONS:
-            raise UntranslatableError(reason_against(function))
+            raise NoCounterpartError(reason_against(function))
         reader, parameters = FUNCTIONS[function]
         for key in arguments:
             if key not in parameters:
-                raise UntranslatableError(f"'{key}' has no counterpart for {function}")
+                raise NoCounterpartError(f"'{key}' has no counterpart for {function}")
         groups = tuple(columns_in(arguments.pop("group_by", None) or []))
-        meaning: Meaning = reader(arguments)
-    except UntranslatableError as error:
+        meaning: Meaning | str = reader(arguments)
+    except NoCounterpartError as error:
         meaning, groups = str(error), ()
     own_name = entry.get("name") or _name_inside(entry)
     return ForeignRule(

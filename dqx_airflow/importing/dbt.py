@@ -8,6 +8,7 @@ model are rules as well. Singular tests are SQL files, and not supported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from dqx_airflow.contracts.demands import (
@@ -20,6 +21,7 @@ from dqx_airflow.contracts.demands import (
     Unique,
 )
 from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.dbt_tests import (
     ANY_ROW,
     PERIOD_S,
@@ -33,8 +35,8 @@ from dqx_airflow.importing.foreign_rule import (
     ForeignRule,
     ImportRequest,
     Meaning,
-    UntranslatableError,
     column_text,
+    meaning_or_reason,
     one_line,
     sql_text,
 )
@@ -100,10 +102,7 @@ def _constraints(node: Mapping[str, Any], dataset: str, at: str) -> Iterator[For
     for owner, name, place in owners:
         for number_, constraint in enumerate(_mappings(owner.get("constraints"))):
             listed = constraint.get("columns") or [name]
-            try:
-                meaning: Meaning = _constraint(constraint, listed)
-            except UntranslatableError as error:
-                meaning = f"constraint: {error}"
+            meaning = meaning_or_reason(partial(_constraint, constraint, listed), "constraint")
             where = f"{place}.constraints[{number_}]"
             yield ForeignRule(dataset, where, f"constraint {one_line(constraint)}", meaning)
 
@@ -130,7 +129,7 @@ def _constraint(constraint: Mapping[str, Any], names: list[Any]) -> Translation:
             table = Arguments(dict(constraint), about, "data").relation("to")
             other_columns = tuple(column_text(column) for column in constraint["to_columns"])
             return Translation(kind, (Refers(columns, table, other_columns),), about)
-    raise UntranslatableError(f"a {kind} in the SQL of the database has no counterpart")
+    raise NoCounterpartError(f"a {kind} in the SQL of the database has no counterpart")
 
 
 def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[ForeignRule]:
@@ -141,7 +140,7 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
         age = freshness.get(key)
         if not isinstance(age, Mapping):
             continue
-        meaning: Meaning = "it needs a count and a period"
+        meaning: Meaning | str = "it needs a count and a period"
         difference = None
         match age, node.get("loaded_at_field"):
             case {"count": int(count), "period": str(period)}, None if period in PERIOD_S:
@@ -191,11 +190,11 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
     for fails_if, severity in _limits(config):
         try:
             if config.get("enabled") is False:
-                raise UntranslatableError("the test is disabled")
+                raise NoCounterpartError("the test is disabled")
             rest = dict(arguments)
             groups = groups_of(kind, rest)
             meaning = meaning_of(kind, Arguments(rest, column, dataset), fails_if)
-        except UntranslatableError as error:
+        except NoCounterpartError as error:
             yield ForeignRule(dataset, place, shown, f"{kind}: {error}", severity=severity)
             continue
         yield ForeignRule(

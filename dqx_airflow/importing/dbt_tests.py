@@ -26,10 +26,10 @@ from dqx_airflow.contracts.dialects.foreign import Translation, great_expectatio
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
 from dqx_airflow.contracts.dialects.foreign.values import predicate as value_predicate
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     Meaning,
-    UntranslatableError,
     column_text,
     columns_exist,
     columns_in_order,
@@ -60,7 +60,7 @@ class Arguments(dict[str, Any]):
 
     @property
     def path(self) -> str:
-        """:raises UntranslatableError: the test is attached to no column, and names none."""
+        """:raises NoCounterpartError: the test is attached to no column, and names none."""
         return column_text(self.get("column_name") or self.column)
 
     @property
@@ -68,10 +68,10 @@ class Arguments(dict[str, Any]):
         return sql_name(self.path)
 
     def only(self, *known: str) -> None:
-        """:raises UntranslatableError: there are others than these."""
+        """:raises NoCounterpartError: there are others than these."""
         for key in self:
             if key not in known and key != "column_name":
-                raise UntranslatableError(f"'{key}' has no counterpart")
+                raise NoCounterpartError(f"'{key}' has no counterpart")
 
     def relation(self, key: str) -> str:
         """The dataset that `ref('orders')` or `source('shop', 'orders')` names."""
@@ -80,7 +80,7 @@ class Arguments(dict[str, Any]):
         names = match["names"] if match else written
         parts = [part.strip().strip("'\"") for part in re.split(r"[.,]", names)]
         if not parts[-1]:
-            raise UntranslatableError(f"it has no {key}")
+            raise NoCounterpartError(f"it has no {key}")
         # A source with the same name is another dataset.
         is_other = len(parts) > 1 and column_text(parts[-1]) == self.dataset
         return "_".join(parts) if is_other else parts[-1]
@@ -88,7 +88,7 @@ class Arguments(dict[str, Any]):
     def list_of(self, key: str) -> list[Any]:
         value = self.get(key)
         if not isinstance(value, list) or not value:
-            raise UntranslatableError(f"it has no {key}")
+            raise NoCounterpartError(f"it has no {key}")
         return value
 
 
@@ -126,21 +126,21 @@ _OF_ANOMALIES = (
 def _usual(metric: str, arguments: Arguments) -> str:
     """The claim that a metric is near its mean of the days before.
 
-    :raises UntranslatableError: its buckets are no days, or the test depends on the season.
+    :raises NoCounterpartError: its buckets are no days, or the test depends on the season.
     """
     if arguments.get("seasonality"):
         example = "num_rows() >= 0.7 * usual(num_rows(), n 4, step 7)"
-        raise UntranslatableError(f"its seasonality has no counterpart: write `{example}`")
+        raise NoCounterpartError(f"its seasonality has no counterpart: write `{example}`")
     bucket = arguments.get("time_bucket")
     if bucket and bucket != {"period": "day", "count": 1}:
-        raise UntranslatableError("its time_bucket must be one day: a run judges a day")
+        raise NoCounterpartError("its time_bucket must be one day: a run judges a day")
     limit = arguments.get("anomaly_sensitivity", arguments.get("sensitivity", 3))
     far, days = value_text(number(limit)), _training_days(arguments)
     direction = arguments.get("anomaly_direction", "both")
     if direction == "both":
         return f"{metric} within {far} stddev of {days} days"
     if direction not in ("spike", "drop"):
-        raise UntranslatableError(f"the anomaly_direction '{direction}' is unknown")
+        raise NoCounterpartError(f"the anomaly_direction '{direction}' is unknown")
     op, sign = ("<=", "+") if direction == "spike" else (">=", "-")
     before = _of_the_day_before(metric)
     mean, deviation = (f"{kind}({before}, n {days})" for kind in ("mean", "stddev"))
@@ -150,10 +150,10 @@ def _usual(metric: str, arguments: Arguments) -> str:
 def _of_the_day_before(metric: str) -> str:
     """A metric one day earlier: `mean` and `stddev` end with the date itself.
 
-    :raises UntranslatableError: it is an expression over metrics.
+    :raises NoCounterpartError: it is an expression over metrics.
     """
     if " / " in metric or metric.startswith("sqrt("):
-        raise UntranslatableError("the anomaly_direction of a share has no counterpart")
+        raise NoCounterpartError("the anomaly_direction of a share has no counterpart")
     inside = metric[metric.index("(") + 1 : -1]
     return f"{metric[:-1]}{', ' if inside else ''}lag 1)"
 
@@ -164,7 +164,7 @@ def _training_days(arguments: Arguments) -> int:
             return int(number(arguments.get("days_back", 14)))
         case {"period": str(period), "count": int(count)} if period in _DAYS:
             return count * _DAYS[period]
-    raise UntranslatableError("its training_period must be a number of days or weeks")
+    raise NoCounterpartError("its training_period must be a number of days or weeks")
 
 
 def _rows(arguments: Arguments) -> tuple[str, ...]:
@@ -188,20 +188,20 @@ def _column(arguments: Arguments) -> Claims:
     arguments.only(*_OF_ANOMALIES, "seasonality", "column_anomalies", "dimensions")
     column = arguments.path
     if "column_anomalies" not in arguments:
-        raise UntranslatableError("name its monitors in column_anomalies: they depend on the type")
+        raise NoCounterpartError("name its monitors in column_anomalies: they depend on the type")
     by = arguments.get("dimensions") or []
     groups = groups_text([Arguments({}, column, "data").path for column in by])
     texts = []
     for name in arguments.list_of("column_anomalies"):
         if name not in _METRICS:
-            raise UntranslatableError(f"the monitor '{name}' has no counterpart")
+            raise NoCounterpartError(f"the monitor '{name}' has no counterpart")
         texts.append(_usual(_METRICS[name].format(column), arguments) + groups)
     return Claims("column_anomalies", tuple(texts), column)
 
 
 def _refused(reason: str) -> Callable[[Arguments], Claims]:
     def refuse(arguments: Arguments) -> Claims:
-        raise UntranslatableError(reason)
+        raise NoCounterpartError(reason)
 
     return refuse
 
@@ -226,7 +226,7 @@ _TESTS: Mapping[str, Callable[[Arguments], Claims]] = {
 def elementary_claims(kind: str, arguments: Arguments) -> Claims | None:
     """The claims of a test of Elementary; None for any other test.
 
-    :raises UntranslatableError: it has no counterpart.
+    :raises NoCounterpartError: it has no counterpart.
     """
     package, _, bare = kind.rpartition(".")
     return _TESTS[bare](arguments) if package == "elementary" and bare in _TESTS else None
@@ -250,7 +250,7 @@ _RENAMED = {"column_name": "column", "column_type": "type_", "column_type_list":
 def expectation_of(kind: str, arguments: Arguments) -> Meaning:
     """The translation of an expectation.
 
-    :raises UntranslatableError: an argument has no counterpart.
+    :raises NoCounterpartError: an argument has no counterpart.
     """
     if kind in ORDERS:
         return _in_order(kind, arguments)
@@ -260,14 +260,14 @@ def expectation_of(kind: str, arguments: Arguments) -> Meaning:
     strictly = given.pop("strictly", None)
     flags = given.pop("flags", None)
     if flags not in (None, "", "i"):
-        raise UntranslatableError(f"the flags '{flags}' have no counterpart")
+        raise NoCounterpartError(f"the flags '{flags}' have no counterpart")
     if flags:
         given |= _without_case(given)
     for written, meant in _RENAMED.items():
         if written in given:
             given[meant] = given.pop(written)
     if any("{{" in str(given.get(key)) for key in ("type_", "type_list")):
-        raise UntranslatableError("its type is a warehouse type: write the Spark type")
+        raise NoCounterpartError("its type is a warehouse type: write the Spark type")
     if strictly:
         given |= {"strict_min": "min_value" in given, "strict_max": "max_value" in given}
     if arguments.column is not None:
@@ -281,7 +281,7 @@ def expectation_of(kind: str, arguments: Arguments) -> Meaning:
 def _quoted(given: Mapping[str, Any], *, is_quoted: bool) -> dict[str, Any]:
     """The values of an expectation: quoted, they are compared as strings; otherwise they are SQL.
 
-    :raises UntranslatableError: one of them is SQL.
+    :raises NoCounterpartError: one of them is SQL.
     """
     values = given.get("value_set")
     if not isinstance(values, list):
@@ -289,7 +289,7 @@ def _quoted(given: Mapping[str, Any], *, is_quoted: bool) -> dict[str, Any]:
     if is_quoted:
         return {"value_set": [str(value) for value in values]}
     if any(isinstance(value, str) for value in values):
-        raise UntranslatableError("its values are SQL expressions, since quote_values is false")
+        raise NoCounterpartError("its values are SQL expressions, since quote_values is false")
     return {}
 
 
@@ -347,12 +347,12 @@ _OF_THE_NEWEST = (
 def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
     """The columns by which a test groups the rows, taken from its arguments.
 
-    :raises UntranslatableError: it compares groups of two tables.
+    :raises NoCounterpartError: it compares groups of two tables.
     """
     named = [arguments.pop(key, None) for key in ("group_by_columns", "group_by")]
     columns = next((value for value in named if value), ())
     if columns and kind.rsplit(".", maxsplit=1)[-1] in _OF_TWO_TABLES:
-        raise UntranslatableError("comparing groups of two tables has no counterpart")
+        raise NoCounterpartError("comparing groups of two tables has no counterpart")
     names = columns if isinstance(columns, list | tuple) else [columns]
     return tuple(column_text(name) for name in names)
 
@@ -389,7 +389,7 @@ def difference_of(kind: str, arguments: Collection[str] = (), *, is_grouped: boo
 def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
     """The translation of a test that fails at a number of rows, such as `> 0`.
 
-    :raises UntranslatableError: it has no counterpart.
+    :raises NoCounterpartError: it has no counterpart.
     """
     bare = kind.rsplit(".", maxsplit=1)[-1]
     if (claims := elementary_claims(kind, arguments)) is not None:
@@ -404,13 +404,13 @@ def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
         return Translation(bare, _tolerant(demands, fails_if, about), about)
     if "dbt_expectations." in kind or kind.startswith("expect_"):
         return _untolerant(expectation_of(bare, arguments), fails_if)
-    raise UntranslatableError("it has no counterpart")
+    raise NoCounterpartError("it has no counterpart")
 
 
 def _untolerant(meaning: Meaning, fails_if: str) -> Meaning:
-    """:raises UntranslatableError: the test tolerates a number of rows."""
+    """:raises NoCounterpartError: the test tolerates a number of rows."""
     if fails_if != ANY_ROW:
-        raise UntranslatableError(f"failing if rows {fails_if} has no counterpart here")
+        raise NoCounterpartError(f"failing if rows {fails_if} has no counterpart here")
     return meaning
 
 
@@ -421,7 +421,7 @@ def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> 
     match = _FAILS_IF.fullmatch(fails_if)
     opposite = {">": "<=", ">=": "<"}.get(match["op"]) if match else None
     if match is None or opposite is None:
-        raise UntranslatableError(f"failing if rows {fails_if} has no counterpart")
+        raise NoCounterpartError(f"failing if rows {fails_if} has no counterpart")
     condition = Condition(opposite, int(match["bound"]))
     match demands:
         case (Unique(columns=columns),):
@@ -434,13 +434,13 @@ def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> 
         case (OneOf() | Bound() as demand,) if about is not None:
             query = aggregate_query(f"count_if(NOT ({value_predicate(about, demand)}))")
             return (QueryGives(query, condition),)
-    raise UntranslatableError(f"failing if rows {fails_if} has no counterpart here")
+    raise NoCounterpartError(f"failing if rows {fails_if} has no counterpart here")
 
 
 def _recent(arguments: Arguments) -> tuple[Demand, ...]:
     part = str(arguments.get("datepart"))
     if part not in PERIOD_S:
-        raise UntranslatableError("its interval must be in minutes, hours, days or weeks")
+        raise NoCounterpartError("its interval must be in minutes, hours, days or weeks")
     column = column_text(arguments.get("timestamp_column") or arguments.path)
     return (Fresh(column, number(arguments.get("interval")) * PERIOD_S[part]),)
 
@@ -588,7 +588,7 @@ def _exclusive_ranges(arguments: Arguments) -> tuple[Demand, ...]:
     )
     beside = _NO_GAPS.get(str(arguments.get("gaps", "allowed")))
     if beside is None:
-        raise UntranslatableError(
+        raise NoCounterpartError(
             f"gaps are allowed, not_allowed or required, not '{arguments['gaps']}'"
         )
     within = "<=" if arguments.get("zero_length_range_allowed") else "<"
@@ -630,7 +630,7 @@ def _accepted_range(arguments: Arguments) -> tuple[Demand, ...]:
         else:
             demands.append(Bound(f"{sign}{ends}", number(value)))
     if not demands:
-        raise UntranslatableError("it has neither min_value nor max_value")
+        raise NoCounterpartError("it has neither min_value nor max_value")
     return tuple(demands)
 
 
@@ -653,7 +653,7 @@ def _combination(arguments: Arguments) -> tuple[Demand, ...]:
 def _recency(arguments: Arguments) -> tuple[Demand, ...]:
     part = str(arguments.get("datepart"))
     if part not in PERIOD_S or arguments.get("ignore_time_component"):
-        raise UntranslatableError(
+        raise NoCounterpartError(
             "its interval must be in minutes, hours, days or weeks, with their time"
         )
     age = number(arguments.get("interval")) * PERIOD_S[part]
@@ -665,7 +665,7 @@ def _sequential_values(arguments: Arguments) -> Claims:
     step = value_text(number(interval))
     if part is not None:
         if part not in PERIOD_S:
-            raise UntranslatableError(f"a step of a {part} has no counterpart")
+            raise NoCounterpartError(f"a step of a {part} has no counterpart")
         step = f"{step} {part}{'' if interval == 1 else 's'}"
     column = arguments.path
     gaps = f"gap_count({column}, step {step}) == 0"

@@ -19,12 +19,12 @@ from typing import Any
 from dqx_airflow.contracts.demands import Condition, QueryGives, Required
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
     ImportRequest,
     Meaning,
-    UntranslatableError,
     column_text,
     columns_text,
     list_text,
@@ -72,7 +72,7 @@ _ALL = DeequCondition((("==", 1.0),))
 
 def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[str, ...]:
     if not isinstance(condition, DeequCondition):
-        raise UntranslatableError("its assertion cannot be evaluated without running it")
+        raise NoCounterpartError("its assertion cannot be evaluated without running it")
     return tuple(
         f"{subject} {op} {percent_text(bound) if is_share else value_text(bound)}"
         for op, bound in condition
@@ -125,7 +125,7 @@ def _share_of_rows(predicate: str, rest: list[Any], passes_null: str | None) -> 
 def _aggregate(name: str, expression: str, condition: Any, column: str | None = None) -> Meaning:
     """A constraint on an aggregate of Spark."""
     if not isinstance(condition, DeequCondition):
-        raise UntranslatableError("its assertion cannot be evaluated without running it")
+        raise NoCounterpartError("its assertion cannot be evaluated without running it")
     query = aggregate_query(expression)
     demands = (QueryGives(query, Condition(op, bound)) for op, bound in condition)
     return Translation(name, tuple(demands), column)
@@ -185,7 +185,7 @@ def _satisfies(given: list[Any]) -> Meaning:
 def _custom_sql(given: list[Any]) -> Meaning:
     """A query that gives one number."""
     if not isinstance(given[1], DeequCondition):
-        raise UntranslatableError("its assertion would have to be run")
+        raise NoCounterpartError("its assertion would have to be run")
     query = re.sub(r"\bprimary\b", "{model}", str(given[0]))
     demands = (QueryGives(query, Condition(op, bound)) for op, bound in given[1])
     return Translation("custom_sql", tuple(demands))
@@ -217,11 +217,11 @@ def _pattern(given: list[Any]) -> Meaning:
     try:
         may_be_empty = re.search(pattern, "") is not None
     except (re.error, TypeError):
-        raise UntranslatableError(f"{pattern!r} is not a regular expression") from None
+        raise NoCounterpartError(f"{pattern!r} is not a regular expression") from None
     if may_be_empty:  # for Deequ, an empty match is none
         if not (pattern.startswith("^") and pattern.endswith("$")):
             reason = "its pattern also matches an empty string, which Deequ ignores"
-            raise UntranslatableError(f"{reason}: anchor it by ^ and $")
+            raise NoCounterpartError(f"{reason}: anchor it by ^ and $")
         predicate += f' and {column} != ""'
     return Claims("pattern", _share_of_rows(predicate, given[2:], None), column)
 
@@ -347,17 +347,17 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
 def rules_of_code(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
     """The constraints of all checks in a file of Python or Scala.
 
-    :raises UntranslatableError: it is neither, or has no chain of constraints on a `Check`.
+    :raises NoCounterpartError: it is neither, or has no chain of constraints on a `Check`.
     """
     dataset = request.dataset or "data"
     try:
         rules = list(_of_python(ast.parse(text), dataset, request.file))
     except SyntaxError as error:
         if _SCALA_CHECK.search(text) is None and not request.file.endswith((".scala", ".sc")):
-            raise UntranslatableError(f"line {error.lineno}: invalid Python") from None
+            raise NoCounterpartError(f"line {error.lineno}: invalid Python") from None
         rules = list(_of_scala(text, dataset, request.file))
     if not rules:
-        raise UntranslatableError("it contains no chain of constraints on a Check(...)")
+        raise NoCounterpartError("it contains no chain of constraints on a Check(...)")
     yield from rules
 
 
@@ -476,7 +476,7 @@ def _of_links(
             if following is not None and _name(following.func) == "where":
                 where = str(_value(following.args[0]))
             if name not in CONSTRAINTS:
-                raise UntranslatableError(f"{name} has no counterpart")
+                raise NoCounterpartError(f"{name} has no counterpart")
             given = [_value(argument) for argument in link.args]
             ends = {keyword.arg: keyword.value for keyword in link.keywords if keyword.arg in _ENDS}
             given += [_value(ends[end]) if end in ends else True for end in _ENDS if ends]
@@ -486,8 +486,8 @@ def _of_links(
                 if keyword.arg not in ("hint", "analyzerOptions", *_ENDS)
                 and keyword.arg is not None
             ]
-            meaning: Meaning = CONSTRAINTS[name](given)
-        except UntranslatableError as error:
+            meaning: Meaning | str = CONSTRAINTS[name](given)
+        except NoCounterpartError as error:
             meaning = str(error)
         except (IndexError, TypeError):
             meaning = f"{name} has unsupported arguments"
@@ -507,7 +507,7 @@ def _name(node: ast.expr) -> str:
 def _value(node: ast.expr) -> Any:
     """A literal, a list, or a condition.
 
-    :raises UntranslatableError: it is something else, which cannot be evaluated without running it.
+    :raises NoCounterpartError: it is something else, which cannot be evaluated without running it.
     """
     match node:
         case ast.Constant(value=value):
@@ -524,7 +524,7 @@ def _value(node: ast.expr) -> Any:
             # Scala divides whole numbers without a rest.
             above, below = number(_value(left)), number(_value(right))
             if isinstance(above, int) and isinstance(below, int):
-                raise UntranslatableError(f"`{ast.unparse(node)}` is another number in Scala")
+                raise NoCounterpartError(f"`{ast.unparse(node)}` is another number in Scala")
             return above / below
         case ast.Attribute(value=ast.Constant(value=value), attr="r"):
             return value
@@ -532,7 +532,7 @@ def _value(node: ast.expr) -> Any:
             return name
         case ast.Lambda(body=body):
             return DeequCondition(_comparisons(body))
-    raise UntranslatableError(f"`{ast.unparse(node)}` cannot be evaluated without running it")
+    raise NoCounterpartError(f"`{ast.unparse(node)}` cannot be evaluated without running it")
 
 
 def _comparisons(body: ast.expr) -> Iterator[tuple[str, float]]:
@@ -545,10 +545,10 @@ def _comparisons(body: ast.expr) -> Iterator[tuple[str, float]]:
             for before, op, after in zip(sides, ops, sides[1:], strict=False):
                 sign = _OPS.get(type(op))
                 if sign is None:
-                    raise UntranslatableError(f"`{ast.unparse(body)}` has no counterpart")
+                    raise NoCounterpartError(f"`{ast.unparse(body)}` has no counterpart")
                 if isinstance(before, ast.Name):
                     yield sign, number(_value(after))
                 else:
                     yield _FLIPPED[sign], number(_value(before))
         case _:
-            raise UntranslatableError(f"`{ast.unparse(body)}` has no counterpart")
+            raise NoCounterpartError(f"`{ast.unparse(body)}` has no counterpart")

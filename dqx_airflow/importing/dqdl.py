@@ -18,11 +18,11 @@ from typing import Any
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
     ImportRequest,
-    UntranslatableError,
     column_text,
     columns_text,
     number,
@@ -84,16 +84,16 @@ class DqdlRule:
 
     @property
     def column(self) -> str:
-        """:raises UntranslatableError: the rule is not about a single column."""
+        """:raises NoCounterpartError: the rule is not about a single column."""
         if len(self.parameters) != 1:
-            raise UntranslatableError(f"{self.name} takes one column")
+            raise NoCounterpartError(f"{self.name} takes one column")
         return column_text(self.parameters[0])
 
 
 def rule_of(tree: Tree[Token], dataset: str) -> tuple[DqdlRule, str | None]:
     """The rule in an entry, and the filter after it, if there is one.
 
-    :raises UntranslatableError: an operand has no counterpart.
+    :raises NoCounterpartError: an operand has no counterpart.
     """
     name, parameters = "", []
     condition = threshold = where = None
@@ -155,7 +155,7 @@ def _operand(tree: Any) -> Any:
                 count, unit = length.text.split()
                 step = f"{unit.upper().removesuffix('S')}, {sign}{count}"
                 return Timestamp(f"timestampadd({step}, {start.sql})")
-    raise UntranslatableError(
+    raise NoCounterpartError(
         "a computed operand has no counterpart: write its value, or `within 3 stddev of 30 days`"
     )
 
@@ -169,12 +169,12 @@ _PRIMARY = re.compile(r"\bprimary\b")
 def claims_of(rule: DqdlRule) -> Claims:
     """What a rule claims.
 
-    :raises UntranslatableError: it has no counterpart.
+    :raises NoCounterpartError: it has no counterpart.
     """
     if rule.name not in _RULES:
-        raise UntranslatableError(_REASONS.get(rule.name, f"{rule.name} has no counterpart"))
+        raise NoCounterpartError(_REASONS.get(rule.name, f"{rule.name} has no counterpart"))
     if rule.threshold is not None and rule.name not in _WITH_THRESHOLD:
-        raise UntranslatableError("its threshold has no counterpart")
+        raise NoCounterpartError("its threshold has no counterpart")
     return _RULES[rule.name](rule)
 
 
@@ -184,10 +184,10 @@ def claims_of(rule: DqdlRule) -> Claims:
 def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") -> tuple[str, ...]:
     """The claims that a metric satisfies a condition.
 
-    :raises UntranslatableError: there is none, or not one on numbers.
+    :raises NoCounterpartError: there is none, or not one on numbers.
     """
     if condition is None:
-        raise UntranslatableError("it has no condition")
+        raise NoCounterpartError("it has no condition")
     values = []
     for operand in condition.operands:
         if isinstance(operand, Duration):
@@ -195,16 +195,16 @@ def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") 
         elif isinstance(operand, int | float):
             values.append(percent_text(operand) if unit == "share" else value_text(operand))
         else:
-            raise UntranslatableError("its condition does not compare numbers")
+            raise NoCounterpartError("its condition does not compare numbers")
     match condition.op, condition.is_negated:
         case "between", False:
             low, high = values
             return f"{subject} > {low}", f"{subject} < {high}"
         case (("between" | "in" | "matches"), _):
-            raise UntranslatableError("a list, or `not between`, cannot be a single claim")
+            raise NoCounterpartError("a list, or `not between`, cannot be a single claim")
         case op, False:
             return (f"{subject} {op} {values[0]}",)
-    raise UntranslatableError("its negation has no counterpart")
+    raise NoCounterpartError("its negation has no counterpart")
 
 
 def _metric(kind: str, text: str, *, unit: str = "") -> Callable[[DqdlRule], Claims]:
@@ -229,7 +229,7 @@ def _correlation(rule: DqdlRule) -> Claims:
 
 def _custom_sql(rule: DqdlRule) -> Claims:
     if len(rule.parameters) != 1 or rule.condition is None:
-        raise UntranslatableError(
+        raise NoCounterpartError(
             "in Glue, the rows that its query returns pass: write it as a row predicate"
         )
     query = _PRIMARY.sub(lambda _: rule.dataset, rule.parameters[0].strip().rstrip(";"))
@@ -243,7 +243,7 @@ def _freshness(rule: DqdlRule) -> Claims:
 
 def _rows_against(rule: DqdlRule) -> Claims:
     if len(rule.parameters) != 1:
-        raise UntranslatableError("RowCountMatch takes one dataset")
+        raise NoCounterpartError("RowCountMatch takes one dataset")
     other = column_text(rule.parameters[0])
     subject = f"num_rows(dataset {rule.dataset}) / num_rows(dataset {other})"
     return Claims("row_count_match", _compared(subject, rule.condition), others=(other,))
@@ -256,10 +256,10 @@ def _aggregates_match(rule: DqdlRule) -> Claims:
     """The ratio of an aggregate to that of another dataset."""
     matches = [_AGGREGATE.fullmatch(parameter) for parameter in rule.parameters]
     if len(matches) != 2 or matches[0] is None or matches[1] is None:
-        raise UntranslatableError('it takes two aggregates: "sum(a)" "sum(reference.a)"')
+        raise NoCounterpartError('it takes two aggregates: "sum(a)" "sum(reference.a)"')
     dataset, _, name = matches[1]["column"].rpartition(".")
     if not dataset:
-        raise UntranslatableError("its second aggregate does not name a dataset")
+        raise NoCounterpartError("its second aggregate does not name a dataset")
     other = column_text(dataset)
     metrics = {"sum": "sum", "avg": "average"}
     aggregate = f"{metrics[matches[0]['metric'].lower()]}({column_text(matches[0]['column'])}"
@@ -274,7 +274,7 @@ def _schemas_match(rule: DqdlRule) -> Claims:
             other = column_text(reference)
             text = f"columns of {rule.dataset} match {other}"
             return Claims("schema_match", (text,), others=(other,))
-    raise UntranslatableError("a share of columns that match has no counterpart: write = 1.0")
+    raise NoCounterpartError("a share of columns that match has no counterpart: write = 1.0")
 
 
 # Rules about columns -----------------------------------------------------------------------------
@@ -314,12 +314,12 @@ def _type(rule: DqdlRule) -> Claims:
                 f"TRY_CAST(`{column.strip('`')}` AS {name}) IS NULL)"
             )
             return Claims("column_data_type", (f"sql({text}) == 0",), column)
-    raise UntranslatableError('it takes one type, such as = "INTEGER"')
+    raise NoCounterpartError('it takes one type, such as = "INTEGER"')
 
 
 def _references(rule: DqdlRule) -> Claims:
     if len(rule.parameters) != 2 or "." not in rule.parameters[1] or "," in rule.parameters[0]:
-        raise UntranslatableError('it takes a column, and a column of a dataset: "ref.id"')
+        raise NoCounterpartError('it takes a column, and a column of a dataset: "ref.id"')
     column = column_text(rule.parameters[0])
     dataset, _, name = rule.parameters[1].partition(".")
     other = column_text(dataset)
@@ -330,20 +330,20 @@ def _references(rule: DqdlRule) -> Claims:
         case DqdlCondition(">=", (int() | float() as share,), False):
             pass
         case _:
-            raise UntranslatableError("its condition is a share of the rows, such as >= 0.9")
+            raise NoCounterpartError("its condition is a share of the rows, such as >= 0.9")
     return Claims("references", (rows_text(predicate, share),), column)
 
 
 def _of_values(rule: DqdlRule, kind: str, subject: str) -> Claims:
     column, condition = rule.column, rule.condition
     if condition is None:
-        raise UntranslatableError("it has no condition")
+        raise NoCounterpartError("it has no condition")
     if any(isinstance(operand, Timestamp) for operand in condition.operands):
         return _in_time(rule, kind)
     if condition.op in _LIMITING:
         for operand in condition.operands:
             if isinstance(operand, str) and _DAY.match(operand) is None:
-                raise UntranslatableError(f'"{operand}" is neither a number nor a date')
+                raise NoCounterpartError(f'"{operand}" is neither a number nor a date')
     predicate = _predicate(column, subject.format(column), condition)
     match rule.threshold:
         case None | DqdlCondition(">=", (1 | 1.0,), False) | DqdlCondition("==", (1 | 1.0,), False):
@@ -362,7 +362,7 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
     """The claims that each value compares in this way with the time of the run."""
     condition, column = rule.condition, rule.column
     if rule.threshold is not None or condition is None or condition.is_negated:
-        raise UntranslatableError("a threshold for times has no counterpart")
+        raise NoCounterpartError("a threshold for times has no counterpart")
     limits = []
     for operand in condition.operands:
         match operand:
@@ -371,7 +371,7 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
             case str() if _DAY.fullmatch(operand):
                 limits.append(f"DATE '{operand}'")
             case _:
-                raise UntranslatableError("it does not compare times")
+                raise NoCounterpartError("it does not compare times")
     name = f"`{column.strip('`')}`"
     match condition.op, limits:
         case "between", [low, high]:
@@ -379,7 +379,7 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
         case ("<" | "<=" | ">" | ">=") as op, [limit]:
             holds = f"{name} {op} {limit}"
         case _:
-            raise UntranslatableError("it does not compare times")
+            raise NoCounterpartError("it does not compare times")
     failing = value_text(f"count_if(NOT coalesce({holds}, false))")
     return Claims(kind, (f"sql({failing}) == 0",), column)
 
@@ -389,7 +389,7 @@ def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
     words = [operand.text for operand in condition.operands if isinstance(operand, DqdlKeyword)]
     plain = [operand for operand in condition.operands if not isinstance(operand, DqdlKeyword)]
     if any(isinstance(operand, Duration) for operand in plain):
-        raise UntranslatableError("a duration has no counterpart here")
+        raise NoCounterpartError("a duration has no counterpart here")
     present, missing = f"{column} is not null", f"{column} is null"
     op, is_not = condition.op, condition.is_negated
     if op in ("==", "!="):
@@ -397,7 +397,7 @@ def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
     if op == "in":
         return _listed(column, value, plain, words, is_not=is_not)
     if words:
-        raise UntranslatableError(f"{words[0]} is not a limit")
+        raise NoCounterpartError(f"{words[0]} is not a limit")
     texts = [value_text(operand) for operand in plain]
     match op:
         case "between" if is_not:
@@ -407,7 +407,7 @@ def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
             low, high = texts
             return f"{present} and {value} > {low} and {value} < {high}"
         case "matches" if is_not:
-            raise UntranslatableError("`not matches` has no counterpart: write it in DQL")
+            raise NoCounterpartError("`not matches` has no counterpart: write it in DQL")
         case "matches":
             pattern = value_text(f"^({plain[0]})$")
             return f"{present} and {value} matches {pattern}"
@@ -490,7 +490,7 @@ def recognises(text: str) -> bool:
 def rules_of(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
     """The rules of a file; an invalid rule does not affect the others.
 
-    :raises UntranslatableError: it is not DQDL.
+    :raises NoCounterpartError: it is not DQDL.
     """
     dataset = request.dataset or "data"
     filled = _with_variables(text)
@@ -499,7 +499,7 @@ def rules_of(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
     except UnexpectedInput as error:
         entries = _entries(filled)
         if not entries:
-            raise UntranslatableError(f"line {error.line}: invalid DQDL") from None
+            raise NoCounterpartError(f"line {error.line}: invalid DQDL") from None
         for line, entry_text in entries:
             yield _single_rule(entry_text, dataset, f"{request.file}: line {line}")
         return
@@ -587,7 +587,7 @@ def _rule(entry: Tree[Token], dataset: str, place: str, shown: str) -> ForeignRu
             meaning: Claims | str = claims_of(rule)
         else:
             meaning = _composite(entry, dataset)
-    except UntranslatableError as error:
+    except NoCounterpartError as error:
         meaning = str(error)
     difference = _EMPTY_FILTER if where else None
     return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
@@ -604,7 +604,7 @@ def _ungrouped(entry: Tree[Token]) -> Tree[Token]:
 def _composite(entry: Tree[Token], dataset: str) -> Claims:
     """`any { ... }` or `all { ... }` of rules joined by `or` or `and`.
 
-    :raises UntranslatableError: one of them has no counterpart, or a filter.
+    :raises NoCounterpartError: one of them has no counterpart, or a filter.
     """
     parts: list[str] = []
     other_datasets: list[str] = []
@@ -614,7 +614,7 @@ def _composite(entry: Tree[Token], dataset: str) -> Claims:
         if inner.data == "rule":
             rule, where = rule_of(inner, dataset)
             if where is not None:
-                raise UntranslatableError("a filter inside a composite has no counterpart")
+                raise NoCounterpartError("a filter inside a composite has no counterpart")
             claims = claims_of(rule)
         else:
             claims = _composite(inner, dataset)

@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.source.yaml_document import plain, read_document
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity, SourceFile
 from dqx_airflow.values.exact import (
     MANY_DIGITS,
@@ -30,10 +30,6 @@ from dqx_airflow.values.exact import (
     finite_number,
     is_finite_number,
 )
-
-
-class UntranslatableError(ValueError):
-    """Why a rule, or a file, has no counterpart in DQL; in words that follow the rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +46,24 @@ class Claims:
     others: tuple[str, ...] = ()
 
 
-Meaning: TypeAlias = Claims | Translation | str
-"""The translation of a rule: claims in DQL, or demands, which are compiled to them; a string says
-why there is no counterpart."""
+Meaning: TypeAlias = Claims | Translation
+"""The translation of a rule: claims in DQL, or demands, which are compiled to them."""
+
+
+def meaning_or_reason(translate: Callable[[], Meaning], about: str = "") -> Meaning | str:
+    """The translation of a rule, or why it has no counterpart; `about` begins the reason."""
+    try:
+        return translate()
+    except NoCounterpartError as error:
+        return f"{about}: {error}" if about else str(error)
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignRule:
     """A rule as its tool writes it.
 
-    `place` is its position in the file, and `shown` is the rule on one line. `where` is a filter in
+    `place` is its position in the file, and `shown` is the rule on one line. A string as `meaning`
+    says why there is no counterpart. `where` is a filter in
     SQL: the rule is about the rows for which it is true. `groups` are columns, as DQL writes them:
     the rule is about each group of them. `difference` says when the verdicts of the two tools
     differ.
@@ -68,7 +72,7 @@ class ForeignRule:
     dataset: str
     place: str
     shown: str
-    meaning: Meaning
+    meaning: Meaning | str
     name: str | None = None
     severity: Severity | None = None
     where: str | None = None
@@ -96,12 +100,12 @@ VARIABLE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}", re.DOTALL)
 def column_text(name: object) -> str:
     """A column; a dot leads into a struct, as in Spark.
 
-    :raises UntranslatableError: it is not a name.
+    :raises NoCounterpartError: it is not a name.
     """
     if not isinstance(name, str) or not name.strip() or "\n" in name:
-        raise UntranslatableError("it does not name a column")
+        raise NoCounterpartError("it does not name a column")
     if "{{" in name or "{%" in name:
-        raise UntranslatableError(f"the name {name.strip()} is a template: write the column")
+        raise NoCounterpartError(f"the name {name.strip()} is a template: write the column")
     bare = name.strip()
     if bare.startswith("`") and bare.endswith("`") and len(bare) > 2:
         return "`" + bare[1:-1].replace("``", "`").replace("`", "``") + "`"
@@ -111,17 +115,17 @@ def column_text(name: object) -> str:
 def columns_text(names: Sequence[object]) -> str:
     """Columns as arguments: `id, shop`.
 
-    :raises UntranslatableError: there are none, or one is not a name.
+    :raises NoCounterpartError: there are none, or one is not a name.
     """
     if not names:
-        raise UntranslatableError("it does not name columns")
+        raise NoCounterpartError("it does not name columns")
     return ", ".join(map(column_text, names))
 
 
 def columns_exist(names: Sequence[object]) -> tuple[str, ...]:
     """The claims that columns exist.
 
-    :raises UntranslatableError: one is not a name.
+    :raises NoCounterpartError: one is not a name.
     """
     return tuple(f"column {column_text(name)} exists" for name in names)
 
@@ -129,7 +133,7 @@ def columns_exist(names: Sequence[object]) -> tuple[str, ...]:
 def only_columns(names: Sequence[object]) -> tuple[str, ...]:
     """The claims that columns exist, and no others.
 
-    :raises UntranslatableError: there are none, or one is not a name.
+    :raises NoCounterpartError: there are none, or one is not a name.
     """
     return *columns_exist(names), f"extra_column_count([{columns_text(names)}]) == 0"
 
@@ -137,7 +141,7 @@ def only_columns(names: Sequence[object]) -> tuple[str, ...]:
 def columns_in_order(names: Sequence[object]) -> tuple[str, ...]:
     """The claims that a table has these columns in this order, and no others.
 
-    :raises UntranslatableError: one is not a name.
+    :raises NoCounterpartError: one is not a name.
     """
     places = (f"column_position({column_text(name)}) == {n}" for n, name in enumerate(names, 1))
     return *places, f"column_count() == {len(names)}"
@@ -155,7 +159,7 @@ def groups_text(columns: Sequence[str]) -> str:
 def value_text(value: object) -> str:
     """A literal: a number, a string, a boolean or a date.
 
-    :raises UntranslatableError: DQL has no literal for it.
+    :raises NoCounterpartError: DQL has no literal for it.
     """
     match value:
         case bool():
@@ -171,50 +175,50 @@ def value_text(value: object) -> str:
         case str():
             return show_text(value)
         case _:
-            raise UntranslatableError(f"{value!r} cannot be compared with")
+            raise NoCounterpartError(f"{value!r} cannot be compared with")
 
 
 def list_text(values: Iterable[object]) -> str:
     """A list of literals: `["a", "b"]`.
 
-    :raises UntranslatableError: it is empty, or DQL has no literal for one of them.
+    :raises NoCounterpartError: it is empty, or DQL has no literal for one of them.
     """
     items = [value_text(value) for value in values]
     if not items:
-        raise UntranslatableError("its list of values is empty")
+        raise NoCounterpartError("its list of values is empty")
     return f"[{', '.join(items)}]"
 
 
 def percent_text(share: float) -> str:
     """A share as a percentage: 0.95 is `95%`.
 
-    :raises UntranslatableError: it is not a share.
+    :raises NoCounterpartError: it is not a share.
     """
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise UntranslatableError("a share is a number from 0 to 1")
+        raise NoCounterpartError("a share is a number from 0 to 1")
     return f"{round(share * 100, 9):.9f}".rstrip("0").rstrip(".") + "%"
 
 
 def rows_text(predicate: str, share: float = 1) -> str:
     """`each row: ...`, or `95% of rows: ...`.
 
-    :raises UntranslatableError: `share` is not a share.
+    :raises NoCounterpartError: `share` is not a share.
     """
     scope = "each row" if share == 1 else f"{percent_text(share)} of rows"
     return f"{scope}: {predicate}"
 
 
 def number(value: object) -> int | float:
-    """:raises UntranslatableError: it is not a finite number."""
+    """:raises NoCounterpartError: it is not a finite number."""
     if not is_finite_number(value):
-        raise UntranslatableError(f"{value!r:.40} is not a finite number")
+        raise NoCounterpartError(f"{value!r:.40} is not a finite number")
     return value
 
 
 def document_of(source: SourceFile) -> Any:
     """The contents of a file of JSON or YAML.
 
-    :raises UntranslatableError: it is neither.
+    :raises NoCounterpartError: it is neither.
     """
     text = source.text.removeprefix("\ufeff")
     if match := MANY_DIGITS.search(text):
@@ -226,13 +230,13 @@ def document_of(source: SourceFile) -> Any:
             raise _too_large(text, text.index(error.args[0])) from None
         except (ValueError, RecursionError) as error:
             if source.name.endswith(".json"):
-                raise UntranslatableError(f"invalid JSON: {error}") from None
+                raise NoCounterpartError(f"invalid JSON: {error}") from None
     read = read_document(SourceFile(source.name, text))
     for diagnostic in read.diagnostics:
         if diagnostic.level is Level.ERROR:
-            raise UntranslatableError(f"line {diagnostic.span.line}: {diagnostic.message}")
+            raise NoCounterpartError(f"line {diagnostic.span.line}: {diagnostic.message}")
     if read.root is None:
-        raise UntranslatableError("neither JSON nor YAML")
+        raise NoCounterpartError("neither JSON nor YAML")
     return plain(read.root)
 
 
@@ -240,9 +244,9 @@ class _LargeNumberError(Exception):
     """A number of JSON has no nearest float."""
 
 
-def _too_large(text: str, position: int) -> UntranslatableError:
+def _too_large(text: str, position: int) -> NoCounterpartError:
     line = text[:position].count("\n") + 1
-    return UntranslatableError(f"line {line}: {TOO_LARGE}")
+    return NoCounterpartError(f"line {line}: {TOO_LARGE}")
 
 
 def _number(text: str) -> int | float:
@@ -312,9 +316,9 @@ class SqlOfTool:
         try:
             text = value_in_spark(written, self.sql_dialect)
             if not text.startswith(start):
-                raise UnenforceableError(f"`{sql}` of a column has no counterpart")
+                raise NoCounterpartError(f"`{sql}` of a column has no counterpart")
             return re.sub(r"sql_held_(\w+)", r"{\1}", text.removeprefix(start))
-        except UnenforceableError as error:
+        except NoCounterpartError as error:
             name, reason = f"refused_sql_{len(self.refused)}_", str(error)
             if self.sql_dialect == "any" and "--sql-dialect" not in reason:
                 reason += ": add --sql-dialect with the name of its database"
@@ -331,7 +335,7 @@ class SqlOfTool:
 
 
 def sql_text(text: object) -> str:
-    """:raises UntranslatableError: it is not SQL."""
+    """:raises NoCounterpartError: it is not SQL."""
     if not isinstance(text, str) or not text.strip():
-        raise UntranslatableError("it has no SQL")
+        raise NoCounterpartError("it has no SQL")
     return text

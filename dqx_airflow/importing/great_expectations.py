@@ -11,19 +11,18 @@ from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import great_expectations
 from dqx_airflow.contracts.dialects.foreign.conditions import row_condition
-from dqx_airflow.contracts.dialects.foreign.expectations import (
-    ExpectationArguments,
-    NoCounterpartError,
-)
+from dqx_airflow.contracts.dialects.foreign.expectations import ExpectationArguments
 from dqx_airflow.contracts.dialects.foreign.thresholds import severity_of
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
     ImportRequest,
-    UntranslatableError,
+    Meaning,
     column_text,
     columns_exist,
     columns_in_order,
+    meaning_or_reason,
     number,
     one_line,
     only_columns,
@@ -42,7 +41,7 @@ def recognises(document: Any) -> bool:
 def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
     """The expectations of a suite; for a checkpoint, those of the suites that it runs.
 
-    :raises UntranslatableError: a suite of the checkpoint cannot be read.
+    :raises NoCounterpartError: a suite of the checkpoint cannot be read.
     """
     if isinstance(document.get("expectations"), list):
         yield from _of_suite(document, request, request.dataset or _dataset_of(document))
@@ -52,7 +51,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
         source = request.read_beside(path) or request.read_beside(f"../{path}")
         if source is None:
             message = f"{path} not found beside it: import the expectation suites themselves"
-            raise UntranslatableError(message)
+            raise NoCounterpartError(message)
         yield from _of_suite(source, request, request.dataset or dataset or _dataset_of(source))
 
 
@@ -83,7 +82,7 @@ def _validations(document: Mapping[str, Any]) -> Iterator[tuple[str, str | None]
             message = (
                 "it refers to validation definitions: import the expectation suites themselves"
             )
-            raise UntranslatableError(message)
+            raise NoCounterpartError(message)
         yield str(suite), _asset(validation) or _asset(document)
 
 
@@ -113,20 +112,21 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
         bare.pop("mostly", None)  # profilers write it, and nothing reads it
     is_parsed = bool(bare.pop("parse_strings_as_datetimes", None))
     where: str | None = None
-    try:
+
+    def meaning() -> Meaning:
+        nonlocal where
         where = row_condition(ExpectationArguments(arguments, None, None))
-        meaning = table_claims(kind, bare, dataset) or great_expectations.translate(
-            {**expectation, "kwargs": bare}, None
-        )
-    except NoCounterpartError as error:
-        meaning = str(error)
+        claims = table_claims(kind, bare, dataset)
+        return claims or great_expectations.translate({**expectation, "kwargs": bare}, None)
+
+    translated = meaning_or_reason(meaning)
     severity = expectation.get("severity")
     shown = f"{_kind(expectation)}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
     return ForeignRule(
         dataset,
         place,
         shown,
-        meaning,
+        translated,
         severity=severity_of(severity) if isinstance(severity, str) else None,
         where=where,
         difference=_PARSED if is_parsed else _difference(kind, arguments),
@@ -154,26 +154,26 @@ def _kind(expectation: Mapping[str, Any]) -> object:
     return expectation.get("type") or expectation.get("expectation_type") or "expectation"
 
 
-def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claims | str | None:
-    """The claims of an expectation about a whole table; None for any other."""
-    try:
-        match kind:
-            case "expect_table_columns_to_match_set":
-                columns = list(arguments.get("column_set") or ())
-                is_exact = arguments.get("exact_match", True) is not False
-                return Claims("columns", (only_columns if is_exact else columns_exist)(columns))
-            case "expect_table_columns_to_match_ordered_list":
-                listed = list(arguments.get("column_list") or ())
-                return Claims("columns", columns_in_order(listed))
-            case "expect_column_to_exist" if arguments.get("column_index") is not None:
-                position = number(arguments["column_index"]) + 1
-                text = f"column_position({column_text(arguments.get('column'))}) == {position}"
-                return Claims("column_position", (text,))
-            case "expect_table_row_count_to_equal_other_table":
-                other = column_text(arguments.get("other_table_name"))
-                counted = column_text(dataset)
-                claim = f"num_rows(dataset {counted}) == num_rows(dataset {other})"
-                return Claims("row_count", (claim,), others=(other,))
-    except UntranslatableError as error:
-        return str(error)
+def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claims | None:
+    """The claims of an expectation about a whole table; None for any other.
+
+    :raises NoCounterpartError: an argument has no counterpart.
+    """
+    match kind:
+        case "expect_table_columns_to_match_set":
+            columns = list(arguments.get("column_set") or ())
+            is_exact = arguments.get("exact_match", True) is not False
+            return Claims("columns", (only_columns if is_exact else columns_exist)(columns))
+        case "expect_table_columns_to_match_ordered_list":
+            listed = list(arguments.get("column_list") or ())
+            return Claims("columns", columns_in_order(listed))
+        case "expect_column_to_exist" if arguments.get("column_index") is not None:
+            position = number(arguments["column_index"]) + 1
+            text = f"column_position({column_text(arguments.get('column'))}) == {position}"
+            return Claims("column_position", (text,))
+        case "expect_table_row_count_to_equal_other_table":
+            other = column_text(arguments.get("other_table_name"))
+            counted = column_text(dataset)
+            claim = f"num_rows(dataset {counted}) == num_rows(dataset {other})"
+            return Claims("row_count", (claim,), others=(other,))
     return None

@@ -16,12 +16,12 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_name
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
     ImportRequest,
     Meaning,
-    UntranslatableError,
     column_text,
     columns_text,
     one_line,
@@ -109,7 +109,7 @@ def _of_column(
 ) -> Iterator[ForeignRule]:
     path = column_text(name)
 
-    def rule(key: str, meaning: Meaning, **more: Any) -> ForeignRule:
+    def rule(key: str, meaning: Meaning | str, **more: Any) -> ForeignRule:
         shown = f"{name}: {key}"
         return ForeignRule(dataset, f"{place}.{key}", shown, meaning, **more)
 
@@ -136,9 +136,9 @@ def _of_column(
     for kind, given in (*_checks(described.get("checks")), *_checks(separate_checks)):
         try:
             if kind not in _CHECKS:
-                raise UntranslatableError(f"the check '{kind}' has no counterpart")
+                raise NoCounterpartError(f"the check '{kind}' has no counterpart")
             meaning: Translation | str = Translation(kind, _CHECKS[kind](path, given), path)
-        except UntranslatableError as error:
+        except NoCounterpartError as error:
             meaning = str(error)
         except (KeyError, TypeError, AttributeError):
             meaning = f"the check '{kind}' has unsupported arguments"
@@ -207,7 +207,7 @@ def _matches(before: str, after: str, *, is_literal: bool) -> Callable[[str, Any
     def demands(path: str, given: Any) -> _Demands:
         text = next(iter(given.values())) if isinstance(given, Mapping) else given
         if not isinstance(text, str):
-            raise UntranslatableError("its pattern is not a string")
+            raise NoCounterpartError("its pattern is not a string")
         pattern = text.translate(_ESCAPED) if is_literal else f"(?:{text})"
         return (RowsSatisfy(rlike(sql_name(path), f"{before}{pattern}{after}")),)
 

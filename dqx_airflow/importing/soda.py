@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import Translation, soda
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import sodacl
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
     ImportRequest,
-    UntranslatableError,
     column_text,
+    meaning_or_reason,
     one_line,
 )
 from dqx_airflow.importing.sodacl import IS_SHARE, OF_NO_ROWS, count_of, type_text
@@ -71,23 +72,23 @@ def _columns_rule(columns: object, check: object, dataset: str, place: str) -> F
         if isinstance(columns, list)
         else []
     )
-    claims, names = [], []
-    try:
-        for column in named:
-            name = column_text(column.get("name"))
-            names.append(name)
-            kind = type_text(column.get("data_type") or "")
-            claims.append(f"column {name} fits {kind}" if kind else f"column {name} exists")
-    except UntranslatableError as error:
-        return ForeignRule(dataset, place, one_line(check), str(error))
-    if not settings.get("allow_extra_columns"):
-        claims.append(f"extra_column_count([{', '.join(names)}]) == 0")
-    difference = "the order of columns is not checked"
-    if settings.get("allow_other_column_order"):
-        return ForeignRule(dataset, place, "schema", Claims("schema", tuple(claims)))
-    return ForeignRule(
-        dataset, place, "schema", Claims("schema", tuple(claims)), difference=difference
-    )
+
+    def claimed() -> Claims:
+        names = [column_text(column.get("name")) for column in named]
+        kinds = [type_text(column.get("data_type") or "") for column in named]
+        claims = [
+            f"column {name} fits {kind}" if kind else f"column {name} exists"
+            for name, kind in zip(names, kinds, strict=True)
+        ]
+        if not settings.get("allow_extra_columns"):
+            claims.append(f"extra_column_count([{', '.join(names)}]) == 0")
+        return Claims("schema", tuple(claims))
+
+    meaning = meaning_or_reason(claimed)
+    shown = one_line(check) if isinstance(meaning, str) else "schema"
+    is_in_any_order = settings.get("allow_other_column_order") or isinstance(meaning, str)
+    difference = None if is_in_any_order else "the order of columns is not checked"
+    return ForeignRule(dataset, place, shown, meaning, difference=difference)
 
 
 def _contract_rule(
@@ -107,7 +108,7 @@ def _contract_rule(
     path = column_text(column) if column else None
     if "type" in check:
         is_share = where and IS_SHARE.match(str(check["type"]))
-        meaning = soda.translate(check, path)
+        meaning = meaning_or_reason(lambda: soda.translate(check, path))
         difference = OF_NO_ROWS if is_share else None
         return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
     kind, given = next(iter(check.items()))
@@ -121,7 +122,8 @@ def _contract_rule(
     threshold = settings.pop("threshold", None)
     threshold = dict(threshold) if isinstance(threshold, Mapping) else {}
     filters = [f"({condition})" for condition in (where, own_filter) if condition]
-    meaning = _older(str(kind), {**inherited, **settings}, threshold, path)
+    settings = {**inherited, **settings}
+    meaning = meaning_or_reason(lambda: _older(str(kind), settings, threshold, path))
     return ForeignRule(
         dataset,
         place,
@@ -136,8 +138,11 @@ def _contract_rule(
 
 def _older(
     kind: str, settings: dict[str, Any], threshold: Mapping[str, Any], column: str | None
-) -> Translation | str:
-    """A check of Soda 4 as one of 3.x, translated."""
+) -> Translation:
+    """A check of Soda 4 as one of 3.x, translated.
+
+    :raises NoCounterpartError: it has no counterpart.
+    """
     compared = {key: value for key, value in threshold.items() if key not in _THRESHOLD_KEYS}
     for key, value in tuple(compared.items()):
         if key == "must_be_between" and isinstance(value, Mapping):
@@ -152,7 +157,7 @@ def _older(
     match kind:
         case "missing" | "invalid" | "duplicate":
             if metric not in ("count", "percent"):
-                return f"{kind}: the metric '{metric}' has no counterpart"
+                raise NoCounterpartError(f"{kind}: the metric '{metric}' has no counterpart")
             unused = "invalid_" if kind != "invalid" else "missing_"
             kept = {
                 key: value
@@ -168,7 +173,9 @@ def _older(
             of = settings.pop("column", None)
             unit = str(threshold.get("unit", "hour"))
             if unit not in _UNITS or settings:
-                return "freshness needs a column and a threshold in minutes, hours or days"
+                raise NoCounterpartError(
+                    "freshness needs a column and a threshold in minutes, hours or days"
+                )
             return soda.translate({"type": _UNITS[unit], **compared}, column_text(of))
         case "metric":
             key = "expression_sql" if "expression" in settings else "query_sql"
@@ -184,5 +191,5 @@ def _older(
             compared = compared or {"must_be": 0}
             check = {"type": "metric_query", "query_sql": sql, **settings, **compared}
         case _:
-            return f"Soda's check '{kind}' has no counterpart"
+            raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
     return soda.translate(check, column)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation, soda, sodacl
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     VARIABLE,
     Claims,
     ForeignRule,
     ImportRequest,
     Meaning,
-    UntranslatableError,
     column_text,
     columns_exist,
     list_text,
+    meaning_or_reason,
     number,
     one_line,
     sql_text,
@@ -72,7 +74,7 @@ def comparison_text(comparison: str, unit: str) -> str:
     """A comparison in DQL: `between 1% and 5%`.
 
     :param unit: of the bounds, `%` or none.
-    :raises UntranslatableError: it does not compare with a number.
+    :raises NoCounterpartError: it does not compare with a number.
     """
     bare = comparison.strip()
     if (match := _BETWEEN.fullmatch(bare)) is not None:
@@ -80,13 +82,13 @@ def comparison_text(comparison: str, unit: str) -> str:
         return f"between {low}{unit} and {high}{unit}"
     if (match := _SIGNED.fullmatch(bare)) is not None:
         return f"{_SIGNS.get(match[1], match[1])} {match[2].removeprefix('+')}{unit}"
-    raise UntranslatableError(f"'{bare}' does not compare with a number")
+    raise NoCounterpartError(f"'{bare}' does not compare with a number")
 
 
 _TYPES = {"varchar": "string", "text": "string", "integer": "int", "float8": "double"}
 
 
-def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, Claims | str]]:
+def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, Meaning | str]]:
     """The claims of a schema check at each of its levels, for each kind of mistake."""
     if not levels:
         yield None, "schema: it is empty"
@@ -96,10 +98,12 @@ def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, 
             continue
         severity = Severity.P3 if level == "warn" else None
         for key, value in rules.items():
-            try:
-                yield severity, Claims("schema", tuple(_claims_of(str(key), value)))
-            except UntranslatableError as error:
-                yield severity, f"schema: {error}"
+            claims = partial(_schema_claims, str(key), value)
+            yield severity, meaning_or_reason(claims, "schema")
+
+
+def _schema_claims(key: str, value: Any) -> Claims:
+    return Claims("schema", tuple(_claims_of(key, value)))
 
 
 def _claims_of(key: str, value: Any) -> list[str]:
@@ -120,10 +124,10 @@ def _claims_of(key: str, value: Any) -> list[str]:
                 for name, place in ((name, number(index) + 1) for name, index in value.items())
             ]
         case "schema changes":
-            raise UntranslatableError(
+            raise NoCounterpartError(
                 "it compares with the last scan: list the columns, or use a contract"
             )
-    raise UntranslatableError(f"'{key}' has no counterpart")
+    raise NoCounterpartError(f"'{key}' has no counterpart")
 
 
 def type_text(written: object) -> str:
@@ -153,11 +157,11 @@ OF_SCANS = "Soda compares with its last scans, DQL with the previous days"
 def change_claims(match: re.Match[str]) -> Claims:
     """A metric compared with that of another day.
 
-    :raises UntranslatableError: the metric or the comparison has no counterpart.
+    :raises NoCounterpartError: the metric or the comparison has no counterpart.
     """
     metric = _CHANGING.get(match["metric"])
     if metric is None or (match["metric"] == "row_count") == bool(match["column"]):
-        raise UntranslatableError(f"a change of {match['metric']} has no counterpart")
+        raise NoCounterpartError(f"a change of {match['metric']} has no counterpart")
     column = column_text(match["column"].strip('"')) if match["column"] else ""
 
     def measured(*more: str) -> str:
@@ -185,7 +189,7 @@ def rules_of_groups(
     checks = settings.get("checks")
     try:
         metrics, groups, where = _groups_of(settings)
-    except UntranslatableError as error:
+    except NoCounterpartError as error:
         yield ForeignRule(dataset, place, shown, f"group by: {error}")
         return
     filters = [f"({condition})" for condition in (own_filter, where) if condition]
@@ -195,18 +199,12 @@ def rules_of_groups(
         settings_of_check = dict(given) if isinstance(given, Mapping) else {}
         for severity, compared in levels_of(text, settings_of_check):
             alias, _, comparison = (compared or "").strip().partition(" ")
-            try:
-                if alias.lower() not in metrics:
-                    raise UntranslatableError(f"the query has no '{alias}'")
-                claim = f"{metrics[alias.lower()]} {comparison_text(comparison, '')}"
-                claimed: Claims | str = Claims(alias, (claim,))
-            except UntranslatableError as error:
-                claimed = f"group by: {error}"
+            claimed = partial(_of_group, metrics, alias, comparison)
             yield ForeignRule(
                 dataset,
                 place,
                 f"group by {', '.join(groups)}: {one_line(check)}",
-                claimed,
+                meaning_or_reason(claimed, "group by"),
                 name=str(settings_of_check["name"]) if settings_of_check.get("name") else None,
                 severity=severity,
                 where=" AND ".join(filters) or None,
@@ -215,31 +213,38 @@ def rules_of_groups(
             )
 
 
+def _of_group(metrics: Mapping[str, str], alias: str, comparison: str) -> Claims:
+    """:raises NoCounterpartError: the query has no such aggregate, or is compared otherwise."""
+    if alias.lower() not in metrics:
+        raise NoCounterpartError(f"the query has no '{alias}'")
+    return Claims(alias, (f"{metrics[alias.lower()]} {comparison_text(comparison, '')}",))
+
+
 def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, ...], str | None]:
     """The aggregates of the query by their names, the columns of the groups, and the filter.
 
-    :raises UntranslatableError: the query is more than aggregates of groups of one table.
+    :raises NoCounterpartError: the query is more than aggregates of groups of one table.
     """
     import sqlglot
     from sqlglot import exp
 
     text = sql_text(settings.get("query"))
     if (variable := VARIABLE.search(text)) is not None:
-        raise UntranslatableError(f"write the value of the variable {variable[0]}")
+        raise NoCounterpartError(f"write the value of the variable {variable[0]}")
     try:
         query = sqlglot.parse_one(text)
     except sqlglot.ParseError:
-        raise UntranslatableError("its query is not valid SQL") from None
+        raise NoCounterpartError("its query is not valid SQL") from None
     more = ("joins", "having", "limit", "with", "with_", "distinct", "qualify")
     if not isinstance(query, exp.Select) or any(query.args.get(key) for key in more):
-        raise UntranslatableError("its query is not a grouped aggregation of one table")
+        raise NoCounterpartError("its query is not a grouped aggregation of one table")
     metrics: dict[str, str] = {}
     for column in query.expressions:
         if isinstance(column, exp.Alias):
             metrics[column.alias.lower()] = _metric(column.this)
     fields = settings.get("fields")
     if not isinstance(fields, list) or not fields:
-        raise UntranslatableError("it has no fields")
+        raise NoCounterpartError("it has no fields")
     where = query.args.get("where")
     groups = tuple(column_text(str(field)) for field in fields)
     return metrics, groups, where.this.sql("spark") if where else None
@@ -248,7 +253,7 @@ def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, 
 def _metric(node: Any) -> str:
     """An SQL aggregate as a metric of DQL.
 
-    :raises UntranslatableError: it has no counterpart.
+    :raises NoCounterpartError: it has no counterpart.
     """
     from sqlglot import exp
 
@@ -264,7 +269,7 @@ def _metric(node: Any) -> str:
             return f"{metric}({column_text(node.this.name)})"
         case exp.AggFunc():
             return f"sql({value_text(node.sql('spark'))})"
-    raise UntranslatableError(f"`{node.sql()}` is not an aggregate of a column")
+    raise NoCounterpartError(f"`{node.sql()}` is not an aggregate of a column")
 
 
 CHECKS_FOR, FOR_EACH, FILTER = "checks for ", "for each ", "filter "
@@ -350,7 +355,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
     of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
 
     def rule(
-        meaning: Meaning, severity: Severity | None = None, difference: str | None = None
+        meaning: Meaning | str, severity: Severity | None = None, difference: str | None = None
     ) -> ForeignRule:
         return ForeignRule(
             at.dataset,
@@ -379,27 +384,28 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
         if compared is None:
             yield rule("write a level as `when > 5`", severity)
             continue
-        meaning, difference = _sodacl_meaning(compared, settings, at.dataset)
-        yield rule(meaning, severity, difference)
+        try:
+            meaning, difference = _sodacl_meaning(compared, settings, at.dataset)
+            yield rule(meaning, severity, difference)
+        except NoCounterpartError as error:
+            yield rule(str(error), severity)
 
 
 def _sodacl_meaning(
     text: str, settings: dict[str, Any], dataset: str
 ) -> tuple[Meaning, str | None]:
-    """The translation of a check, and how its verdicts differ."""
-    if text.split(" ", maxsplit=1)[0] in ("anomaly", "distribution_difference"):
-        return _REASONS[text.split(" ", maxsplit=1)[0]], None
-    if text.startswith("distribution_difference("):
-        return _REASONS["distribution_difference"], None
+    """The translation of a check, and how its verdicts differ.
+
+    :raises NoCounterpartError: it has no counterpart.
+    """
+    if (kind := re.split(r"[ (]", text, maxsplit=1)[0]) in _REASONS:
+        raise NoCounterpartError(_REASONS[kind])
     if text == "failed rows" or text.startswith("failed rows "):
         return _failed_rows(text.removeprefix("failed rows").strip(), settings), None
-    try:
-        if (match := _SAME_AS.fullmatch(text)) is not None:
-            return _same_count(match, dataset)
-        if (match := CHANGE.fullmatch(text)) is not None:
-            return change_claims(match), OF_SCANS
-    except UntranslatableError as error:
-        return str(error), None
+    if (match := _SAME_AS.fullmatch(text)) is not None:
+        return _same_count(match, dataset)
+    if (match := CHANGE.fullmatch(text)) is not None:
+        return change_claims(match), OF_SCANS
     written = str(settings.get("valid format", "")).replace("_", " ").lower()
     difference = "the format is checked as DQL defines it" if written in _OWN_FORMATS else None
     return sodacl.translate({text: settings} if settings else text), difference
@@ -431,23 +437,26 @@ def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]
     return Claims("row_count", (text,), others=(other,)), difference
 
 
-def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation | str:
-    """No row fails, or fewer than a comparison allows."""
+def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation:
+    """No row fails, or fewer than a comparison allows.
+
+    :raises NoCounterpartError: it has no counterpart.
+    """
     condition, query = settings.get("fail condition"), settings.get("fail query")
     extra = [key for key in settings if key not in ("fail condition", "fail query")]
     if extra:
-        return f"failed rows: '{extra[0]}' has no counterpart"
+        raise NoCounterpartError(f"failed rows: '{extra[0]}' has no counterpart")
     sql = str(condition if condition is not None else query or "")
     if not sql:
-        return "failed rows: it has neither a fail condition nor a fail query"
+        raise NoCounterpartError("failed rows: it has neither a fail condition nor a fail query")
     if (variable := VARIABLE.search(sql)) is not None:
-        return f"failed rows: write the value of the variable {variable[0]}"
+        raise NoCounterpartError(f"failed rows: write the value of the variable {variable[0]}")
     if condition is not None and not comparison:
         return Translation("failed_rows", (RowsSatisfy(f"NOT ({sql})"),))
     counted = aggregate_query(f"count_if({sql})") if condition is not None else count_of(sql)
     compared = soda.comparisons(sodacl.threshold(comparison or "= 0") or {})
-    if isinstance(compared, str) or not compared:
-        return f"failed rows: '{comparison}' does not compare with a number"
+    if not compared:
+        raise NoCounterpartError(f"failed rows: '{comparison}' does not compare with a number")
     return Translation("failed_rows", tuple(QueryGives(counted, limit) for limit in compared))
 
 

@@ -10,7 +10,6 @@ from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.demands import claim_of
 from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql
 from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, RuleContext
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.extensions import slug
 from dqx_airflow.contracts.dialects.foreign import Translation
@@ -19,6 +18,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show, show_name, show_text
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import VARIABLE, Claims, ForeignRule, groups_text
 from dqx_airflow.values import SourceFile
 
@@ -103,7 +103,7 @@ def _drafted(rule: ForeignRule) -> _RuleDraft:
                 demands = (_among(rule, meaning, demand) for demand in meaning.demands)
                 claims = tuple(_compiled(rule.dataset, meaning, demand) for demand in demands)
                 kind, column = meaning.name or meaning.kind, meaning.column
-    except UnenforceableError as error:
+    except NoCounterpartError as error:
         return _RuleDraft(rule, (), str(error))
     if rule.groups:
         groups = groups_text(rule.groups)
@@ -114,13 +114,13 @@ def _drafted(rule: ForeignRule) -> _RuleDraft:
 def _filter(rule: ForeignRule) -> str:
     """The filter of a rule as a modifier of its assertions; empty if it has none.
 
-    :raises UnenforceableError: DQL cannot express it.
+    :raises NoCounterpartError: DQL cannot express it.
     """
     where = _predicate_of_filter(rule)
     if where is None:
         return ""
     if isinstance(where, RowSql):
-        raise UnenforceableError("its filter is more than a predicate of DQL")
+        raise NoCounterpartError("its filter is more than a predicate of DQL")
     return f" where {show(where)}"
 
 
@@ -130,7 +130,7 @@ def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Deman
     If DQL has no syntax for the filter, a demand on each row exempts all others. A query takes
     the filter into itself.
 
-    :raises UnenforceableError: DQL cannot express it.
+    :raises NoCounterpartError: DQL cannot express it.
     """
     where = _predicate_of_filter(rule)
     if where is None or rule.where is None:
@@ -146,33 +146,33 @@ def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Deman
             chosen = " ".join(("(SELECT * FROM {model} WHERE", rule.where, ")"))
             return replace(demand, query=query.replace("{model}", chosen))
     if isinstance(where, RowSql):
-        raise UnenforceableError("its filter is more than a predicate of DQL")
+        raise NoCounterpartError("its filter is more than a predicate of DQL")
     return AmongRows(demand, rule.where)
 
 
 def _meaning(
     rule: ForeignRule, predicate: str, sql_dialect: str | None = None
 ) -> nodes.Expression | RowSql | TableSql | Query:
-    """:raises UnenforceableError: the SQL is not a condition over a row."""
+    """:raises NoCounterpartError: the SQL is not a condition over a row."""
     from dqx_airflow.contracts.compile.sql_rules import row_rule  # imports sqlglot
 
     return row_rule(predicate, sql_dialect, rule.dataset, lambda table: table)
 
 
 def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:
-    """:raises UnenforceableError: the filter is not a condition over a row."""
+    """:raises NoCounterpartError: the filter is not a condition over a row."""
     if rule.where is None:
         return None
     if (variable := VARIABLE.search(rule.where)) is not None:
-        raise UnenforceableError(f"its filter has the variable {variable[0]}: write its value")
+        raise NoCounterpartError(f"its filter has the variable {variable[0]}: write its value")
     translated = _meaning(rule, rule.where)
     if isinstance(translated, TableSql | Query):
-        raise UnenforceableError("its filter is not a condition on a single row")
+        raise NoCounterpartError("its filter is not a condition on a single row")
     return translated
 
 
 def _compiled(dataset: str, translation: Translation, demand: Demand) -> CompiledClaim:
-    """:raises UnenforceableError: there is no claim for the demand."""
+    """:raises NoCounterpartError: there is no claim for the demand."""
     model = Model(dataset, terms.NOWHERE)
     contract = Contract(Dialect.DCS, None, dataset, None, terms.NOWHERE, models=(model,))
     column = translation.column
@@ -181,7 +181,7 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> Compile
     rule = Rule(translation.kind, demand, (), share=translation.share)
     claim = claim_of(RuleContext(contract, model, way, rule))
     if not isinstance(claim, CompiledClaim):
-        raise UnenforceableError("the type of the column is unknown")
+        raise NoCounterpartError("the type of the column is unknown")
     return claim
 
 

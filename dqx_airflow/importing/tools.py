@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dqx_airflow.contracts.dialects.dcs.service_levels import sql_dialect_of
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import (
     databricks_dqx,
     dbt,
@@ -23,7 +24,6 @@ from dqx_airflow.importing.foreign_rule import (
     ForeignRule,
     ImportRequest,
     SqlOfTool,
-    UntranslatableError,
     document_of,
 )
 from dqx_airflow.values import SourceFile
@@ -73,7 +73,7 @@ def read_rules(
     :param dataset: the dataset of all rules; by default the one that the file names.
     :param sql_dialect: that of the SQL in a file of Great Expectations, Soda or dbt. Without it,
         SQL is translated if all databases read it in the same way.
-    :raises UntranslatableError: the file cannot be read, or belongs to no known tool.
+    :raises NoCounterpartError: the file cannot be read, or belongs to no known tool.
     """
     request = ImportRequest(
         Path(source.name).name, source.text, dataset, _beside(Path(source.name))
@@ -88,9 +88,9 @@ def read_rules(
             return name, tuple(candidate.of_text[1](source.text, request))
     try:
         document = document_of(source)
-    except UntranslatableError as error:
+    except NoCounterpartError as error:
         if tool is None:
-            raise UntranslatableError(f"{error}; no other known format either") from None
+            raise NoCounterpartError(f"{error}; no other known format either") from None
         raise
     for name, candidate in candidates.items():
         if candidate.of_document and candidate.of_document[0](document):
@@ -99,7 +99,7 @@ def read_rules(
             found = candidate.of_document[1](sql.rewritten(document), request)
             return name, tuple(map(sql.accounted, found))
     titles = ", ".join(candidate.title for candidate in candidates.values())
-    raise UntranslatableError(f"not recognised as a file of {titles}")
+    raise NoCounterpartError(f"not recognised as a file of {titles}")
 
 
 def _beside(file: Path) -> Callable[[str], Any]:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dqx_airflow.contracts.compile.ecma_regex import UntranslatableEcmaError, java_pattern
+from dqx_airflow.contracts.compile.ecma_regex import java_pattern
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.plan.in_memory.predicates import UntranslatablePatternError as NotInPythonError
 from dqx_airflow.plan.in_memory.predicates import compile_java
 
@@ -115,7 +116,7 @@ def test_spark_finds_what_ecma_finds(spark: Any) -> None:
 
 @pytest.mark.parametrize(("pattern", "reason"), REFUSED.items())
 def test_a_pattern_without_a_java_counterpart_is_refused(pattern: str, reason: str) -> None:
-    with pytest.raises(UntranslatableEcmaError) as caught:
+    with pytest.raises(NoCounterpartError) as caught:
         java_pattern(pattern)
     assert str(caught.value) == reason
 
@@ -124,7 +125,7 @@ def test_a_pattern_without_a_java_counterpart_is_refused(pattern: str, reason: s
 def test_every_pattern_is_translated_or_refused_with_a_reason(pattern: str) -> None:
     try:
         translated = java_pattern(pattern)
-    except UntranslatableEcmaError as error:
+    except NoCounterpartError as error:
         outcome = str(error)
     else:
         outcome = translated

@@ -8,8 +8,8 @@ import pytest
 
 from dqx_airflow.contracts.compile.sql_meanings import Query, SqlAggregate
 from dqx_airflow.contracts.compile.sql_rules import query_rule
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.model import Field
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Span
 
 YOUNGER_THAN_A_DAY = [
@@ -93,5 +93,5 @@ def test_today_is_a_date_and_a_difference_of_oracle_is_one_of_days(spark: Any) -
     ],
 )
 def test_an_ambiguous_time_is_refused(dialect: str, query: str) -> None:
-    with pytest.raises(UnenforceableError):
+    with pytest.raises(NoCounterpartError):
         query_rule(query, dialect, "m", lambda _table: "m", lambda _table: _fields(dialect))

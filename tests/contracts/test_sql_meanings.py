@@ -30,11 +30,11 @@ from dqx_airflow.contracts.compile.measured import spark_text
 from dqx_airflow.contracts.compile.sql_exact import DIALECTS, Row, table
 from dqx_airflow.contracts.compile.sql_meanings import CountOfRows, Query, SqlAggregate
 from dqx_airflow.contracts.compile.sql_rules import query_rule
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.enforcement.enforced_contract import coverage
 from dqx_airflow.contracts.model import Field, Treatment
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import RunOptions, SourceFile
 
 ASKED = ("duckdb", "postgres", "mysql", "sqlite")
@@ -69,7 +69,7 @@ FIELDS = _fields()
 
 @pytest.mark.parametrize(("dialect", "sql", "_value"), list(_rows_of("refused.md")))
 def test_what_may_differ_is_refused(dialect: str, sql: str, _value: str) -> None:
-    with pytest.raises(UnenforceableError) as refused:
+    with pytest.raises(NoCounterpartError) as refused:
         query_rule(sql, dialect, "t", lambda name: name, lambda _name: FIELDS)
     assert "dialect: spark" in str(refused.value) or "write EXTRACT(EPOCH" in str(refused.value)
 
@@ -177,7 +177,7 @@ def test_values_are_those_that_the_pages_of_databases_give(spark: Any) -> None:
         query = sql if sql.startswith("SELECT") else f"SELECT MAX({sql}) FROM t"
         try:
             found = query_rule(query, dialect, "t", lambda _name: TABLE, lambda _name: FIELDS)
-        except UnenforceableError as error:
+        except NoCounterpartError as error:
             pytest.fail(f"{dialect}: {sql}: {error}")
         texts.append(_spark_sql(found))
     found_values = _on_spark(spark, texts)
@@ -226,7 +226,7 @@ def _accepted(dialect: str, seed: str) -> Iterator[Accepted]:
                 rule = query_rule(
                     query, dialect, TABLE, lambda _name: TABLE, lambda _name: fields()
                 )
-            except UnenforceableError:
+            except NoCounterpartError:
                 continue
         yield Accepted(query, _spark_sql(rule), frozenset(used))
 

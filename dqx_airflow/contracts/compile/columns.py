@@ -22,11 +22,12 @@ from dqx_airflow.contracts.compile.sql_predicates import (
     no_rows,
     sql,
 )
-from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
+from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
 from dqx_airflow.contracts.compile.values import PREDICATES
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_text
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 
@@ -73,7 +74,7 @@ def type_text(item: Field) -> str:
 def only_columns(context: RuleContext, _: demands.OnlyColumns) -> CompiledClaim:
     names = ", ".join(show(terms.column_named(item.name)) for item in context.model.fields)
     if not names:
-        raise UnenforceableError("the contract lists no columns")
+        raise NoCounterpartError("the contract lists no columns")
     return CompiledClaim(f"extra_column_count([{names}]) == 0")
 
 
@@ -112,7 +113,7 @@ def value(context: RuleContext, demand: demands.Demand) -> CompiledClaim:
 def unique_items(context: RuleContext, _: demands.UniqueItems) -> CompiledClaim:
     """No array contains a value twice; NULL counts as a value."""
     if context.item is None or context.item.type != "array":
-        raise UnenforceableError("only the items of an array can be unique")
+        raise NoCounterpartError("only the items of an array can be unique")
     if not is_sayable(context.way):
         repeated = "item -> size(item) <> size(array_distinct(item))"
         repeating = f"exists({nested(context.way).sql}, {repeated})"
@@ -130,7 +131,7 @@ def _matches_as_text(
     """A pattern on values that are not strings, applied to their string form."""
     share = context.rule.share
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
-        raise UnenforceableError(
+        raise NoCounterpartError(
             f"only strings can match a pattern, and this is of type {kind.value}"
         )
     if not context.is_reachable:
@@ -157,13 +158,13 @@ def _is_typed(item: Field) -> bool:
 
 def _column_of(context: RuleContext) -> nodes.Name:
     if context.item is None:
-        raise UnenforceableError(_AT_NO_COLUMN)
+        raise NoCounterpartError(_AT_NO_COLUMN)
     return terms.column(context.item.path)
 
 
 def _steps(context: RuleContext) -> tuple[NestedField, ...]:
     if context.item is None:
-        raise UnenforceableError(_AT_NO_COLUMN)
+        raise NoCounterpartError(_AT_NO_COLUMN)
     return steps(context.way)
 
 
@@ -172,9 +173,9 @@ def _part(item: Field | None) -> str:
 
 
 def _field_name(name: str) -> str:
-    """:raises UnenforceableError: DQL cannot write a type with it."""
+    """:raises NoCounterpartError: DQL cannot write a type with it."""
     if "`" in name or "\n" in name or not name:
-        raise UnenforceableError(f"a type cannot contain the name {name!r}")
+        raise NoCounterpartError(f"a type cannot contain the name {name!r}")
     return column_path(name)
 
 
@@ -197,7 +198,7 @@ class NestedField:
 def steps(way: tuple[Field, ...]) -> tuple[NestedField, ...]:
     """The steps of a path: `lines`, then `item` of `lines`, then `item.sku`.
 
-    :raises UnenforceableError: DQL has no name for one of the fields.
+    :raises NoCounterpartError: DQL has no name for one of the fields.
     """
     column, *rest = way
     to_value = [NestedField(column, terms.column_named(column.name))]

@@ -20,9 +20,10 @@ from dqx_airflow.contracts.compile.sql_predicates import (
     query,
     sql,
 )
-from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
+from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_name
 
 _MONTH_S = 31_556_952 // 12
@@ -67,7 +68,7 @@ _DAY_S = 86400
 def refers(context: RuleContext, demand: demands.Refers) -> CompiledClaim:
     other = context.dataset(demand.dataset)
     if len(demand.columns) != len(demand.other_columns) or not demand.columns:
-        raise UnenforceableError("both sides of a reference need the same number of columns")
+        raise NoCounterpartError("both sides of a reference need the same number of columns")
     if context.item is not None and not context.is_reachable:
         return _refers_from_within(context, other, demand.other_columns[0])
     if len(demand.columns) == 1:
@@ -92,7 +93,7 @@ def rows_satisfy(context: RuleContext, demand: demands.RowsSatisfy) -> CompiledC
             return CompiledClaim(f"{sql(f'CAST({predicate} AS INT)')} == 1")
         case Query(sql=text, datasets=datasets):
             if share < 1:
-                raise UnenforceableError(
+                raise NoCounterpartError(
                     "a share of rows cannot be combined with other datasets or window functions"
                 )
             other_datasets = tuple(name for name in datasets if name != context.model.name)
@@ -104,7 +105,7 @@ def rows_satisfy(context: RuleContext, demand: demands.RowsSatisfy) -> CompiledC
 def fresh(context: RuleContext, demand: demands.Fresh) -> CompiledClaim:
     try:
         column = demand.column or _clock(context)
-    except UnenforceableError:
+    except NoCounterpartError:
         if not _is_delta(context):
             raise
         return CompiledClaim(f"commit_age() <= {_time(demand.age_s)}")
@@ -120,7 +121,7 @@ def _clock(context: RuleContext, *, of_what: str = "age", tells_hours: bool = Fa
     """The time column of a model if the contract names none: its only timestamp, or the date column
     of the gate's dataset.
 
-    :raises UnenforceableError: there is neither.
+    :raises NoCounterpartError: there is neither.
     """
     timestamps = [
         item.path for item in context.model.fields if kind_of(item) is ValueKind.TIMESTAMP
@@ -135,7 +136,7 @@ def _clock(context: RuleContext, *, of_what: str = "age", tells_hours: bool = Fa
         if timestamps
         else "the dataset has no timestamp column"
     )
-    raise UnenforceableError(
+    raise NoCounterpartError(
         f"{objection}, so the column of the {of_what} is unknown: name one, or set a date_column"
     )
 
@@ -180,10 +181,10 @@ def mean_rows(context: RuleContext, days: int) -> str:
 
 
 def _need_dates(context: RuleContext) -> None:
-    """:raises UnenforceableError: the gate's dataset has no date column."""
+    """:raises NoCounterpartError: the gate's dataset has no date column."""
     if context.ref is not None and context.ref.date_column is None:
         reason = f"it compares days, but dataset '{context.model.name}' has no date_column"
-        raise UnenforceableError(reason)
+        raise NoCounterpartError(reason)
 
 
 def hourly_volume(context: RuleContext, demand: demands.HourlyVolume) -> CompiledClaim:
@@ -193,7 +194,7 @@ def hourly_volume(context: RuleContext, demand: demands.HourlyVolume) -> Compile
         if limit is not None
     ]
     if not bounds:
-        raise UnenforceableError("it has no limits")
+        raise NoCounterpartError("it has no limits")
     column = demand.column or _clock(context, of_what="hours", tells_hours=True)
     zone = context.ref.time_zone if context.ref else None
     timestamp, now = _local(_quoted(column), zone), _local("current_timestamp()", zone)
@@ -255,7 +256,7 @@ def _within(expression: str, low: float | None, high: float | None) -> CompiledC
         return CompiledClaim(compared(expression, demands.Condition(">=", low)))
     if high is not None:
         return CompiledClaim(compared(expression, demands.Condition("<=", high)))
-    raise UnenforceableError("it has no limits")
+    raise NoCounterpartError("it has no limits")
 
 
 def _rounded(value: float) -> float:
@@ -312,7 +313,7 @@ def _seconds(seconds: float) -> str:
 def _time(seconds: float) -> str:
     terms.number(seconds)
     if seconds <= 0:
-        raise UnenforceableError("a time must be above 0")
+        raise NoCounterpartError("a time must be above 0")
     return show_number(terms.duration(seconds))
 
 

@@ -10,15 +10,15 @@ from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import columns, datasets, measured
 from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql, row_meaning
 from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, EnforcedByType, RuleContext
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import PREDICATES
 from dqx_airflow.dql.printer import show_where
+from dqx_airflow.errors import NoCounterpartError
 
 
 def claim_of(context: RuleContext) -> CompiledClaim | EnforcedByType:
     """The claim for a rule.
 
-    :raises UnenforceableError: there is none, with the reason.
+    :raises NoCounterpartError: there is none, with the reason.
     """
     demand = context.rule.demand
     return CLAIMS[type(demand)](context, demand)
@@ -27,11 +27,11 @@ def claim_of(context: RuleContext) -> CompiledClaim | EnforcedByType:
 def _among_rows(context: RuleContext, demand: demands.AmongRows) -> CompiledClaim | EnforcedByType:
     where = row_meaning(context, demand.where, demand.sql_dialect)
     if isinstance(where, RowSql | TableSql | Query):
-        raise UnenforceableError(f"DQL cannot express the filter: {demand.where}")
+        raise NoCounterpartError(f"DQL cannot express the filter: {demand.where}")
     rule = replace(context.rule, demand=demand.demand)
     claim = claim_of(replace(context, rule=rule, is_filtered=True))
     if isinstance(claim, EnforcedByType):
-        raise UnenforceableError(
+        raise NoCounterpartError(
             "a column has the same type in all rows, so a filter has no effect"
         )
     return replace(claim, text=claim.text + show_where(where))

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 import re
 
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.syntax import PatternError, read
 
 
-class UntranslatableEcmaError(ValueError):
-    """Why a pattern has no counterpart in Java, in a few words."""
-
-
-class BrokenPatternError(UntranslatableEcmaError):
+class BrokenPatternError(NoCounterpartError):
     """Why a pattern is invalid in every dialect."""
 
 
@@ -29,7 +26,7 @@ def java_pattern(pattern: str) -> str:
     >>> java_pattern("^M[0-9]{4}$")
     '^M[0-9]{4}\\z'
 
-    :raises UntranslatableError: there is none, or the pattern is invalid.
+    :raises NoCounterpartError: there is none, or the pattern is invalid.
     """
     groups: list[str | None] = []
     translated = _TOKEN.sub(lambda token: _written(token, groups), pattern)
@@ -121,7 +118,7 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
             return _back(int(token["back"]), groups)
         case "back_name":
             if token["back_name"] not in groups:
-                raise UntranslatableEcmaError(f"no earlier group is named {token['back_name']}")
+                raise NoCounterpartError(f"no earlier group is named {token['back_name']}")
             return _back(groups.index(token["back_name"]) + 1, groups)
         case "inverted" | "inside" | "closed":
             if token["closed"] is None:
@@ -129,12 +126,12 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
             return _class(token["inside"], is_inverted=token["inverted"] is not None)
         case "name":
             if token["name"] in groups:
-                raise UntranslatableEcmaError(f"two groups are named {token['name']}")
+                raise NoCounterpartError(f"two groups are named {token['name']}")
             groups.append(token["name"])
             # Only back references need the name of a group, and they become numbers.
             return token[0] if _JAVA_NAME.fullmatch(token["name"]) else "("
         case "refused":
-            raise UntranslatableEcmaError(f"ECMA-262 has no group that begins with {token[0]}")
+            raise NoCounterpartError(f"ECMA-262 has no group that begins with {token[0]}")
         case "group":
             groups.append(None)
             return "("
@@ -143,14 +140,14 @@ def _written(token: re.Match[str], groups: list[str | None]) -> str:
         case "written":
             return _WRITTEN[token[0]]
         case "half":
-            raise UntranslatableEcmaError("half of a surrogate pair")
+            raise NoCounterpartError("half of a surrogate pair")
         case _:
             return _escaped(token, is_in_class=False)
 
 
 def _back(number: int, groups: list[str | None]) -> str:
     if number > len(groups):
-        raise UntranslatableEcmaError(f"\\{number} refers to a group that does not precede it")
+        raise NoCounterpartError(f"\\{number} refers to a group that does not precede it")
     # In parentheses, so that a following digit is not part of it.
     return f"(?:\\{number})"
 
@@ -169,18 +166,16 @@ def _escaped(token: re.Match[str], *, is_in_class: bool) -> str:
     if token["zeros"] or character is None:
         if character is None:
             raise BrokenPatternError("trailing backslash")
-        raise UntranslatableEcmaError(f"{token[0]} is undefined in ECMA-262")
+        raise NoCounterpartError(f"{token[0]} is undefined in ECMA-262")
     if character in "dDwW":
         return token[0]
     if character in _CONTROLS:
         return _CONTROLS[character]
     if character in _OF_OTHERS:
         help_ = _OF_OTHERS[character]
-        raise UntranslatableEcmaError(
-            f"\\{character} means the letter {character} in ECMA-262: {help_}"
-        )
+        raise NoCounterpartError(f"\\{character} means the letter {character} in ECMA-262: {help_}")
     if character.isascii() and character.isalnum():
-        raise UntranslatableEcmaError(f"\\{character} is undefined in ECMA-262")
+        raise NoCounterpartError(f"\\{character} is undefined in ECMA-262")
     is_special = character in _PUNCTUATION or (is_in_class and character in "-&")
     return "\\" + character if is_special else character
 
@@ -233,7 +228,7 @@ def _property(sign: str, key: str | None, name: str) -> str:
             return f"\\{sign}{{{category}}}"
     if key is None and name in _BINARY:
         return f"\\{sign}{{{_BINARY[name]}}}"
-    raise UntranslatableEcmaError(f"Java has no class {sign}{{{name}}} of characters")
+    raise NoCounterpartError(f"Java has no class {sign}{{{name}}} of characters")
 
 
 def _coded(code: int, low: str | None) -> str:
@@ -241,7 +236,5 @@ def _coded(code: int, low: str | None) -> str:
     if low and 0xD800 <= code < 0xDC00:
         code = 0x10000 + ((code - 0xD800) << 10) + int(low, 16) - 0xDC00
     elif low or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
-        raise UntranslatableEcmaError(
-            "half of a surrogate pair, or a character that does not exist"
-        )
+        raise NoCounterpartError("half of a surrogate pair, or a character that does not exist")
     return f"\\u{code:04x}" if code < 0x10000 else f"\\x{{{code:x}}}"

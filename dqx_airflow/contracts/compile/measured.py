@@ -16,12 +16,12 @@ from dqx_airflow.contracts.compile.sql_predicates import (
     query,
     sql,
 )
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.compile.values import among, matches
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import MOST_COMMON
 from dqx_airflow.metrics.patterns.bounds import bounded, ended
@@ -33,7 +33,7 @@ from dqx_airflow.plan.predicates import predicate_sql
 def spark_text(node: nodes.Expression) -> str:
     """A predicate as Spark SQL.
 
-    :raises UnenforceableError: a pattern in it cannot decide strings of every length.
+    :raises NoCounterpartError: a pattern in it cannot decide strings of every length.
     """
     match node:
         case nodes.Junction(op=op, left=left, right=right):
@@ -43,7 +43,7 @@ def spark_text(node: nodes.Expression) -> str:
         case nodes.Matches(operand=nodes.Name(text=name), pattern=pattern):
             decided = bounded(pattern.value)
             if decided.longest is not None:
-                raise UnenforceableError(
+                raise NoCounterpartError(
                     f"Spark SQL has no bound for the pattern, which can decide strings of "
                     f"{decided.longest:,} characters"
                 )
@@ -88,7 +88,7 @@ def complete(context: RuleContext, demand: demands.Complete) -> CompiledClaim:
 def all_complete(context: RuleContext, demand: demands.AllComplete) -> CompiledClaim:
     counts = [f"null_count({show(terms.column(item.path))})" for item in context.model.fields]
     if not counts:
-        raise UnenforceableError("the contract lists no columns")
+        raise NoCounterpartError("the contract lists no columns")
     if demand.share >= 1:
         return CompiledClaim(f"{' + '.join(counts)} == 0")
     most = show_number(terms.share(round(1 - demand.share, 12)))
@@ -163,7 +163,7 @@ def _metric(demand: demands.MetricRule) -> str:
         return repeated(demand.arguments)
     if demand.metric not in CALLABLE:
         hint = did_you_mean(demand.metric, CALLABLE)
-        raise UnenforceableError(f"unknown metric '{demand.metric}': {hint}")
+        raise NoCounterpartError(f"unknown metric '{demand.metric}': {hint}")
     arguments = ", ".join(show(terms.column(column)) for column in demand.arguments)
     return f"{demand.metric}({arguments})"
 
@@ -173,7 +173,7 @@ def _invalid(context: RuleContext, demand: demands.MetricRule) -> nodes.Expressi
     column, item = _subject(context, demand)
     valid = _listed(column, demand, item)
     if not valid:
-        raise UnenforceableError("it does not define which values are valid")
+        raise NoCounterpartError("it does not define which values are valid")
     return terms.negated(_joined(valid, "and"))
 
 
@@ -182,7 +182,7 @@ def _missing(context: RuleContext, demand: demands.MetricRule) -> nodes.Expressi
     column, item = _subject(context, demand)
     try:
         listed = _listed(column, demand, item)
-    except UnenforceableError:
+    except NoCounterpartError:
         if demand.pattern is not None:
             raise
         listed = []  # No value of a numeric column is such a string.
@@ -194,7 +194,7 @@ def _equal(context: RuleContext, demand: demands.MetricRule) -> nodes.Expression
     column, item = _subject(context, demand)
     predicates = _listed(column, demand, item)
     if not predicates:
-        raise UnenforceableError("it does not define which values are counted")
+        raise NoCounterpartError("it does not define which values are counted")
     return _joined(predicates, "or")
 
 
@@ -204,7 +204,7 @@ _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values"
 
 def _subject(context: RuleContext, demand: demands.MetricRule) -> tuple[nodes.Name, Field | None]:
     if len(demand.arguments) != 1:
-        raise UnenforceableError(f"{demand.metric} takes exactly one column")
+        raise NoCounterpartError(f"{demand.metric} takes exactly one column")
     (path,) = demand.arguments
     return terms.column(path), context.field_at(path)
 

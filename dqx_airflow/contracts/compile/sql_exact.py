@@ -17,7 +17,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from dqx_airflow.contracts.compile.sql_kinds import KINDS, LONGEST, Kind, as_decimal, sum_of, widest
-from dqx_airflow.contracts.compile.terms import UnenforceableError
+from dqx_airflow.errors import NoCounterpartError
 
 if TYPE_CHECKING:
     from sqlglot import Expr
@@ -80,7 +80,7 @@ def exact(
 
     :param columns_of: the kinds of the columns of a table, None if they are unknown.
     :param model: the table of a condition; None for an expression of any kind.
-    :raises UnenforceableError: there is none, or it is an interval.
+    :raises NoCounterpartError: there is none, or it is an interval.
     """
     translation = _Translation(_SPEAKS.get(sql_dialect, sql_dialect), columns_of, model is None)
     if model is None and not isinstance(tree, exp.Query):
@@ -89,7 +89,7 @@ def exact(
         return translation.condition(tree, _Scope({model: columns_of(model)}))
     query, columns = translation.query(tree, None)
     if [kind.name for kind in columns.values() if kind is not None] == ["interval"]:
-        raise UnenforceableError(
+        raise NoCounterpartError(
             "it returns an interval, not a number: write EXTRACT(EPOCH FROM ...) for its seconds"
         )
     return query
@@ -191,7 +191,7 @@ class _Translation:
     is_imported: bool = False
     ctes: dict[str, Columns] = field(default_factory=dict)
 
-    def refusal(self, node: Expr, kinds: tuple[Kind | None, ...] = ()) -> UnenforceableError:
+    def refusal(self, node: Expr, kinds: tuple[Kind | None, ...] = ()) -> NoCounterpartError:
         written = node.sql(dialect=sqlglot_dialect(self.sql_dialect))
         written = written if len(written) <= 60 else f"{written[:57]}..."
         instead = "write the rule in Spark SQL, with `dialect: spark`"
@@ -206,7 +206,7 @@ class _Translation:
         instead = f"write {hint}, or {instead}" if hint else instead
         if None in kinds:
             instead = f"add the types of its columns to the contract, or {instead}"
-        return UnenforceableError(f"`{written}` of {of} may have another value in Spark: {instead}")
+        return NoCounterpartError(f"`{written}` of {of} may have another value in Spark: {instead}")
 
     # Queries -------------------------------------------------------------------------------------
 
@@ -327,7 +327,7 @@ class _Translation:
                 self._key(exp.column(name.name), scope)
 
     def _only(self, node: Expr, *known: str) -> None:
-        """:raises UnenforceableError: the node has parts that are not translated."""
+        """:raises NoCounterpartError: the node has parts that are not translated."""
         given = {name for name, part in node.args.items() if part}
         if given - {"operation_modifiers", "kind", *known}:
             raise self.refusal(node)
@@ -439,8 +439,8 @@ class _Translation:
 
     def _by_row(self, node: Expr, scope: _Scope) -> Typed | None:
         """The translation by the first row of the table with the shape and the kinds."""
-        known: dict[int, Typed | UnenforceableError] = {}
-        refused: UnenforceableError | None = None
+        known: dict[int, Typed | NoCounterpartError] = {}
+        refused: NoCounterpartError | None = None
         for row in table(self.sql_dialect).get(type(node), ()):
             found: dict[str, Expr] = {}
             if not _matched(row.pattern, node, found):
@@ -450,7 +450,7 @@ class _Translation:
                 if id(part) not in known:
                     known[id(part)] = self._tried(part, scope)
                 operand = known[id(part)]
-                if isinstance(operand, UnenforceableError):
+                if isinstance(operand, NoCounterpartError):
                     refused = refused or operand
                     break
                 typed[name] = operand
@@ -463,10 +463,10 @@ class _Translation:
             raise refused
         return None
 
-    def _tried(self, node: Expr, scope: _Scope) -> Typed | UnenforceableError:
+    def _tried(self, node: Expr, scope: _Scope) -> Typed | NoCounterpartError:
         try:
             return self.value(node, scope)
-        except UnenforceableError as error:
+        except NoCounterpartError as error:
             return error
 
     def _accepts(self, hole: str, node: Expr, typed: Typed) -> bool:

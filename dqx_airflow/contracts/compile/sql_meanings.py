@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.compile.sql_predicates import RuleContext
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import QueryGives
 from dqx_airflow.dql import nodes
+from dqx_airflow.errors import NoCounterpartError
 
 _PLACEHOLDER = re.compile(r"(?<!\\[pPx])\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\}")
 """`\\p{L}` in a regular expression is none."""
@@ -66,14 +66,14 @@ class CountOfRows:
 def filled_in(sql: str, names: Mapping[str, str], sql_dialect: str | None) -> str:
     """The SQL with names for its placeholders: `{model}`, `${property}`, `{{ column }}`.
 
-    :raises UnenforceableError: a placeholder is unknown.
+    :raises NoCounterpartError: a placeholder is unknown.
     """
 
     def fill(match: re.Match[str]) -> str:
         key = match["name"].lower()
         if key not in names:
             known = ", ".join(f"{{{known}}}" for known in names)
-            raise UnenforceableError(f"nothing is known for {match[0]}: there is {known}")
+            raise NoCounterpartError(f"nothing is known for {match[0]}: there is {known}")
         before = sql[match.start() - 1 : match.start()]
         is_plain = re.fullmatch(r"[A-Za-z_][\w.]*", names[key]) is not None
         if is_plain or (before and before in _QUOTES):
@@ -99,7 +99,7 @@ def row_meaning(
 ) -> nodes.Expression | RowSql | TableSql | Query:
     """The meaning of an SQL predicate over the rows of a model.
 
-    :raises UnenforceableError: it is not a single read-only expression, or has other placeholders.
+    :raises NoCounterpartError: it is not a single read-only expression, or has other placeholders.
     """
     from dqx_airflow.contracts.compile.sql_rules import row_rule
 
@@ -110,7 +110,7 @@ def row_meaning(
 def query_meaning(context: RuleContext, demand: QueryGives) -> Query | SqlAggregate | CountOfRows:
     """The meaning of a query that returns one value.
 
-    :raises UnenforceableError: it is not a single query, or has other placeholders.
+    :raises NoCounterpartError: it is not a single query, or has other placeholders.
     """
     from dqx_airflow.contracts.compile.sql_rules import query_rule
 

@@ -15,6 +15,7 @@ from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number, show_text
 from dqx_airflow.dql.walk import is_about_items
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.exact import WrittenFloat
 
@@ -129,7 +130,7 @@ def each_row(predicate: nodes.Expression, share: float = 1.0) -> CompiledClaim:
 def sql(expression: str) -> str:
     """`sql("...")`
 
-    :raises UnenforceableError: a text file cannot contain it.
+    :raises NoCounterpartError: a text file cannot contain it.
     """
     return f"sql({show_text(terms.text(expression).value)})"
 
@@ -137,7 +138,7 @@ def sql(expression: str) -> str:
 def query(text: str) -> str:
     """`query("...")`
 
-    :raises UnenforceableError: a text file cannot contain it.
+    :raises NoCounterpartError: a text file cannot contain it.
     """
     return f"query({show_text(terms.text(text).value)})"
 
@@ -154,8 +155,11 @@ DatasetNamer: TypeAlias = Callable[[str], str]
 """Returns the dataset of a table in the SQL."""
 
 
-class NotInDqlError(Exception):
+class NotInDqlError(NoCounterpartError):
     """DQL has no syntax for a part of a predicate."""
+
+    def __init__(self) -> None:
+        NoCounterpartError.__init__(self, "DQL has no syntax for it")
 
 
 _COMPARATORS = {"EQ": "==", "NEQ": "!=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}

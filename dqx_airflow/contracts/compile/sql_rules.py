@@ -29,9 +29,9 @@ from dqx_airflow.contracts.compile.sql_predicates import (
     predicate_of,
     written_name,
 )
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
+from dqx_airflow.errors import NoCounterpartError
 
 if TYPE_CHECKING:
     from sqlglot import Expr
@@ -57,12 +57,12 @@ def row_rule(
     """The meaning of an SQL predicate: a predicate of DQL if the language can express it.
 
     :param model: the dataset of its rows. A query counts the rows that violate it.
-    :raises UnenforceableError: it is not a single read-only expression, or has another value in
+    :raises NoCounterpartError: it is not a single read-only expression, or has another value in
         Spark.
     """
     tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Query) or not isinstance(tree, exp.Condition | exp.Paren):
-        raise UnenforceableError("not a condition on a row")
+        raise NoCounterpartError("not a condition on a row")
     tree = _meant(tree, sql_dialect, model, dataset_of, fields_of)
     tree = _without_qualifiers(tree, model, dataset_of)
     try:
@@ -84,14 +84,14 @@ def query_rule(
 ) -> Query | SqlAggregate | CountOfRows:
     """The meaning of a query that returns one value.
 
-    :raises UnenforceableError: it is not a single query, returns several values, or another one in
+    :raises NoCounterpartError: it is not a single query, returns several values, or another one in
         Spark.
     """
     tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Subquery):
         tree = tree.unnest()
     if not isinstance(tree, exp.Query):
-        raise UnenforceableError("not a query")
+        raise NoCounterpartError("not a query")
     _demand_one_value(tree)
     meant = _meant(tree, sql_dialect, model, dataset_of, fields_of)
     assert isinstance(meant, exp.Query)
@@ -113,7 +113,7 @@ def query_rule(
 def value_in_spark(sql: str, sql_dialect: str) -> str:
     """An expression or a query of columns with unknown types. `any` is an unknown dialect.
 
-    :raises UnenforceableError: it is neither, or has another value in Spark.
+    :raises NoCounterpartError: it is neither, or has another value in Spark.
     """
     if sql_dialect in (_SPARK, "databricks"):
         return sql
@@ -129,19 +129,19 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
         details = error.errors if isinstance(error, ParseError) else []
         problem = (details[0]["description"] if details else str(error)).splitlines()[0]
         problem = problem.split(" for <class")[0].rstrip(". ")
-        raise UnenforceableError(f"invalid SQL: {problem}") from error
+        raise NoCounterpartError(f"invalid SQL: {problem}") from error
     except ValueError as error:
-        raise UnenforceableError(f"invalid SQL: {error}") from error
+        raise NoCounterpartError(f"invalid SQL: {error}") from error
     statements = [statement for statement in trees if statement is not None]
     if len(statements) != 1:
-        raise UnenforceableError("expected one statement")
+        raise NoCounterpartError("expected one statement")
     tree = statements[0]
     if isinstance(tree, exp.Alias) or tree.find(
         exp.DDL, exp.DML, exp.Command, exp.Into, exp.Placeholder, exp.Parameter
     ):
-        raise UnenforceableError("expected one read-only SQL expression")
+        raise NoCounterpartError("expected one read-only SQL expression")
     if any(isinstance(test.args.get("field"), exp.Column) for test in tree.find_all(exp.In)):
-        raise UnenforceableError("a table after IN: write `IN (SELECT column FROM table)`")
+        raise NoCounterpartError("a table after IN: write `IN (SELECT column FROM table)`")
     return tree
 
 
@@ -158,14 +158,14 @@ def _meant(
     try:
         return exact(tree, sql_dialect, columns, model)
     except RecursionError:
-        raise UnenforceableError("the SQL is nested too deeply") from None
+        raise NoCounterpartError("the SQL is nested too deeply") from None
 
 
 def _in_spark(tree: Expr) -> str:
     try:
         return tree.sql(dialect=_SPARK, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
-        raise UnenforceableError(f"Spark SQL has nothing for it: {error}") from error
+        raise NoCounterpartError(f"Spark SQL has nothing for it: {error}") from error
 
 
 # Tables and columns ------------------------------------------------------------------------------
@@ -249,9 +249,9 @@ def _windows_first(tree: exp.Query) -> exp.Query:
 def _demand_one_value(tree: exp.Query) -> None:
     columns = tree.selects
     if len(columns) != 1 or tree.is_star:
-        raise UnenforceableError("the query returns several columns; expected one number")
+        raise NoCounterpartError("the query returns several columns; expected one number")
     if not isinstance(tree, exp.Select):
-        raise UnenforceableError("the query gives several rows, and one number is wanted")
+        raise NoCounterpartError("the query gives several rows, and one number is wanted")
     limit = tree.args.get("limit")
     is_one_row = isinstance(limit, exp.Limit) and limit.expression.name == "1"
     is_aggregated = any(
@@ -261,7 +261,7 @@ def _demand_one_value(tree: exp.Query) -> None:
     if from_of(tree) is None or is_one_row or (is_aggregated and not is_grouped):
         return
     if is_grouped or not _reads_one_row(tree):
-        raise UnenforceableError("the query gives several rows, and one number is wanted")
+        raise NoCounterpartError("the query gives several rows, and one number is wanted")
 
 
 def _reads_one_row(tree: exp.Select) -> bool:

@@ -11,7 +11,6 @@ from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.columns import ways
 from dqx_airflow.contracts.compile.demands import claim_of
 from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, EnforcedByType, RuleContext
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import OfType
 from dqx_airflow.contracts.dialects.extensions import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
@@ -20,6 +19,7 @@ from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.formatter import WIDTH, format_source
 from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
 from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import DatasetRef, Severity, SourceFile
 
 _FILE = "suite.dql"
@@ -155,7 +155,7 @@ class _Drafting:
         """:param types: the assertions about types, by the `id` of their fields."""
         try:
             claim = self._claim(context)
-        except UnenforceableError as error:
+        except NoCounterpartError as error:
             self._refuse(context, str(error))
             return
         if isinstance(claim, EnforcedByType):
@@ -220,12 +220,12 @@ class _Drafting:
         try:
             claim = claim_of(context)
         except RecursionError:
-            raise UnenforceableError("it is nested too deeply") from None
+            raise NoCounterpartError("it is nested too deeply") from None
         model = context.model.name
         if isinstance(claim, CompiledClaim):
             for dataset in (model, *claim.others):
                 if not dataset or "\n" in dataset or not terms.is_writable(dataset):
-                    raise UnenforceableError(f"DQL cannot contain the dataset name {dataset!r}")
+                    raise NoCounterpartError(f"DQL cannot contain the dataset name {dataset!r}")
         return claim
 
     def _name(self, context: RuleContext) -> str:

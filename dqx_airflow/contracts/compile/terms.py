@@ -11,6 +11,7 @@ from dqx_airflow.contracts.column_paths import parts_of, without_quoted
 from dqx_airflow.contracts.demands import Literal, literal_text
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
@@ -18,10 +19,6 @@ from dqx_airflow.values.exact import WrittenFloat, exact_as_written, is_finite_n
 
 NOWHERE = Span("", 1, 1, 1, 1)
 """Compiled nodes have no position until they are printed."""
-
-
-class UnenforceableError(ValueError):
-    """Why a rule cannot be enforced, in a few words."""
 
 
 class ValueKind(str, Enum):
@@ -76,9 +73,9 @@ def name(text: str) -> nodes.Name:
 
 
 def number(value: int | Fraction | float) -> nodes.Number:
-    """:raises UnenforceableError: it is not finite."""
+    """:raises NoCounterpartError: it is not finite."""
     if not is_finite_number(value):
-        raise UnenforceableError("not a finite number")
+        raise NoCounterpartError("not a finite number")
     if isinstance(value, float):
         exact = exact_as_written(value)
         value = exact if magnitude(exact) < _LARGEST_EXACT else Fraction(exact)
@@ -86,9 +83,9 @@ def number(value: int | Fraction | float) -> nodes.Number:
 
 
 def duration(seconds: float) -> nodes.Number:
-    """:raises UnenforceableError: it is infinite."""
+    """:raises NoCounterpartError: it is infinite."""
     if not is_finite_number(seconds):
-        raise UnenforceableError("not a finite duration")
+        raise NoCounterpartError("not a finite duration")
     return nodes.Number(exact_as_written(seconds), nodes.Unit.DURATION, NOWHERE)
 
 
@@ -97,9 +94,9 @@ def share(value: float) -> nodes.Number:
 
 
 def text(value: str) -> nodes.Text:
-    """:raises UnenforceableError: a text file cannot contain it."""
+    """:raises NoCounterpartError: a text file cannot contain it."""
     if not is_writable(value):
-        raise UnenforceableError("it contains a character that a text file cannot contain")
+        raise NoCounterpartError("it contains a character that a text file cannot contain")
     return nodes.Text(value, NOWHERE)
 
 
@@ -176,7 +173,7 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
 
     Numbers and booleans may be written as strings, and the other way round.
 
-    :raises UnenforceableError: no value of this type equals it.
+    :raises NoCounterpartError: no value of this type equals it.
     """
     if kind is ValueKind.UNKNOWN:
         return _plain(value)
@@ -192,7 +189,7 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
         except ValueError:
             if timestamp_in(value) is not None and len(value) > 4:
                 return text(value)
-    raise UnenforceableError(f"{literal_text(value)!r} is not of type {kind.value}")
+    raise NoCounterpartError(f"{literal_text(value)!r} is not of type {kind.value}")
 
 
 def _plain(value: Literal) -> nodes.Expression:
@@ -225,28 +222,28 @@ _IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
 def column(path: str) -> nodes.Name:
     """The column or field of a struct at a path.
 
-    :raises UnenforceableError: DQL has no name for it.
+    :raises NoCounterpartError: DQL has no name for it.
     """
     if _IN_ARRAY.search(without_quoted(path)):
-        raise UnenforceableError("it is nested in an array or a map")
+        raise NoCounterpartError("it is nested in an array or a map")
     return column_named(*parts_of(path))
 
 
 def column_named(*parts: str) -> nodes.Name:
     """The column with that name; several names lead into structs.
 
-    :raises UnenforceableError: DQL has no name for it.
+    :raises NoCounterpartError: DQL has no name for it.
     """
     named = ".".join(parts)
     if not all(parts) or "\n" in named or not is_writable(named):
-        raise UnenforceableError(f"DQL cannot contain the name {named!r}")
+        raise NoCounterpartError(f"DQL cannot contain the name {named!r}")
     return name(named)
 
 
 def field_of(operand: nodes.Name | nodes.Item, field: str) -> nodes.Name | nodes.Item:
     """A field of a struct.
 
-    :raises UnenforceableError: DQL has no name for it.
+    :raises NoCounterpartError: DQL has no name for it.
     """
     named = column_named(field)
     if isinstance(operand, nodes.Item):

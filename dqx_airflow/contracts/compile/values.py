@@ -11,11 +11,12 @@ from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.ecma_regex import UntranslatableEcmaError, java_pattern
-from dqx_airflow.contracts.compile.terms import UnenforceableError, ValueKind, kind_of
+from dqx_airflow.contracts.compile.ecma_regex import java_pattern
+from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql import nodes
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.bounds import bounded
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
@@ -29,12 +30,12 @@ def matches(
 ) -> nodes.Expression:
     try:
         pattern = java_pattern(demand.expression)
-    except UntranslatableEcmaError as error:
-        raise UnenforceableError(f"the pattern cannot be translated to Java: {error}") from error
+    except NoCounterpartError as error:
+        raise NoCounterpartError(f"the pattern cannot be translated to Java: {error}") from error
     try:
         bounded(pattern)
     except PatternError as error:
-        raise UnenforceableError(f"the pattern is refused: {error}") from error
+        raise NoCounterpartError(f"the pattern is refused: {error}") from error
     return nodes.Matches(operand, terms.text(pattern), terms.NOWHERE)
 
 
@@ -43,7 +44,7 @@ def has_format(
 ) -> nodes.Expression:
     if demand.name not in TEXT_FORMATS:
         hint = did_you_mean(demand.name, TEXT_FORMATS)
-        raise UnenforceableError(f"unknown format '{demand.name}': {hint}")
+        raise NoCounterpartError(f"unknown format '{demand.name}': {hint}")
     return nodes.HasFormat(operand, terms.name(demand.name), terms.NOWHERE)
 
 
@@ -59,7 +60,7 @@ def among(
     """A value is one of these. NULL and values that the type cannot have are dropped."""
     kind = kind_of(item)
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
-        raise UnenforceableError(f"a list cannot contain values of type {kind.value}")
+        raise NoCounterpartError(f"a list cannot contain values of type {kind.value}")
     present = [value for value in values if value is not None]
     if kind is ValueKind.UNKNOWN and len({_sort_of(value) for value in present}) > 1:
         kind = ValueKind.TEXT
@@ -67,19 +68,19 @@ def among(
     for value in present:
         try:
             choices[terms.literal(value, kind)] = None
-        except UnenforceableError:
+        except NoCounterpartError:
             continue
     if not choices and present:
-        raise UnenforceableError(f"none of the values is of type {kind.value}")
+        raise NoCounterpartError(f"none of the values is of type {kind.value}")
     return terms.member(operand, *choices) if choices else terms.is_null(operand)
 
 
 def bound(operand: nodes.Expression, demand: demands.Bound, item: Field | None) -> nodes.Expression:
     kind = kind_of(item)
     if kind in (ValueKind.NESTED, ValueKind.BINARY, ValueKind.BOOLEAN):
-        raise UnenforceableError(f"values of type {kind.value} have no order")
+        raise NoCounterpartError(f"values of type {kind.value} have no order")
     if kind is ValueKind.TEXT and not isinstance(demand.value, str):
-        raise UnenforceableError("a string cannot be compared with a number")
+        raise NoCounterpartError("a string cannot be compared with a number")
     return terms.compare(operand, demand.op, terms.literal(demand.value, kind))
 
 
@@ -90,7 +91,7 @@ def length(
     if kind not in (ValueKind.TEXT, ValueKind.NESTED, ValueKind.UNKNOWN) or (
         item and item.type == "struct"
     ):
-        raise UnenforceableError(
+        raise NoCounterpartError(
             f"values of type {kind.value} have no length: only strings and arrays do"
         )
     measured = terms.call("size" if kind is ValueKind.NESTED else "length", operand)
@@ -102,7 +103,7 @@ def multiple_of(
 ) -> nodes.Expression:
     _demand_number(item, "a multiple")
     if demand.divisor <= 0:
-        raise UnenforceableError(f"{demand.divisor} is not a valid divisor: write a number above 0")
+        raise NoCounterpartError(f"{demand.divisor} is not a valid divisor: write a number above 0")
     terms.number(demand.divisor)
     divisor = Fraction(str(demand.divisor))
     if divisor.denominator == 1:
@@ -145,7 +146,7 @@ def _sort_of(value: demands.Literal) -> type:
 def _demand_number(item: Field | None, limit: str) -> None:
     kind = kind_of(item)
     if kind not in (ValueKind.NUMBER, ValueKind.UNKNOWN):
-        raise UnenforceableError(f"only a number has {limit}, and this is a {kind.value}")
+        raise NoCounterpartError(f"only a number has {limit}, and this is a {kind.value}")
 
 
 def _over(operand: nodes.Expression, divisor: int) -> nodes.Expression:

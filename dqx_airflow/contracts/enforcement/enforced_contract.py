@@ -16,7 +16,6 @@ from dqx_airflow.contracts.compile import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.compile.sql_meanings import filled_in, placeholders
 from dqx_airflow.contracts.compile.sql_predicates import RuleContext, written_name
 from dqx_airflow.contracts.compile.sql_rules import parsed
-from dqx_airflow.contracts.compile.terms import UnenforceableError
 from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.model import (
     Clause,
@@ -35,6 +34,7 @@ from dqx_airflow.contracts.versions import end_of_period
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.plan.clauses import unenforced_line
 from dqx_airflow.plan.resolve import check_datasets
@@ -71,7 +71,7 @@ def missing_columns(context: RuleContext) -> Iterator[str]:
     sql = demand.query if isinstance(demand, QueryGives) else demand.predicate
     try:
         tree = parsed(filled_in(sql, placeholders(context), demand.sql_dialect), demand.sql_dialect)
-    except UnenforceableError:
+    except NoCounterpartError:
         return  # coverage reports it
     models = _models_read(context, tree)
     if models is None:

@@ -14,11 +14,7 @@ from datetime import date
 from itertools import combinations
 
 from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.compile.ecma_regex import (
-    BrokenPatternError,
-    UntranslatableEcmaError,
-    java_pattern,
-)
+from dqx_airflow.contracts.compile.ecma_regex import BrokenPatternError, java_pattern
 from dqx_airflow.contracts.compile.sql_predicates import RuleContext
 from dqx_airflow.contracts.demands import (
     AllComplete,
@@ -58,6 +54,7 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.diagnostics.nearest import did_you_mean, nearest, slip_of
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Span
 
 _TO_WRITE = "write a date such as 2026-03-31"
@@ -514,7 +511,7 @@ def _broken_patterns(contract: Contract) -> Iterator[tuple[Rule, str]]:
                 java_pattern(expression)
             except BrokenPatternError as error:
                 yield rule, str(error)
-            except UntranslatableEcmaError:
+            except NoCounterpartError:
                 pass  # a pattern that Spark cannot match: coverage reports it
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import ceil, floor
-from typing import Any, TypeAlias
+from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import plain_name
@@ -18,6 +19,7 @@ from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
 from dqx_airflow.contracts.export.exported import Exported, Loss, loss_of, unsupported_clauses
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values import Severity
 
@@ -95,18 +97,20 @@ class ExportedRule:
         return {"mostly": self.rule.share} if self.rule.share < 1 else {}
 
 
-ExpectationOrReason: TypeAlias = "Expectation | str"
+def expectation_of(place: ExportedRule) -> Expectation:
+    """The expectation that is equivalent to a rule.
 
-
-def expectation_of(place: ExportedRule) -> ExpectationOrReason:
-    """The expectation that is equivalent to a rule, or why there is none."""
+    :raises NoCounterpartError: there is none.
+    """
     if place.item is not None and place.item not in place.model.fields:
-        return "Great Expectations has no names for nested columns"
+        raise NoCounterpartError("Great Expectations has no names for nested columns")
     writer = _WRITERS.get(type(place.rule.demand))
-    expectation = writer(place, place.rule.demand) if writer is not None else NO_COUNTERPART
-    if isinstance(expectation, Expectation) and place.rule.severity is not None:
-        return Expectation(expectation.type, expectation.kwargs, _SEVERITIES[place.rule.severity])
-    return expectation
+    if writer is None:
+        raise NoCounterpartError(NO_COUNTERPART)
+    expectation = writer(place, place.rule.demand)
+    if place.rule.severity is None:
+        return expectation
+    return replace(expectation, severity=_SEVERITIES[place.rule.severity])
 
 
 def type_name(spark_type: str | None) -> str | None:
@@ -130,11 +134,11 @@ def bounds_of(
     return Expectation("expect_column_values_to_be_between", kwargs)
 
 
-def _required(place: ExportedRule, _: demands.Required) -> ExpectationOrReason:
+def _required(place: ExportedRule, _: demands.Required) -> Expectation:
     return Expectation("expect_column_values_to_not_be_null", {"column": place.column})
 
 
-def _type(place: ExportedRule, _: demands.OfType) -> ExpectationOrReason:
+def _type(place: ExportedRule, _: demands.OfType) -> Expectation:
     kind = place.item.type if place.item is not None else None
     if (name := type_name(kind)) is not None:
         kwargs: dict[str, Any] = {"column": place.column, "type_": name}
@@ -142,10 +146,10 @@ def _type(place: ExportedRule, _: demands.OfType) -> ExpectationOrReason:
     if kind in _SEVERAL:
         kwargs = {"column": place.column, "type_list": _SEVERAL[kind]}
         return Expectation("expect_column_values_to_be_in_type_list", kwargs)
-    return NO_COUNTERPART
+    raise NoCounterpartError(NO_COUNTERPART)
 
 
-def _bound(place: ExportedRule, demand: demands.Bound) -> ExpectationOrReason:
+def _bound(place: ExportedRule, demand: demands.Bound) -> Expectation:
     is_lowest = demand.op.startswith(">")
     expectation = bounds_of(
         place.column, demand if is_lowest else None, None if is_lowest else demand
@@ -153,42 +157,42 @@ def _bound(place: ExportedRule, demand: demands.Bound) -> ExpectationOrReason:
     return Expectation(expectation.type, expectation.kwargs | place.mostly)
 
 
-def _pattern(place: ExportedRule, demand: demands.Pattern) -> ExpectationOrReason:
+def _pattern(place: ExportedRule, demand: demands.Pattern) -> Expectation:
     return _matching(place, demand.expression)
 
 
-def _format(place: ExportedRule, demand: demands.OfFormat) -> ExpectationOrReason:
+def _format(place: ExportedRule, demand: demands.OfFormat) -> Expectation:
     form = TEXT_FORMATS[demand.name]
     if form.check_digits is not None:
-        return "no expectation computes check digits"
+        raise NoCounterpartError("no expectation computes check digits")
     return _matching(place, whole(form.pattern))
 
 
-def _matching(place: ExportedRule, regex: str) -> ExpectationOrReason:
+def _matching(place: ExportedRule, regex: str) -> Expectation:
     kwargs = {"column": place.column, "regex": regex, **place.mostly}
     return Expectation("expect_column_values_to_match_regex", kwargs)
 
 
-def _one_of(place: ExportedRule, demand: demands.OneOf) -> ExpectationOrReason:
+def _one_of(place: ExportedRule, demand: demands.OneOf) -> Expectation:
     kwargs = {"column": place.column, "value_set": list(demand.values), **place.mostly}
     return Expectation("expect_column_values_to_be_in_set", kwargs)
 
 
-def _length(place: ExportedRule, demand: demands.Length) -> ExpectationOrReason:
+def _length(place: ExportedRule, demand: demands.Length) -> Expectation:
     if place.item is None or place.item.type == "array":
-        return NO_COUNTERPART
+        raise NoCounterpartError(NO_COUNTERPART)
     ends = (demand.count, None) if demand.op == ">=" else (None, demand.count)
     kwargs = {"column": place.column, "min_value": ends[0], "max_value": ends[1], **place.mostly}
     return Expectation("expect_column_value_lengths_to_be_between", kwargs)
 
 
-def _complete(_: ExportedRule, demand: demands.Complete) -> ExpectationOrReason:
+def _complete(_: ExportedRule, demand: demands.Complete) -> Expectation:
     # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbor.
     kwargs = {"column": plain_name(demand.column), "mostly": round(demand.share * 100, 10) / 100}
     return Expectation("expect_column_values_to_not_be_null", kwargs)
 
 
-def _unique(_: ExportedRule, demand: demands.Unique) -> ExpectationOrReason:
+def _unique(_: ExportedRule, demand: demands.Unique) -> Expectation:
     columns = [plain_name(column) for column in demand.columns]
     if len(columns) == 1:
         return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
@@ -196,19 +200,19 @@ def _unique(_: ExportedRule, demand: demands.Unique) -> ExpectationOrReason:
     return Expectation("expect_compound_columns_to_be_unique", kwargs)
 
 
-def _distinct(_: ExportedRule, demand: demands.Distinct) -> ExpectationOrReason:
+def _distinct(_: ExportedRule, demand: demands.Distinct) -> Expectation:
     if demand.duplicates > 0:
-        return "Great Expectations permits no share of duplicates"
+        raise NoCounterpartError("Great Expectations permits no share of duplicates")
     columns = [plain_name(column) for column in demand.columns]
     if len(columns) == 1:
         return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
     return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
 
 
-def _measured(_: ExportedRule, demand: demands.MetricRule) -> ExpectationOrReason:
+def _measured(_: ExportedRule, demand: demands.MetricRule) -> Expectation:
     if demand.metric == "null_count" and demand.is_percent:
         if demand.condition.op != "<=":
-            return NO_COUNTERPART
+            raise NoCounterpartError(NO_COUNTERPART)
         share = round(1 - demand.condition.bound / 100, 12)
         kwargs: dict[str, Any] = {"column": plain_name(demand.arguments[0]), "mostly": share}
         return Expectation("expect_column_values_to_not_be_null", kwargs)
@@ -218,13 +222,13 @@ def _measured(_: ExportedRule, demand: demands.MetricRule) -> ExpectationOrReaso
         return Expectation("expect_column_most_common_value_to_be_in_set", kwargs)
     ends = _ends(demand.condition, is_count=demand.metric in _COUNTS)
     if ends is None or demand.is_percent or demand.values or demand.pattern is not None:
-        return NO_COUNTERPART
+        raise NoCounterpartError(NO_COUNTERPART)
     if demand.metric == "num_rows":
         return Expectation("expect_table_row_count_to_be_between", ends)
     if demand.metric == "column_count":
         return Expectation("expect_table_column_count_to_be_between", ends)
     if demand.metric not in _AGGREGATES or len(demand.arguments) != 1:
-        return NO_COUNTERPART
+        raise NoCounterpartError(NO_COUNTERPART)
     kwargs = {"column": plain_name(demand.arguments[0]), **ends}
     return Expectation(_AGGREGATES[demand.metric], kwargs)
 
@@ -261,31 +265,33 @@ def _rows(query: str) -> Expectation:
     return Expectation("unexpected_rows_expectation", {"unexpected_rows_query": query})
 
 
-def _satisfying(_: ExportedRule, demand: demands.RowsSatisfy) -> ExpectationOrReason:
+def _satisfying(_: ExportedRule, demand: demands.RowsSatisfy) -> Expectation:
     if demand.share < 1:
-        return "Great Expectations permits no share of rows that a query finds"
+        raise NoCounterpartError("Great Expectations permits no share of rows that a query finds")
     return _rows(f"SELECT * FROM {{batch}} WHERE NOT ({demand.predicate})")  # noqa: S608
 
 
-def _multiple_of(place: ExportedRule, demand: demands.MultipleOf) -> ExpectationOrReason:
+def _multiple_of(place: ExportedRule, demand: demands.MultipleOf) -> Expectation:
     if place.rule.share < 1:
-        return NO_COUNTERPART
+        raise NoCounterpartError(NO_COUNTERPART)
     column = sql_name(place.item.path if place.item else "")
     return _rows(f"SELECT * FROM {{batch}} WHERE {column} % {demand.divisor} <> 0")  # noqa: S608
 
 
-def _digits(place: ExportedRule, demand: demands.Digits) -> ExpectationOrReason:
+def _digits(place: ExportedRule, demand: demands.Digits) -> Expectation:
     if place.rule.share < 1:
-        return NO_COUNTERPART
+        raise NoCounterpartError(NO_COUNTERPART)
     column = sql_name(place.item.path if place.item else "")
     most = 10 ** (demand.precision - demand.scale)
     too_long = f"{column} <> round({column}, {demand.scale}) OR abs({column}) >= {most}"
     return _rows(f"SELECT * FROM {{batch}} WHERE {too_long}")  # noqa: S608
 
 
-def _refers(place: ExportedRule, demand: demands.Refers) -> ExpectationOrReason:
+def _refers(place: ExportedRule, demand: demands.Refers) -> Expectation:
     if "." not in demand.dataset:
-        return "Great Expectations reads one table: the location of the other one is unknown"
+        raise NoCounterpartError(
+            "Great Expectations reads one table: the location of the other one is unknown"
+        )
     return _rows(missing_rows("{batch}", demand))
 
 
@@ -302,44 +308,44 @@ def missing_rows(table: str, demand: demands.Refers) -> str:
     return f"SELECT * FROM {table} AS here WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
 
 
-def _fresh(_: ExportedRule, demand: demands.Fresh) -> ExpectationOrReason:
+def _fresh(_: ExportedRule, demand: demands.Fresh) -> Expectation:
     if demand.column is None:
-        return "it does not name a column"
+        raise NoCounterpartError("it does not name a column")
     return _aged(f"max({sql_name(demand.column)})", demand.seconds)
 
 
-def _retained(_: ExportedRule, demand: demands.Retained) -> ExpectationOrReason:
+def _retained(_: ExportedRule, demand: demands.Retained) -> Expectation:
     if demand.column is None:
-        return "it does not name a column"
+        raise NoCounterpartError("it does not name a column")
     return _aged(f"min({sql_name(demand.column)})", demand.seconds)
 
 
-def _aged(timestamp: str, age_s: float) -> ExpectationOrReason:
+def _aged(timestamp: str, age_s: float) -> Expectation:
     oldest = f"current_timestamp() - INTERVAL {age_s:.10g} SECONDS"
     return _rows(
         f"SELECT {timestamp} AS moment FROM {{batch}} HAVING {timestamp} < {oldest}"  # noqa: S608
     )
 
 
-def _prompt(_: ExportedRule, demand: demands.Prompt) -> ExpectationOrReason:
+def _prompt(_: ExportedRule, demand: demands.Prompt) -> Expectation:
     if demand.share < 1:
-        return "Great Expectations permits no share of rows that a query finds"
+        raise NoCounterpartError("Great Expectations permits no share of rows that a query finds")
     deadline = f"{sql_name(demand.source)} + INTERVAL {demand.delay_s:.10g} SECONDS"
     late = f"{sql_name(demand.processed)} > {deadline}"
     return _rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
 
 
-def _among_rows(place: ExportedRule, demand: demands.AmongRows) -> ExpectationOrReason:
+def _among_rows(place: ExportedRule, demand: demands.AmongRows) -> Expectation:
     if demand.sql_dialect not in (None, "spark", "databricks"):
-        return NO_COUNTERPART
+        raise NoCounterpartError(NO_COUNTERPART)
     expectation = expectation_of(replace(place, rule=replace(place.rule, demand=demand.demand)))
-    if not isinstance(expectation, Expectation) or "unexpected_rows_query" in expectation.kwargs:
-        return expectation if isinstance(expectation, str) else NO_COUNTERPART
+    if "unexpected_rows_query" in expectation.kwargs:
+        raise NoCounterpartError(NO_COUNTERPART)
     where = {"row_condition": demand.where, "condition_parser": "spark"}
     return replace(expectation, kwargs={**expectation.kwargs, **where})
 
 
-_WRITERS: dict[type[demands.Demand], Callable[[ExportedRule, Any], ExpectationOrReason]] = {
+_WRITERS: dict[type[demands.Demand], Callable[[ExportedRule, Any], Expectation]] = {
     demands.Required: _required,
     demands.OfType: _type,
     demands.Bound: _bound,
@@ -440,11 +446,10 @@ class _SuiteWriter:
     def further(self) -> Iterator[Expectation]:
         """The expectations that the generator does not support."""
         for item, rule in self._left():
-            expectation = expectation_of(ExportedRule(self.model, item, rule))
-            if isinstance(expectation, Expectation):
-                yield expectation
-            else:
-                self._lose(item, rule, expectation)
+            try:
+                yield expectation_of(ExportedRule(self.model, item, rule))
+            except NoCounterpartError as error:
+                self._lose(item, rule, str(error))
 
     def leave_the_rest(self) -> None:
         for item, rule in self._left():
@@ -470,8 +475,8 @@ class _SuiteWriter:
                     yield from self._as_expectation(item, rule)
 
     def _as_expectation(self, item: Field, rule: Rule) -> Iterator[Expectation]:
-        expectation = expectation_of(ExportedRule(self.model, item, rule))
-        if isinstance(expectation, Expectation):
+        with suppress(NoCounterpartError):
+            expectation = expectation_of(ExportedRule(self.model, item, rule))
             self._mark_written(rule)
             yield expectation
 
@@ -507,9 +512,7 @@ class _SuiteWriter:
         ):
             columns = [plain_name(column) for column in demand.columns]
             return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
-        expectation = expectation_of(ExportedRule(self.model, None, rule))
-        assert isinstance(expectation, Expectation)
-        return expectation
+        return expectation_of(ExportedRule(self.model, None, rule))
 
     def _is_compound(self, columns: tuple[str, ...]) -> bool:
         """Whether a key is written as by the generator; the current form requires two columns."""

@@ -24,12 +24,12 @@ from dqx_airflow.contracts.export.exported import (
     yaml_text,
 )
 from dqx_airflow.contracts.export.great_expectations import (
-    Expectation,
     ExportedRule,
     expectation_of,
     missing_rows,
 )
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity
 from dqx_airflow.values.exact import is_finite_number
 
@@ -168,13 +168,14 @@ def _metric(
 
 def _expectation(model: Model, item: Field | None, rule: Rule) -> dict[str, Any] | None:
     """An expectation, if it is read back as the same demand."""
-    expectation = expectation_of(ExportedRule(model, item, rule))
-    if not isinstance(expectation, Expectation):
+    try:
+        expectation = expectation_of(ExportedRule(model, item, rule))
+        kwargs = {key: value for key, value in expectation.kwargs.items() if value is not None}
+        plain = {"type": expectation.type, "kwargs": kwargs}
+        read = great_expectations.translate(plain, item.path if item is not None else None)
+    except NoCounterpartError:
         return None
-    kwargs = {key: value for key, value in expectation.kwargs.items() if value is not None}
-    plain = {"type": expectation.type, "kwargs": kwargs}
-    read = great_expectations.translate(plain, item.path if item is not None else None)
-    if isinstance(read, str) or read.demands != (rule.demand,) or read.share != rule.share:
+    if read.demands != (rule.demand,) or read.share != rule.share:
         return None
     return {"type": "custom", "engine": "great-expectations", "implementation": plain}
 

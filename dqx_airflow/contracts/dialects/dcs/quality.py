@@ -31,6 +31,7 @@ from dqx_airflow.contracts.source.yaml_document import (
     show_path,
 )
 from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import SourceFile
 
 _ABOUT = "checks for "
@@ -58,11 +59,13 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
         return
     translations = list(_translations(kind, specification, top, models))
     # A text with several checks is a single clause: it is checked if all of them are.
-    refused = {id(node): reason for _, node, reason in translations if isinstance(reason, str)}
+    refused = {
+        id(node): read for _, node, read in translations if not isinstance(read, Translation)
+    }
     for model, node, translation in translations:
-        if id(node) in refused or isinstance(translation, str):
+        if id(node) in refused or not isinstance(translation, Translation):
             with reading.of_model(model):
-                reading.unsupported(node, refused[id(node)])
+                reading.unsupported(node, str(refused[id(node)]))
             continue
         name = slug(translation.name or "") or translation.kind
         for demand in translation.demands:
@@ -71,8 +74,8 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
 
 def _translations(
     kind: str, specification: Node, top: Mapping, models: tuple[Model, ...]
-) -> Iterator[tuple[str, Node, Translation | str]]:
-    """The demands of each check on a model, with its node."""
+) -> Iterator[tuple[str, Node, Translation | NoCounterpartError]]:
+    """The demands of each check on a model, or why there are none, with its node."""
     for key, entry in top.entries.items():
         name = key.removeprefix(_ABOUT)
         model = next((model for model in models if model.name == name), None)
@@ -81,12 +84,16 @@ def _translations(
         )
         checks = _parsed(entry.node)
         if model is None:
-            yield name, carrier or entry.node, f"the contract has no model {name}"
+            reason = NoCounterpartError(f"the contract has no model {name}")
+            yield name, carrier or entry.node, reason
         elif not isinstance(checks, Sequence):
-            yield name, carrier or entry.node, _IN_A_FILE
+            yield name, carrier or entry.node, NoCounterpartError(_IN_A_FILE)
         else:
             for check in checks.items:
-                yield name, carrier or check, _translated(kind, check, model)
+                try:
+                    yield name, carrier or check, _translated(kind, check, model)
+                except NoCounterpartError as error:
+                    yield name, carrier or check, error
 
 
 def _parsed(node: Node | None) -> Node | None:
@@ -96,21 +103,22 @@ def _parsed(node: Node | None) -> Node | None:
     return node
 
 
-def _translated(kind: str, check: Node, model: Model) -> Translation | str:
+def _translated(kind: str, check: Node, model: Model) -> Translation:
+    """:raises NoCounterpartError: there are no demands, or the model has no column for them."""
     translation = _TRANSLATORS[kind](yaml_document.plain(check))
     paths = tuple(item.path for item in model.fields)
-    if isinstance(translation, Translation) and not has_place(translation, paths):
-        return f"the model {model.name} has no field {translation.column}"
+    if not has_place(translation, paths):
+        raise NoCounterpartError(f"the model {model.name} has no field {translation.column}")
     return translation
 
 
-def _expectation(check: object) -> Translation | str:
+def _expectation(check: object) -> Translation:
     if not isinstance(check, dict):
-        return "not an expectation: write a mapping"
+        raise NoCounterpartError("not an expectation: write a mapping")
     return great_expectations.translate(check, None)
 
 
-_TRANSLATORS: dict[str, Callable[[object], Translation | str]] = {
+_TRANSLATORS: dict[str, Callable[[object], Translation]] = {
     "soda_cl": sodacl.translate,
     "sodacl": sodacl.translate,
     "great_expectations": _expectation,
@@ -174,10 +182,13 @@ def read_quality(
             hint = "unknown severity: write critical, error, warning or info"
             reading.not_understood(node.get("severity"), hint, "E422")
         readers = {"text": _text, "sql": _sql, "library": _library, "custom": _custom}
-        if rule.kind in readers:
-            yield from readers[rule.kind](rule)
-        else:
+        if rule.kind not in readers:
             _refused(rule, f"unknown type '{rule.kind}' of quality")
+            continue
+        try:
+            yield from readers[rule.kind](rule)
+        except NoCounterpartError as error:
+            _refused(rule, str(error))
 
 
 def _text(rule: _Rule) -> Iterable[PlacedRule]:
@@ -197,8 +208,6 @@ def _sql(rule: _Rule) -> Iterable[PlacedRule]:
         hint = did_you_mean(str(written), SQL_DIALECTS)
         return _refused(rule, f"unknown SQL dialect '{written}'", "E422", hint)
     compared = conditions(yaml_document.plain(rule.node))
-    if isinstance(compared, str):
-        return _refused(rule, compared)
     if not compared:
         return _refused(rule, _NO_THRESHOLD, "E425")
     demands = tuple(QueryGives(query.strip(), condition, dialect) for condition in compared)
@@ -232,16 +241,17 @@ def _check(node: Node | None) -> MappingType[str, Any] | None:
     return yaml_document.plain(node) if isinstance(node, Mapping) else None
 
 
-def _rules(rule: _Rule, translation: Translation | str, *keys: str) -> Iterable[PlacedRule]:
+def _rules(rule: _Rule, translation: Translation, *keys: str) -> Iterable[PlacedRule]:
     """The rules for the demands, with the values of the keys and the thresholds as their
-    clauses."""
-    if isinstance(translation, str):
-        return _refused(rule, translation)
+    clauses.
+
+    :raises NoCounterpartError: they have no place in the model.
+    """
     if not has_place(translation, (*rule.fields, rule.column)):
-        return _refused(rule, f"the model has no top-level field {translation.column}")
+        raise NoCounterpartError(f"the model has no top-level field {translation.column}")
     of_a_field = [isinstance(demand, _OF_A_FIELD) for demand in translation.demands]
     if _IN_ARRAY.search(translation.column or "") and not all(of_a_field):
-        return _refused(rule, "the items of an array or a map are not counted over all rows")
+        raise NoCounterpartError("the items of an array or a map are not counted over all rows")
     reading, carrying = rule.reading, list[Node]()
     for key, entry in rule.node.entries.items():
         if key in keys or (is_threshold(key) and "engine" not in rule.node.entries):

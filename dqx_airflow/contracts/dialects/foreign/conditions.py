@@ -13,10 +13,8 @@ import tokenize
 from collections.abc import Mapping
 from typing import Any
 
-from dqx_airflow.contracts.dialects.foreign.expectations import (
-    ExpectationArguments,
-    NoCounterpartError,
-)
+from dqx_airflow.contracts.dialects.foreign.expectations import ExpectationArguments
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 
 _COLUMN_OF_GX = re.compile(r"""\bcol\((["'])(?P<name>[^"'`]+)\1\)""")

@@ -36,15 +36,12 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     sql_name,
     values_in,
 )
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import TypeTextError, canonical_type
 from dqx_airflow.values.exact import is_finite_number
 
 Demands: TypeAlias = tuple[Demand, ...]
-
-
-class NoCounterpartError(Exception):
-    """Why an expectation cannot be translated."""
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from dqx_airflow.contracts.dialects.foreign.expectations import (
     OF_TABLES,
     OF_VALUES,
     ExpectationArguments,
-    NoCounterpartError,
 )
 from dqx_airflow.contracts.dialects.foreign.thresholds import severity_of
+from dqx_airflow.errors import NoCounterpartError
 
 _REMARKS = ("meta", "notes", "description", "id", "severity", "rendered_content")
 _ARGUMENT_REMARKS = (
@@ -29,31 +29,32 @@ _KINDS = {**OF_VALUES, **OF_COLUMNS, **OF_TABLES}
 
 def translate(
     expectation: Mapping[str, Any], column: str | None, sql_dialect: str | None = None
-) -> Translation | str:
+) -> Translation:
     """The demands of an expectation. Its `column` wins over that of its field.
 
     :param sql_dialect: the dialect of the SQL in the expectation.
+    :raises NoCounterpartError: there are none.
     """
     written = str(expectation.get("type") or expectation.get("expectation_type") or "")
     kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", written).lower()
     if kind not in _KINDS:
-        return f"the expectation '{written}' has no counterpart"
+        raise NoCounterpartError(f"the expectation '{written}' has no counterpart")
     extra = [key for key in expectation if key not in (*_REMARKS, *_STRUCTURE)]
     if extra:
-        return f"an expectation has no '{extra[0]}'"
+        raise NoCounterpartError(f"an expectation has no '{extra[0]}'")
     given = expectation.get("kwargs") or {}
     if not isinstance(given, Mapping):
-        return "its kwargs are not a mapping"
+        raise NoCounterpartError("its kwargs are not a mapping")
     arguments = ExpectationArguments(given, column, sql_dialect)
     try:
         demands, where = _KINDS[kind](arguments), row_condition(arguments)
     except NoCounterpartError as error:
-        return f"{kind}: {error}"
+        raise NoCounterpartError(f"{kind}: {error}") from None
     if where is not None:
         demands = tuple(AmongRows(demand, where, "spark") for demand in demands)
     for key, value in given.items():
         if key not in arguments.asked and key not in _ARGUMENT_REMARKS and value is not None:
-            return f"{kind}: '{key}' has no counterpart"
+            raise NoCounterpartError(f"{kind}: '{key}' has no counterpart")
     severity = expectation.get("severity")
     remarks = tuple(key for key in _REMARKS if key in expectation)
     return Translation(

@@ -16,6 +16,7 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     repeated_rows,
     values_in,
 )
+from dqx_airflow.errors import NoCounterpartError
 
 _OLDER_NAMES = {
     "duplicateCount": "duplicateValues",
@@ -28,38 +29,38 @@ _OLDER_NAMES = {
 _UNITS = {"rows": False, "percent": True}
 
 
-def translate(rule: Mapping[str, Any], column: str | None) -> Translation | str:
-    """The demands of a rule with a `metric` on a column, or on the rows of a model."""
+def translate(rule: Mapping[str, Any], column: str | None) -> Translation:
+    """The demands of a rule with a `metric` on a column, or on the rows of a model.
+
+    :raises NoCounterpartError: there are none.
+    """
     written = str(rule.get("metric") or rule.get("rule") or "")
     metric = _OLDER_NAMES.get(written, written)
     if metric not in _METRICS:
-        return f"unknown metric '{written}': there is {', '.join(_METRICS)}"
+        raise NoCounterpartError(f"unknown metric '{written}': there is {', '.join(_METRICS)}")
     compared = conditions(rule)
-    if isinstance(compared, str):
-        return compared
     if not compared:
-        return "it has no threshold: add one, such as mustBe or mustBeLessThan"
+        raise NoCounterpartError("it has no threshold: add one, such as mustBe or mustBeLessThan")
     unit = str(rule.get("unit") or "rows")
     if unit not in _UNITS:
-        return f"unknown unit '{unit}': there is rows and percent"
+        raise NoCounterpartError(f"unknown unit '{unit}': there is rows and percent")
     arguments = rule.get("arguments") or {}
     if not isinstance(arguments, Mapping):
-        return "its arguments are not a mapping"
-    demands: list[Demand] = []
-    for condition in compared:
-        of_condition = _METRICS[metric](column, arguments, condition, _UNITS[unit])
-        if isinstance(of_condition, str):
-            return of_condition
-        demands += of_condition
+        raise NoCounterpartError("its arguments are not a mapping")
+    demands = (
+        demand
+        for condition in compared
+        for demand in _METRICS[metric](column, arguments, condition, _UNITS[unit])
+    )
     return Translation(slug(metric), tuple(demands))
 
 
-_Found = tuple[Demand, ...] | str
+_Found = tuple[Demand, ...]
 
 
 def _null_values(column: str | None, _: Any, condition: Condition, is_percent: bool) -> _Found:
     if column is None:
-        return "it belongs to a field"
+        raise NoCounterpartError("it belongs to a field")
     return (MetricRule("null_count", (column,), condition, is_percent),)
 
 
@@ -67,13 +68,13 @@ def _missing_values(
     column: str | None, arguments: Mapping[str, Any], condition: Condition, is_percent: bool
 ) -> _Found:
     if column is None:
-        return "it belongs to a field"
+        raise NoCounterpartError("it belongs to a field")
     missing = arguments.get("missingValues", [None, ""])
     if missing == [None]:
         return _null_values(column, arguments, condition, is_percent)
     values = values_in(missing)
     if values is None:
-        return "missingValues takes a list of values"
+        raise NoCounterpartError("missingValues takes a list of values")
     return (MetricRule("missing_count", (column,), condition, is_percent, values),)
 
 
@@ -81,7 +82,7 @@ def _invalid_values(
     column: str | None, arguments: Mapping[str, Any], condition: Condition, is_percent: bool
 ) -> _Found:
     if column is None:
-        return "it belongs to a field"
+        raise NoCounterpartError("it belongs to a field")
     values, pattern = values_in(arguments.get("validValues")), arguments.get("pattern")
     demands: list[ValueDemand] = []
     if values:
@@ -89,7 +90,7 @@ def _invalid_values(
     if isinstance(pattern, str):
         demands.append(Pattern(pattern))
     if not demands:
-        return "its arguments have neither validValues nor a pattern"
+        raise NoCounterpartError("its arguments have neither validValues nor a pattern")
     return invalid_values(column, tuple(demands), condition, is_percent=is_percent)
 
 
@@ -98,16 +99,16 @@ def _duplicate_values(
 ) -> _Found:
     names = arguments.get("properties", [])
     if not isinstance(names, list):
-        return "properties is not a list"
+        raise NoCounterpartError("properties is not a list")
     columns = (column,) if column is not None else tuple(column_path(str(name)) for name in names)
     if not columns:
-        return "its arguments have no properties: list the fields of the key"
+        raise NoCounterpartError("its arguments have no properties: list the fields of the key")
     return repeated_rows(columns, condition, is_percent=is_percent)
 
 
 def _row_count(_: Any, __: Any, condition: Condition, is_percent: bool) -> _Found:
     if is_percent:
-        return "the number of rows is not a percentage"
+        raise NoCounterpartError("the number of rows is not a percentage")
     return (MetricRule("num_rows", (), condition),)
 
 

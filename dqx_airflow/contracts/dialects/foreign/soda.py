@@ -39,6 +39,7 @@ from dqx_airflow.contracts.dialects.foreign.values import (
     values_in,
 )
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.exact import is_finite_number
 
 _NUMBER = r"(\d+([.,]\d+)?|[.,]\d+)"
@@ -129,40 +130,39 @@ class _Check:
         return self.kind.endswith("_percent")
 
 
-_Found = tuple[Demand, ...] | str
+_Found = tuple[Demand, ...]
 
 
 def translate(
     check: Mapping[str, Any], column: str | None, sql_dialect: str | None = None
-) -> Translation | str:
+) -> Translation:
     """The demands of a check on a column, or on a model if `column` is None.
 
     :param sql_dialect: the dialect of the SQL in the check.
+    :raises NoCounterpartError: there are none.
     """
     kind = str(check.get("type") or "")
     if kind not in _KINDS:
-        return f"Soda's check '{kind}' has no counterpart"
+        raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
     found_kind = _KINDS[kind]
     filters = _FILTER_KEYS if found_kind.takes_filter else ()
     for key in check:
         if key not in ("type", *_REMARKS, *filters, *found_kind.keys) and not is_threshold(key):
-            return f"Soda's '{key}' has no counterpart for {kind}"
+            raise NoCounterpartError(f"Soda's '{key}' has no counterpart for {kind}")
     compared = comparisons(check)
-    if isinstance(compared, str):
-        return compared
     if found_kind.implied is not None and compared:
-        return f"{kind} takes no threshold"
+        raise NoCounterpartError(f"{kind} takes no threshold")
     compared = compared or (found_kind.implied or ())
     if not compared:
-        return f"{kind} has no threshold: add one, such as must_be or must_be_less_than"
+        raise NoCounterpartError(
+            f"{kind} has no threshold: add one, such as must_be or must_be_less_than"
+        )
     if found_kind.needs_column and column is None:
-        return f"{kind} belongs to a field"
+        raise NoCounterpartError(f"{kind} belongs to a field")
     demands = found_kind.demands(_Check(kind, check, column, compared, sql_dialect))
-    if isinstance(demands, str):
-        return demands
     where = next((check[key] for key in filters if key in check), None)
     if where is not None and not isinstance(where, str):
-        return "a filter must be a SQL condition"
+        raise NoCounterpartError("a filter must be a SQL condition")
     if where is not None:
         demands = tuple(AmongRows(demand, where, sql_dialect) for demand in demands)
     name = check.get("name")
@@ -171,18 +171,21 @@ def translate(
     )
 
 
-def comparisons(check: Mapping[str, Any]) -> tuple[Condition, ...] | str:
-    """The comparisons; a lower bound above the upper one means a value outside of both."""
+def comparisons(check: Mapping[str, Any]) -> tuple[Condition, ...]:
+    """The comparisons; a lower bound above the upper one means a value outside of both.
+
+    :raises NoCounterpartError: one of them cannot be made.
+    """
     compared = conditions(check)
-    if isinstance(compared, str):
-        return compared
     lower = [condition for condition in compared if condition.op in (">", ">=")]
     upper = [condition for condition in compared if condition.op in ("<", "<=")]
     if not (lower and upper) or lower[0].bound <= upper[0].bound:
         return compared
     if lower[0].op == ">" and upper[0].op == "<":
         return (Condition("not between", upper[0].bound, lower[0].bound),)
-    return "the excluded range includes only one of its ends: use must_be_not_between"
+    raise NoCounterpartError(
+        "the excluded range includes only one of its ends: use must_be_not_between"
+    )
 
 
 def _row_count(check: _Check) -> _Found:
@@ -192,7 +195,7 @@ def _row_count(check: _Check) -> _Found:
 def _duplicates(check: _Check) -> _Found:
     named = check.keys.get("columns")
     if not isinstance(named, list) and check.column is None:
-        return f"{check.kind} has no columns"
+        raise NoCounterpartError(f"{check.kind} has no columns")
     names = tuple(column_path(str(name)) for name in named) if isinstance(named, list) else ()
     columns = names or (str(check.column),)
     return tuple(
@@ -206,7 +209,7 @@ def _missing(check: _Check) -> _Found:
     column, pattern = str(check.column), check.first(_MISSING_REGEX_KEYS)
     counted = values_in(check.keys["missing_values"]) if "missing_values" in check.keys else ()
     if counted is None or not isinstance(pattern, str | None):
-        return "missing_values takes a list of values, missing_regex a string"
+        raise NoCounterpartError("missing_values takes a list of values, missing_regex a string")
     demands: list[Demand] = []
     for condition in check.compared:
         if counted or pattern:
@@ -226,8 +229,6 @@ def _invalid(check: _Check) -> _Found:
     if reference is not None:
         return _reference(check, reference)
     valid, refused = _valid(check), _refused(check)
-    if isinstance(valid, str) or isinstance(refused, str):
-        return valid if isinstance(valid, str) else str(refused)
     if refused is not None:
         named = (*refused, f"NOT ({all_hold(str(check.column), valid)})") if valid else refused
         broken = " OR ".join(named)
@@ -240,7 +241,9 @@ def _invalid(check: _Check) -> _Found:
             for condition in check.compared
         )
     if not valid:
-        return f"{check.kind} has no key that defines valid values, such as valid_values"
+        raise NoCounterpartError(
+            f"{check.kind} has no key that defines valid values, such as valid_values"
+        )
     return tuple(
         demand
         for condition in check.compared
@@ -250,28 +253,28 @@ def _invalid(check: _Check) -> _Found:
     )
 
 
-def _refused(check: _Check) -> tuple[str, ...] | str | None:
+def _refused(check: _Check) -> tuple[str, ...] | None:
     """The SQL predicates for values named as invalid; None if none is named."""
     keys, name = check.keys, sql_name(str(check.column))
     refused = []
     if "invalid_values" in keys:
         values = values_in(keys["invalid_values"])
         if values is None:
-            return "invalid_values takes a list of values"
+            raise NoCounterpartError("invalid_values takes a list of values")
         refused.append(f"{name} IN ({literals(values)})")
     if "invalid_regex" in keys:
         refused.append(rlike(name, str(keys["invalid_regex"])))
     return tuple(refused) or None
 
 
-def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
+def _valid(check: _Check) -> tuple[ValueDemand, ...]:
     """The conditions on a valid value, which must all hold."""
     keys, demands = check.keys, list[ValueDemand]()
     pattern = check.first(_REGEX_KEYS)
     if "valid_values" in keys:
         values = values_in(keys["valid_values"])
         if values is None:
-            return "valid_values takes a list of values"
+            raise NoCounterpartError("valid_values takes a list of values")
         demands.append(OneOf(values))
     if pattern is not None:
         demands.append(Pattern(str(pattern)))
@@ -283,11 +286,11 @@ def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
         elif format_name in SODA_PATTERNS:
             demands.append(Pattern(SODA_PATTERNS[format_name]))
         else:
-            return f"Soda's format '{written}' has no counterpart"
+            raise NoCounterpartError(f"Soda's format '{written}' has no counterpart")
     for key, op in (("valid_min", ">="), ("valid_max", "<=")):
         if key in keys:
             if not is_finite_number(keys[key]):
-                return f"{key} takes a number"
+                raise NoCounterpartError(f"{key} takes a number")
             demands.append(Bound(op, keys[key]))
     for key, ops in (
         ("valid_length", (">=", "<=")),
@@ -297,7 +300,7 @@ def _valid(check: _Check) -> tuple[ValueDemand, ...] | str:
         if key in keys:
             count = keys[key]
             if not isinstance(count, int) or isinstance(count, bool):
-                return f"{key} takes a whole number"
+                raise NoCounterpartError(f"{key} takes a whole number")
             demands += [Length(op, count) for op in ops]
     return tuple(demands)
 
@@ -307,13 +310,15 @@ def _reference(check: _Check, reference: object) -> _Found:
         case {"dataset": str(dataset), "column": str(column)}:
             pass
         case _:
-            return "valid_values_reference_data takes a dataset and a column"
+            raise NoCounterpartError("valid_values_reference_data takes a dataset and a column")
     if any(key in check.keys for key in _VALIDITY):
-        return "valid_values_reference_data cannot be combined with other keys for valid values"
+        raise NoCounterpartError(
+            "valid_values_reference_data cannot be combined with other keys for valid values"
+        )
     if not all(
         permits_none(comparison, is_percent=check.is_percent) for comparison in check.compared
     ):
-        return "a reference cannot have a threshold: use no_invalid_values"
+        raise NoCounterpartError("a reference cannot have a threshold: use no_invalid_values")
     return (Refers((str(check.column),), dataset, (column_path(column),)),)
 
 
@@ -332,7 +337,7 @@ def _freshness(check: _Check) -> _Found:
     ages = []
     for condition in check.compared:
         if condition.op not in ("<", "<="):
-            return f"{check.kind} is an upper limit: use must_be_less_than"
+            raise NoCounterpartError(f"{check.kind} is an upper limit: use must_be_less_than")
         ages.append(Fresh(str(check.column), condition.bound * _AGES[check.kind]))
     return tuple(ages)
 
@@ -340,7 +345,7 @@ def _freshness(check: _Check) -> _Found:
 def _query(check: _Check, keys: tuple[str, ...], query_of: Callable[[str], str]) -> _Found:
     sql = check.first(keys)
     if not isinstance(sql, str):
-        return f"{check.kind} has no {keys[0]}"
+        raise NoCounterpartError(f"{check.kind} has no {keys[0]}")
     query = query_of(sql).replace("{table_name}", "{model}")
     return tuple(QueryGives(query, condition, check.sql_dialect) for condition in check.compared)
 

@@ -11,6 +11,7 @@ from dqx_airflow.contracts.demands import Fresh, QueryGives, Refers
 from dqx_airflow.contracts.dialects.foreign import Translation, soda
 from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
 from dqx_airflow.contracts.dialects.periods import seconds_of
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.exact import finite_number
 
 _CHECK = re.compile(
@@ -35,23 +36,28 @@ _OF_ROWS = ("row_count",)
 _OF_COLUMNS = ("duplicate_count", "duplicate_percent")
 
 
-def translate(check: object) -> Translation | str:
-    """The demands of a check: a string, or a mapping from one to its configuration."""
+def translate(check: object) -> Translation:
+    """The demands of a check: a string, or a mapping from one to its configuration.
+
+    :raises NoCounterpartError: there are none.
+    """
     text, given = next(iter(check.items())) if isinstance(check, dict) and check else (check, {})
     if not isinstance(text, str) or not isinstance(given, Mapping):
-        return f"SodaCL's check '{text}' has no counterpart"
+        raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
     settings = {str(key).replace(" ", "_"): value for key, value in given.items()}
     if (match := _REFERENCE.fullmatch(text)) is not None:
-        return _reference(match) if not settings else "a reference with further settings"
+        if settings:
+            raise NoCounterpartError("a reference with further settings")
+        return _reference(match)
     parts = _CHECK.fullmatch(text)
     if parts is None:
-        return f"SodaCL's check '{text}' has no counterpart"
+        raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
     arguments = _names(parts["arguments"] or "")
     if parts["metric"] == "freshness":
         return _freshness(arguments, parts["comparison"])
     compared = threshold(parts["comparison"])
     if compared is None:
-        return f"SodaCL's check '{text}' does not compare with a number"
+        raise NoCounterpartError(f"SodaCL's check '{text}' does not compare with a number")
     if parts["metric"] == "percentile":
         return _percentile(arguments, compared)
     if (own_metric := _own_metric(parts["metric"], settings)) is not None and not arguments:
@@ -61,7 +67,7 @@ def translate(check: object) -> Translation | str:
         return soda.translate({**rule, "columns": arguments}, None)
     expected = 0 if parts["metric"] in _OF_ROWS else 1
     if len(arguments) != expected:
-        return f"SodaCL's check '{text}' has no counterpart"
+        raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
     return soda.translate(rule, dotted_path(arguments[0]) if arguments else None)
 
 
@@ -96,30 +102,29 @@ def threshold(comparison: str) -> dict[str, Any] | None:
     return {_THRESHOLDS[match["op"]]: bound} if match and bound is not None else None
 
 
-def _reference(match: re.Match[str]) -> Translation | str:
+def _reference(match: re.Match[str]) -> Translation:
     columns, other_columns = _names(match["columns"]), _names(match["others"])
     if len(columns) != len(other_columns):
-        return "a reference needs the same number of columns on both sides"
+        raise NoCounterpartError("a reference needs the same number of columns on both sides")
     paths, other_paths = tuple(map(dotted_path, columns)), tuple(map(dotted_path, other_columns))
     demand = Refers(paths, match["dataset"], other_paths)
     return Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
 
 
-def _freshness(arguments: list[str], comparison: str) -> Translation | str:
+def _freshness(arguments: list[str], comparison: str) -> Translation:
     match = _COMPARISON.fullmatch(comparison)
     seconds = seconds_of(match["bound"]) if match and match["op"] in ("<", "<=") else None
     if seconds is None or len(arguments) != 1 or "::" in arguments[0]:
-        return "freshness needs `<` and a duration: write `freshness(at) < 24h`"
+        raise NoCounterpartError("freshness needs `<` and a duration: write `freshness(at) < 24h`")
     path = dotted_path(arguments[0])
     return Translation("freshness", (Fresh(path, seconds),), path)
 
 
-def _percentile(arguments: list[str], threshold: dict[str, Any]) -> Translation | str:
+def _percentile(arguments: list[str], threshold: dict[str, Any]) -> Translation:
     share = _number(arguments[1]) if len(arguments) == 2 else None
-    compared = soda.comparisons(threshold)
-    if share is None or not 0 <= share <= 1 or isinstance(compared, str):
-        return "a percentile needs a column and a number between 0 and 1"
+    if share is None or not 0 <= share <= 1:
+        raise NoCounterpartError("a percentile needs a column and a number between 0 and 1")
     path = dotted_path(arguments[0])
     query = aggregate_query(f"percentile({sql_name(path)}, {share})")
-    demands = tuple(QueryGives(query, condition) for condition in compared)
+    demands = tuple(QueryGives(query, condition) for condition in soda.comparisons(threshold))
     return Translation("percentile", demands, path)

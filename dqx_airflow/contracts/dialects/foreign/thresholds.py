@@ -7,6 +7,7 @@ from typing import Any
 
 from dqx_airflow.contracts.demands import Condition
 from dqx_airflow.contracts.dialects.extensions import slug
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity
 from dqx_airflow.values.exact import is_finite_number
 
@@ -45,8 +46,11 @@ def is_threshold(key: str) -> bool:
     return slug(key) in _OPERATORS
 
 
-def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...] | str:
-    """All comparisons of a rule, or why one of them cannot be made."""
+def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...]:
+    """All comparisons of a rule.
+
+    :raises NoCounterpartError: one of them cannot be made.
+    """
     bounds = []
     for key, value in rule.items():
         if not is_threshold(key):
@@ -55,7 +59,7 @@ def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...] | str:
         condition = _condition(op, value)
         if condition is None:
             wanted = "two numbers, the lower first" if op.endswith("between") else "a number"
-            return f"{key} takes {wanted}"
+            raise NoCounterpartError(f"{key} takes {wanted}")
         bounds.append(condition)
     return tuple(bounds)
 
