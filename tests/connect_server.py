@@ -17,10 +17,13 @@ _SETTINGS = (
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """The address of the server; its log is written into the folder."""
+def connect_server(folder: Path, *more: str) -> Iterator[str]:
+    """The address of the server; its log is written into the folder.
+
+    :param more: settings of Spark, such as `spark.sql.ansi.enabled=false`.
+    """
     port = free_port()
-    settings = [*_SETTINGS, f"spark.connect.grpc.binding.port={port}"]
+    settings = [*_SETTINGS, *more, f"spark.connect.grpc.binding.port={port}"]
     command = [
         *(str(PROGRAMS / "spark-submit"), "--master", "local[2]"),
         *(word for setting in settings for word in ("--conf", setting)),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from connect_server import connect_server
 from lake import delta, request
+from processes import PROGRAMS, environment
 
 from dqx_airflow.api.contract_validator import ContractValidator
 from dqx_airflow.api.database import SparkDatabase
@@ -19,6 +23,7 @@ from dqx_airflow.api.suite import Suite
 from dqx_airflow.engine.job import run_gate, run_gates
 from dqx_airflow.results.reader import find_report
 from dqx_airflow.values import GateReport, Outcome, Status
+from dqx_airflow.values.request import ANSI
 
 pytestmark = pytest.mark.spark
 
@@ -134,3 +139,40 @@ def test_in_python_too(spark: Any, tmp_path: Path) -> None:
         refused = validator.validate(frame)
         assert any("ANSI mode is off" in error for error in refused["quality_errors"])
         assert validator.validate(frame, ansi=False)["valid"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("by", ["spark-defaults.conf", "a Connect server"])
+def test_the_configuration_of_a_cluster_does_not_change_the_mode_of_a_session_of_our_own(
+    by: str, tmp_path: Path
+) -> None:
+    path = codes(tmp_path)[0].path
+    suite = tmp_path / "codes.dql"
+    suite.write_text(SUITE[: SUITE.index('  check "Filtered"')] + "}", encoding="utf-8")
+    call = [str(PROGRAMS / "dql"), "run", str(suite), "--date", "2024-01-02", "--output", "json"]
+    call += ["--dataset", f"codes={path}"]
+    with ExitStack() as stack:
+        settings = environment()
+        if by == "a Connect server":
+            call += ["--connection", stack.enter_context(connect_server(tmp_path, f"{ANSI}=false"))]
+        else:
+            (tmp_path / "spark-defaults.conf").write_text(f"{ANSI} false\n", encoding="utf-8")
+            settings["SPARK_CONF_DIR"] = str(tmp_path)
+        done = [
+            subprocess.run(
+                [*call, *more],
+                capture_output=True,
+                text=True,
+                env=settings,
+                cwd=tmp_path,
+                timeout=300,
+                check=False,
+            )
+            for more in ([], ["--no-ansi"])
+        ]
+    refused, declared = (json.loads(run.stdout) for run in done)
+    wrong = {item["name"]: item["reason"] for item in refused["verdicts"] if item["reason"]}
+    assert set(wrong) == {"cast", "division", "overflow", "compared"}, done[0].stderr
+    assert "CAST_INVALID_INPUT" in wrong["cast"]
+    assert [refused["ansi"], declared["ansi"]] == [True, False]
+    assert not any(item["status"] == "error" for item in declared["verdicts"]), done[1].stderr
