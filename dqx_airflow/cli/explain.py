@@ -156,7 +156,7 @@ def _plan(options: Options, format: TextOrJson) -> str:
     from dqx_airflow.diagnostics.text import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import inlined
-    from dqx_airflow.plan.describe import describe_plans
+    from dqx_airflow.plan.passes import describe_plans
     from dqx_airflow.plan.selection import assumed, plan_of
 
     call = read_call(options, date.today())

@@ -51,8 +51,13 @@ from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
-from dqx_airflow.plan.selection import plan_of, selected_clauses
-from dqx_airflow.plan.shadow import shadow_plan, shadow_report, with_requests_of
+from dqx_airflow.plan.selection import (
+    plan_of,
+    selected_clauses,
+    shadow_plan,
+    shadow_report,
+    with_requests_of,
+)
 from dqx_airflow.results.report_rows import digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore

@@ -152,7 +152,7 @@ class DqlGateOperator(GateOperator):
         if self.shadow is None:
             return None
         from dqx_airflow.operators.sources import find_source
-        from dqx_airflow.plan.shadow import shadow_suite
+        from dqx_airflow.plan.selection import shadow_suite
         from dqx_airflow.values import ShadowSuite
 
         try:

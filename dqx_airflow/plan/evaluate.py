@@ -14,8 +14,7 @@ from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
-from dqx_airflow.plan.clear_passes import clear_passes
-from dqx_airflow.plan.condition import compare_value
+from dqx_airflow.plan.condition import clear_passes, compare_value
 from dqx_airflow.plan.group_verdicts import (
     EvaluatedCondition,
     GroupView,

@@ -19,8 +19,7 @@ from lake import TODAY, YESTERDAY, request
 from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.sources.delta.log import loose_files
-from dqx_airflow.engine.sources.delta.storage import TableStorage
+from dqx_airflow.engine.sources.delta.log import TableStorage, loose_files
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
 pytestmark = pytest.mark.spark

@@ -19,7 +19,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.job import plan_gate
 from dqx_airflow.errors import SourceError
 from dqx_airflow.plan.model import Plan
-from dqx_airflow.plan.shadow import shadow_plan
+from dqx_airflow.plan.selection import shadow_plan
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

@@ -15,8 +15,8 @@ from dqx_airflow.engine.scan.collect import AggregateRequest
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.load import table_at
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta.snapshot import table_at
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.plan.passes import MOST_COMPILED

@@ -14,7 +14,7 @@ from lake import ORDERS, delta, request
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.imports import no_imports
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.plan.shadow import shadow_suite
+from dqx_airflow.plan.selection import shadow_suite
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import GateReport, GateRequest, Outcome, ShadowSuite, SourceFile, Status
 

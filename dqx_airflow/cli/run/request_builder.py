@@ -42,10 +42,10 @@ from dqx_airflow.plan.selection import (
     choose,
     nothing_selected,
     seen,
+    shadow_suite,
     unmatched,
     without_unmatched,
 )
-from dqx_airflow.plan.shadow import shadow_suite
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

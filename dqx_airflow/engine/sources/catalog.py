@@ -18,8 +18,8 @@ from dqx_airflow.datasets.reader_options import given_options, of_delta_table
 from dqx_airflow.datasets.settings import timestamp_of
 from dqx_airflow.dql.checks.sql_text import objection_to_select, tables_of_select
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.delta.load import deltalake_failures
 from dqx_airflow.engine.sources.delta.log import COMMITS_READ, KEEP_THE_DATA
+from dqx_airflow.engine.sources.delta.snapshot import deltalake_failures
 from dqx_airflow.engine.sources.errors import require_strict_session, too_early
 from dqx_airflow.engine.sources.listing import absolute, is_local
 from dqx_airflow.errors import DatasetError

@@ -10,11 +10,14 @@ Delta protocol (`PROTOCOL.md` of delta-io/delta), "Actions" and "Per-file Statis
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from functools import cached_property
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
@@ -25,14 +28,93 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from pyspark.sql.types import StructType
 
-from dqx_airflow.datasets.delta_log import log_files
+from dqx_airflow.datasets.delta_log import log_files, table_files
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.storage import StoredFile, TableStorage
-from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.engine.sources.listing import DataFile, is_local
 from dqx_airflow.metrics.metric import Aggregate, Statistic
 from dqx_airflow.values import MetricValue
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """An existing file. `changed_ns` is the latest of its times; on this machine that includes the
+    change time of its inode, which cannot be set back."""
+
+    size: int
+    changed_ns: int
+    inode: int = 0
+
+
+@dataclass(slots=True)
+class TableStorage:
+    """The storage of a table at a path, as Spark reads it, with a cache of what was listed."""
+
+    root: str
+    _seen: dict[str, StoredFile | None] = field(default_factory=dict)
+
+    def look_at(self, uris: Collection[str]) -> Mapping[str, StoredFile | None]:
+        """The stored file at each path, or None if it does not exist.
+
+        :raises OSError: a folder cannot be listed.
+        """
+        by_folder: dict[str, list[str]] = {}
+        for uri in uris:
+            if uri not in self._seen:
+                by_folder.setdefault(uri.rpartition("/")[0], []).append(uri)
+        far = {folder: in_folder for folder, in_folder in by_folder.items() if not is_local(folder)}
+        for folder in by_folder.keys() - far.keys():
+            self._seen.update(_on_this_machine(folder, by_folder[folder]))
+        if far:
+            system = table_files(self.root)
+            with ThreadPoolExecutor(min(_THREADS, len(far))) as threads:
+                for stored in threads.map(self._far_away, repeat(system), far, far.values()):
+                    self._seen.update(stored)
+        return {uri: self._seen[uri] for uri in uris}
+
+    def _far_away(
+        self, table_system: FileSystem, folder: str, uris: Iterable[str]
+    ) -> dict[str, StoredFile | None]:
+        root = self.root.rstrip("/")
+        if folder == root or folder.startswith(f"{root}/"):
+            system, base = table_system, folder[len(root) :].strip("/")
+        else:  # a clone has its files elsewhere
+            system, base = FileSystem.from_uri(folder)
+        names = {uri.rpartition("/")[2]: uri for uri in uris}
+        listed = system.get_file_info(FileSelector(base, allow_not_found=True))
+        existing = {info.base_name: info for info in listed if info.type is FileType.File}
+        missing = names.keys() - existing.keys()
+        # A listing may change a name: a file that it does not show is requested individually.
+        for name in missing:
+            (info,) = system.get_file_info([f"{base}/{name}".lstrip("/")])
+            if info.type is FileType.File:
+                existing[name] = info
+        return {uri: _stored(existing.get(name)) for name, uri in names.items()}
+
+
+def _on_this_machine(folder: str, uris: Iterable[str]) -> dict[str, StoredFile | None]:
+    stored: dict[str, StoredFile | None] = dict.fromkeys(uris)
+    by_name = {uri.rpartition("/")[2]: uri for uri in stored}
+    try:
+        with os.scandir(folder or "/") as entries:
+            for entry in entries:
+                uri = by_name.get(entry.name)
+                if uri is not None and entry.is_file():
+                    stat = entry.stat()
+                    latest = max(stat.st_mtime_ns, stat.st_ctime_ns)
+                    stored[uri] = StoredFile(stat.st_size, latest, stat.st_ino)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    return stored
+
+
+def _stored(info: FileInfo | None) -> StoredFile | None:
+    return None if info is None else StoredFile(info.size, info.mtime_ns)
+
 
 _TIGHT = "tightBounds"
 
