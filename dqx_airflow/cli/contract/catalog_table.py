@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.cli.contract.observation import ColumnTable, observed
 from dqx_airflow.contracts.dialects.extensions import slug
 from dqx_airflow.contracts.drafting import ObservedTable
 from dqx_airflow.datasets.connection import Connection
@@ -17,6 +16,7 @@ from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.tuning.table_profile import ColumnTable, observed
 from dqx_airflow.values import DatasetRef
 
 T = TypeVar("T")

@@ -81,7 +81,7 @@ def init(
     if name is not None:
         observed = _observed_in_catalog(name, connection)
     else:
-        from dqx_airflow.cli.contract.observation import observe
+        from dqx_airflow.tuning.table_profile import observe
 
         observed = observe(table, format.value if format else None, settings_here().reader)
     print_or_write(draft_text(observed, Dialect(dialect.value)), output)

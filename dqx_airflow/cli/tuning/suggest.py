@@ -90,9 +90,8 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
 
 
 def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
-    from dqx_airflow.cli.contract.observation import read_files
-    from dqx_airflow.cli.tuning.observed_days import observer
     from dqx_airflow.datasets.reader_options import with_default_options
+    from dqx_airflow.tuning.table_profile import observer, read_files
 
     settings = settings_here()
     if ref.path is not None:

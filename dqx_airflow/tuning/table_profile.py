@@ -1,6 +1,7 @@
-"""The contents of a table, observed with Arrow: exact over all rows, one column at a time.
+"""The profile of a table, observed with Arrow: exact over all rows, one column at a time; for
+suggestions, of its last days.
 
-Files and Delta tables are read here, without a JVM; for catalog tables see `catalog_table`.
+Files and Delta tables are read here, without a JVM; any other table by those who give its columns.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
@@ -21,8 +23,6 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.json
 
-from dqx_airflow.api.database import spark_type
-from dqx_airflow.cli.contract.reader_options import ReaderOptions
 from dqx_airflow.contracts.dialects.extensions import slug
 from dqx_airflow.contracts.drafting import (
     ObservedColumn,
@@ -32,9 +32,10 @@ from dqx_airflow.contracts.drafting import (
 )
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import with_default_options
-from dqx_airflow.errors import DatasetError, DqxError, first_line
+from dqx_airflow.errors import DatasetError, DqxError, RequestError, first_line
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
-from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
+from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of, spark_type_of_arrow
+from dqx_airflow.tuning.suggested import Seen, SeenDays
 from dqx_airflow.values import DatasetRef
 
 T = TypeVar("T")
@@ -149,6 +150,61 @@ def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:
 # Reading -----------------------------------------------------------------------------------------
 
 
+_OPTION_NAMES = {"delimiter": "sep", "charset": "encoding"}
+_OPTIONS_TAKEN = ("sep", "encoding", "quote", "escape", "header", "multiline", "nullvalue")
+_OPTIONS_WITHOUT_EFFECT = ("inferschema", "mode", "enforceschema", "columnpruning", "samplingratio")
+"""Reader options that do not affect the contents, or that drafts infer themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderOptions:
+    """The options that a draft supports, in lower case."""
+
+    given: dict[str, str]
+
+    @classmethod
+    def of(cls, file_format: str, options: tuple[tuple[str, str], ...]) -> ReaderOptions:
+        """:raises RequestError: another option changes what is read."""
+        given = {_OPTION_NAMES.get(name.lower(), name.lower()): value for name, value in options}
+        for name in given:
+            is_known = name in _OPTIONS_TAKEN if file_format == "csv" else name == "header"
+            if not is_known and name not in _OPTIONS_WITHOUT_EFFECT:
+                raise RequestError(
+                    f"a draft ignores the option '{name}'",
+                    "draft from a Parquet copy, or from a table of the catalog",
+                )
+        return cls(given)
+
+    @property
+    def has_header(self) -> bool:
+        return self.given.get("header", "true").lower() == "true"
+
+    @property
+    def null_values(self) -> tuple[str, ...]:
+        return (self.given["nullvalue"],) if "nullvalue" in self.given else ()
+
+    def reading(self) -> pa.csv.ReadOptions:
+        return pa.csv.ReadOptions(
+            encoding=self.given.get("encoding", "utf8"),
+            autogenerate_column_names=not self.has_header,
+        )
+
+    def parsing(self) -> pa.csv.ParseOptions:
+        """:raises RequestError: Arrow does not support separators with several characters."""
+        separator = self.given.get("sep", ",").replace("\\t", "\t")
+        if len(separator) != 1:
+            raise RequestError(
+                f"a draft ignores the separator '{separator}'",
+                "draft from a Parquet copy, or from a table of the catalog",
+            )
+        return pa.csv.ParseOptions(
+            delimiter=separator,
+            quote_char=self.given.get("quote", '"') or False,
+            escape_char=self.given.get("escape") or False,
+            newlines_in_values=self.given.get("multiline", "false").lower() == "true",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnTable:
     """A table whose columns are read one by one, as Arrow arrays. `types` are those of Spark."""
@@ -185,7 +241,7 @@ def _of_dataset(dataset: Any) -> ColumnTable:
     def column(name: str) -> Any:
         return dataset.to_table(columns={"it": pc.field(name)}).column(0)
 
-    types = {field.name: spark_type_of(field.type) for field in dataset.schema}
+    types = {field.name: _spark_type(field.type) for field in dataset.schema}
     return ColumnTable(tuple(types), types, dataset.count_rows(), column)
 
 
@@ -217,7 +273,7 @@ def _json(place: str, _: ReaderOptions) -> ColumnTable:
     files = _files(Path(place), (".json", ".jsonl", ".ndjson")) or [Path(place)]
     parts = [pa.json.read_json(file) for file in files]
     table = pa.concat_tables(parts, promote_options="permissive")
-    types = {field.name: spark_type_of(field.type, has_zone=True) for field in table.schema}
+    types = {field.name: _spark_type(field.type, has_zone=True) for field in table.schema}
     return ColumnTable(tuple(types), types, table.num_rows, table.column)
 
 
@@ -262,14 +318,13 @@ def _texts(column: Any) -> Any:
     return pc.cast(column, pa.string())
 
 
-def spark_type_of(kind: Any, *, has_zone: bool = False) -> str:
+def _spark_type(kind: Any, *, has_zone: bool = False) -> str:
     """The Spark type for an Arrow type; a string if all values are NULL.
 
-    :param has_zone: a timestamp without a time zone here has one in Spark.
     :raises DatasetError: there is none.
     """
     try:
-        return spark_type(kind, has_zone=has_zone, of_nulls="string")
+        return spark_type_of_arrow(kind, has_zone=has_zone, of_nulls="string")
     except ValueError:
         raise DatasetError(f"no Spark type for {kind}", "cast the column, or remove it") from None
 
@@ -393,3 +448,110 @@ def _may_be_key(column: ObservedColumn) -> bool:
 def _key_rank(column: ObservedColumn) -> tuple[bool, int]:
     families = (Family.TEXT, Family.NUMBER, Family.TIME)
     return not column.is_named_like_a_key, families.index(family_of(column.type))
+
+
+# The last days ------------------------------------------------------------------------------------
+
+
+def observer(ref: DatasetRef, place: str, days: int) -> Callable[[ColumnTable], Seen]:
+    """Observes a table as the dataset of a suite: its last days, if it has a date column."""
+
+    def look(table: ColumnTable) -> Seen:
+        days_seen = _Days.of(table, ref, days) if ref.date_column else None
+        observed_rows = days_seen.table(table) if days_seen else table
+        observed_table = observed(observed_rows, ref.name, place, ref.format if ref.path else None)
+        return Seen(
+            ref.name,
+            observed_table,
+            days_seen.seen if days_seen else None,
+            _newest(observed_rows, observed_table),
+        )
+
+    return look
+
+
+@dataclass(slots=True)
+class _Days:
+    """The date of each row, and the observed dates. Rows without a date are left out."""
+
+    column: str
+    dates: Any
+    wanted: Any
+    rows: dict[date, int]
+    nulls: dict[str, dict[date, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: ColumnTable, ref: DatasetRef, days: int) -> _Days:
+        assert ref.date_column is not None
+        column = next(
+            (name for name in table.names if name.lower() == ref.date_column.lower()), None
+        )
+        if column is None:
+            raise RequestError(
+                f"{ref.name} has no column '{ref.date_column}'",
+                f"its columns are {', '.join(table.names)}",
+            )
+        dates = _dates(table.column(column), ref)
+        last = pc.max(dates).as_py()
+        if last is None:
+            raise DatasetError(f"no row of {ref.name} has a date in {column}")
+        wanted = pc.fill_null(pc.greater(dates, last - timedelta(days=days)), False)
+        wanted_dates = pc.filter(dates, wanted)
+        return cls(column, wanted_dates, wanted, dict(sorted(_counted(wanted_dates).items())))
+
+    @property
+    def seen(self) -> SeenDays:
+        return SeenDays(self.column, self.rows, self.nulls)
+
+    def table(self, whole: ColumnTable) -> ColumnTable:
+        """The rows of these dates. The positions of NULL are recorded while a column is read."""
+
+        def column(name: str) -> Any:
+            wanted_values = pc.filter(whole.column(name), self.wanted)
+            if wanted_values.null_count:
+                self.nulls[name] = _counted(pc.filter(self.dates, pc.is_null(wanted_values)))
+            return wanted_values
+
+        return replace(whole, rows=sum(self.rows.values()), column=column)
+
+
+def _counted(dates: Any) -> dict[date, int]:
+    return {entry["values"]: entry["counts"] for entry in pc.value_counts(dates).to_pylist()}
+
+
+def _dates(column: Any, ref: DatasetRef) -> Any:
+    """The date of each value, as a gate computes it."""
+    kind = column.type
+    if pa.types.is_date(kind):
+        return pc.cast(column, pa.date32())
+    if pa.types.is_timestamp(kind):
+        if kind.tz is not None:
+            zone = ref.time_zone or "UTC"
+            column = pc.local_timestamp(pc.cast(column, pa.timestamp("us", zone)))
+        return pc.cast(pc.floor_temporal(column, unit="day"), pa.date32())
+    if pa.types.is_dictionary(kind):
+        column = pc.cast(column, kind.value_type)
+    if pa.types.is_string(column.type) and ref.date_format is None:
+        try:
+            return pc.cast(pc.utf8_slice_codeunits(column, 0, 10), pa.date32())
+        except pa.ArrowInvalid as error:
+            raise DatasetError(
+                f"{ref.date_column} of {ref.name} contains strings that are not dates: {error}",
+                "write them as 2024-03-01, or choose another date_column",
+            ) from error
+    raise DatasetError(
+        f"{ref.date_column} of {ref.name} is of type {kind}",
+        "suggestions need a column of dates, timestamps or ISO strings",
+    )
+
+
+def _newest(table: ColumnTable, observed_table: ObservedTable) -> datetime | None:
+    """The newest timestamp of the clock column, in UTC; None if there is none."""
+    if observed_table.clock is None or "timestamp" not in table.types[observed_table.clock]:
+        return None
+    newest = pc.max(table.column(observed_table.clock)).as_py()
+    if isinstance(newest, str):
+        newest = datetime.fromisoformat(newest.replace("Z", "+00:00"))
+    if not isinstance(newest, datetime):
+        return None
+    return newest.replace(tzinfo=newest.tzinfo or timezone.utc).astimezone(timezone.utc)
