@@ -293,11 +293,10 @@ class _Translation:
         out = order.copy()
         for old, new in zip(order.expressions, out.expressions, strict=True):
             self._only(old, "this", "desc", "nulls_first")
-            if not _fits(old.this, "count"):
-                value, kind = self.value(old.this, scope)
-                if not self.is_ordered(kind):
-                    raise self.refusal(old, (kind,))
-                new.set("this", value)
+            value, kind = self._by_number(old.this, scope) or self.value(old.this, scope)
+            if not self.is_ordered(kind):
+                raise self.refusal(old, (kind,))
+            new.set("this", value)
         return out
 
     def _source(self, node: Expr, scope: _Scope) -> Expr:
@@ -334,10 +333,17 @@ class _Translation:
 
     def _key(self, key: Expr, scope: _Scope) -> Expr:
         """A value by which rows are grouped."""
-        value, kind = (key, None) if _fits(key, "count") else self.value(key, scope)
-        if value is not key and not self.is_groupable(kind):
+        value, kind = self._by_number(key, scope) or self.value(key, scope)
+        if not self.is_groupable(kind):
             raise self.refusal(key, (kind,))
         return value
+
+    def _by_number(self, key: Expr, scope: _Scope) -> Typed | None:
+        """A column of the query by its number: `GROUP BY 1`."""
+        if not _fits(key, "count"):
+            return None
+        kinds = dict(enumerate((scope.aliases or scope.tables.get("") or {}).values(), 1))
+        return key.copy(), kinds.get(int(key.name), KINDS["other"])
 
     def is_groupable(self, kind: Kind | None) -> bool:
         """Whether values are equal in Spark if they are so in the dialect."""
