@@ -37,7 +37,7 @@ print(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, file=sys.stder
 sys.exit(status)
 """
 
-_OPEN = "from dqx_airflow.results.open_store import OpenStore; store = OpenStore(ROOT);"
+_OPEN = "from dqx_airflow.results.query import StoredResults; store = StoredResults(ROOT);"
 
 
 def questions(last: Run) -> dict[str, Sequence[str]]:

@@ -29,9 +29,9 @@ from benchmarks.tuned_year import (
     total,
 )
 from dqx_airflow.plan.model import DEFAULT_COST
+from dqx_airflow.results.past import PastDay, StoredVerdict
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.learning import ThresholdEnv, Vector, learned_action
-from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.search import Search, groups_of
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune

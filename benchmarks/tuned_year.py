@@ -28,9 +28,9 @@ from benchmarks.simulated_years import DAYS, FIRST, SHAPES, Day
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.results.past import PastDay, StoredVerdict
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import holidays_of
-from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune

@@ -21,7 +21,8 @@ from dqx_airflow.values import DatasetRef, DatasetSnapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dqx_airflow.tuning.past_days import PastDay
+    from dqx_airflow.results.past import PastDay
+    from dqx_airflow.results.query import StoredResults
 
 
 FRAMES = "give a DataFrame of pandas, Arrow or Spark, or rows as mappings"
@@ -238,12 +239,18 @@ class StoredDatabase:
     _datasets: tuple[DatasetRef, ...] | None = field(default=None, repr=False)
 
     @property
+    def _results(self) -> StoredResults:
+        from dqx_airflow.results.query import StoredResults
+
+        return StoredResults(self.root, self.storage_options)
+
+    @property
     def datasets(self) -> tuple[DatasetRef, ...]:
         """The datasets of the runs in the store."""
         if self._datasets is None:
             from dqx_airflow.results.past_days import dataset_names
 
-            names = dataset_names(self.root, storage_options=self.storage_options)
+            names = dataset_names(self._results)
             self._datasets = tuple(DatasetRef(name, table=name, date_column="?") for name in names)
         return self._datasets
 
@@ -273,15 +280,7 @@ class StoredDatabase:
         if (suite, on) not in self._days:
             from dqx_airflow.results.past_days import past_days
 
-            days = past_days(
-                self.root,
-                suite,
-                on,
-                on,
-                gate=self.gate,
-                map_index=self.map_index,
-                storage_options=self.storage_options,
-            )
+            days = past_days(self._results, suite, on, on, gate=self.gate, map_index=self.map_index)
             if not days:
                 raise UpstreamFailure(
                     f"no results of suite '{suite}' for {on}: the gate did not run",
@@ -310,4 +309,4 @@ class StoredDatabase:
         from dqx_airflow.results.past_days import query_results
 
         text = sql.replace("{days}", str(int(days)))
-        return query_results(self.root, text, storage_options=self.storage_options)
+        return query_results(self._results, text)

@@ -32,9 +32,9 @@ from dqx_airflow.dql.printer import show_claim, show_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.resolve import active_profiles
-from dqx_airflow.tuning.history import TunableChange
 from dqx_airflow.tuning.protection import DEFAULT_AGENT, judge_values
 from dqx_airflow.tuning.suite_file import ParamChange, Saved, SuiteFile, refuse
+from dqx_airflow.tuning.suite_history import TunableChange
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
 from dqx_airflow.values import RunOptions, SourceFile
 from dqx_airflow.values.selection import selection_of

@@ -36,9 +36,9 @@ from dqx_airflow.dql.checks.suite import check_suite
 from dqx_airflow.dql.printer import show_suite
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
-from dqx_airflow.tuning.history import TunableChange
 from dqx_airflow.tuning.protection import DEFAULT_AGENT, is_algorithm, weakened
 from dqx_airflow.tuning.suite_file import refuse
+from dqx_airflow.tuning.suite_history import TunableChange
 from dqx_airflow.tuning.tunables import Tunable, Tunables
 from dqx_airflow.values import RunOptions, Span
 

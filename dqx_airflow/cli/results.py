@@ -17,6 +17,7 @@ from dqx_airflow.errors import RequestError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from dqx_airflow.results.query import StoredResults
     from dqx_airflow.results.report_rows import RunRow
     from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
@@ -51,14 +52,12 @@ def list_(
     """List the runs of gates, newest first."""
     from dqx_airflow.results.reader import list_runs
 
-    root = _required_root(root)
     runs = list_runs(
-        root,
+        _results(root),
         gate=gate,
         dataset_date=on.date() if on else None,
         limit=limit,
         all_attempts=all_attempts,
-        storage_options=storage_options(),
     )
     if output is TextOrJson.JSON:
         _print_json(runs)
@@ -67,7 +66,7 @@ def list_(
 
         console_for().print(_runs_table(runs))
     if not runs:
-        raise RequestError(f"no matching runs under {root}")
+        raise RequestError(f"no matching runs under {_required_root(root)}")
 
 
 @app.command("show")
@@ -83,16 +82,17 @@ def show(
     output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Show one run: every assertion, with the reason if it did not pass."""
-    root = _required_root(root)
-    report = _find(root, run_id)
+    results = _results(root)
+    report = _find(results, run_id)
     if report is None:
         raise RequestError(
-            f"no run {run_id} under {root}", "`dql results list --all-attempts` shows the ids"
+            f"no run {run_id} under {results.root}",
+            "`dql results list --all-attempts` shows the ids",
         )
     if output is TextOrJson.JSON:
         _print_json(report)
     else:
-        _print_report(report, root, all_rows=rows)
+        _print_report(report, results.root, all_rows=rows)
 
 
 @app.command("optimize")
@@ -181,16 +181,21 @@ def _days(text: str, option: str) -> timedelta:
     return timedelta(days=int(match[1]))
 
 
-def _find(root: str, run_id: str) -> GateReport | None:
+def _find(results: StoredResults, run_id: str) -> GateReport | None:
     from dqx_airflow.results.reader import find_report, list_runs
 
-    options = storage_options()
     if run_id == "latest":
-        newest = list_runs(root, limit=1, storage_options=options)
+        newest = list_runs(results, limit=1)
         if not newest:
             return None
         run_id = newest[0].run_id
-    return find_report(root, run_id, storage_options=options)
+    return find_report(results, run_id)
+
+
+def _results(root: str | None) -> StoredResults:
+    from dqx_airflow.results.query import StoredResults
+
+    return StoredResults(_required_root(root), storage_options())
 
 
 def _required_root(root: str | None) -> str:

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from dqx_airflow.api.suite import Interpreter as Interpreter
     from dqx_airflow.api.suite import Suite as Suite
     from dqx_airflow.errors import UpstreamFailure as UpstreamFailure
-    from dqx_airflow.tuning.history import History as History
+    from dqx_airflow.tuning.suite_history import History as History
     from dqx_airflow.tuning.tunables import TunableChoice as TunableChoice
     from dqx_airflow.tuning.tunables import TunableFloat as TunableFloat
     from dqx_airflow.tuning.tunables import TunableInt as TunableInt
     from dqx_airflow.tuning.tunables import TunablePercent as TunablePercent
 
 _HOME = {
-    "History": "dqx_airflow.tuning.history",
+    "History": "dqx_airflow.tuning.suite_history",
     "Interpreter": "dqx_airflow.api.suite",
     "Suite": "dqx_airflow.api.suite",
     "TunableChoice": "dqx_airflow.tuning.tunables",

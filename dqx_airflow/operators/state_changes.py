@@ -85,7 +85,7 @@ def _change(context: Any, report: Mapping[str, Any]) -> str | None:
 
 def _store_of(context: Any) -> Any:
     from dqx_airflow.operators.results_location import results_location_of
-    from dqx_airflow.results.query import selecting
+    from dqx_airflow.results.query import StoredResults
 
     task = context.get("task")
     location = results_location_of(
@@ -93,7 +93,7 @@ def _store_of(context: Any) -> Any:
     )
     if location is None:
         raise LookupError("no results root is known")
-    return selecting(location.root, location.storage_options)
+    return StoredResults(location.root, location.storage_options).select
 
 
 def _own_runs(report: Mapping[str, Any]) -> set[str]:

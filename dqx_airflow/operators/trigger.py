@@ -240,15 +240,12 @@ def stored_reports(
     :raises GateInfrastructureError: the store cannot be read.
     """
     from dqx_airflow.errors import StoreError
+    from dqx_airflow.results.query import StoredResults
     from dqx_airflow.results.reader import read_reports
 
+    results = StoredResults(request.results_root, location.storage_options)
     try:
-        return read_reports(
-            request.results_root,
-            request.run_keys,
-            request.attempt.id,
-            storage_options=location.storage_options,
-        )
+        return read_reports(results, request.run_keys, request.attempt.id)
     except StoreError as error:
         raise GateInfrastructureError(f"no report: {error}") from None
 
@@ -366,6 +363,7 @@ class GateTrigger(BaseTrigger):
 
     def _has_report(self) -> bool:
         from dqx_airflow.errors import StoreError
+        from dqx_airflow.results.query import StoredResults
         from dqx_airflow.results.reader import read_reports
         from dqx_airflow.values import from_json
 
@@ -374,7 +372,8 @@ class GateTrigger(BaseTrigger):
         try:
             location = results_location_of(request.results_root, self.results_conn_id)
             options = location.storage_options if location else None
-            reports = read_reports(request.results_root, keys, attempt, storage_options=options)
+            results = StoredResults(request.results_root, options)
+            reports = read_reports(results, keys, attempt)
         except (StoreError, AirflowException) as error:
             self.log.warning("%s", error)
             return False

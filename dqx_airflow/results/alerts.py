@@ -3,6 +3,7 @@ an open store, for pages."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
@@ -12,11 +13,11 @@ from typing import TypeAlias
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.labels import Label, LabelKey, labels_from, read_labels
-from dqx_airflow.results.past_days import PastRun, past_runs, runs_that_count
-from dqx_airflow.results.query import Select, equals, is_in, of_dates
+from dqx_airflow.results.labels import Label, read_labels
+from dqx_airflow.results.past_days import PastRun, past_runs, runs_of_suite
+from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.results.report_rows import verdict_from_row
-from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS_SCHEMA, RUNS
+from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS_SCHEMA
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
 
 OF_VERDICTS = tuple(
@@ -74,7 +75,7 @@ class Alert:
 
 
 def alerts(
-    root: str,
+    results: StoredResults | str,
     suite: str,
     since: date,
     until: date,
@@ -82,7 +83,6 @@ def alerts(
     gate: str | None = None,
     map_index: int | None = None,
     unlabelled: bool = False,
-    storage_options: Mapping[str, str] | None = None,
 ) -> tuple[Alert, ...]:
     """The failures of a suite on data of given days, oldest day first, and the passes labelled as
     missed issues.
@@ -92,23 +92,10 @@ def alerts(
     :param unlabelled: only those without a label.
     :raises StoreError: the store exists and cannot be read.
     """
-    runs = past_runs(
-        root,
-        suite,
-        since,
-        until,
-        OF_VERDICTS,
-        gate=gate,
-        map_index=map_index,
-        storage_options=storage_options,
-    )
-    labels = read_labels(
-        root,
-        gates={run.gate for run in runs},
-        since=since,
-        until=until,
-        storage_options=storage_options,
-    )
+    results = opened(results)
+    wanted = runs_of_suite(suite, since, until, gate, map_index)
+    runs = past_runs(results, wanted, OF_VERDICTS)
+    labels = read_labels(results, gates={run.gate for run in runs}, since=since, until=until)
     judged = alerts_among(runs, labels)
     return tuple(alert for alert in judged if not (unlabelled and alert.label))
 
@@ -145,13 +132,12 @@ class NewLabel:
 
 
 def labels_for(
-    root: str,
+    results: StoredResults | str,
     suite: str,
     new_labels: Sequence[NewLabel],
     author: str,
     *,
     gate: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> tuple[tuple[Label, ...], tuple[str, ...]]:
     """The labels for judgements, and the errors of those without one.
 
@@ -161,10 +147,8 @@ def labels_for(
     if not new_labels:
         return (), ()
     days = [new.date for new in new_labels]
-    columns = ("name", "check", "status")
-    runs = past_runs(
-        root, suite, min(days), max(days), columns, gate=gate, storage_options=storage_options
-    )
+    wanted = runs_of_suite(suite, min(days), max(days), gate)
+    runs = past_runs(results, wanted, ("name", "check", "status"))
     labels, problems = [], []
     for new in new_labels:
         on_day = [run for run in runs if run.date == new.date]
@@ -245,20 +229,9 @@ DAYS = 30
 """An alert is recent if it is about one of the last days of its gate's data."""
 
 _FAILED = f"\"status\" = '{Status.FAILED.value}'"
-_KEYS = ("name", "check")
 
-AssertionKey: TypeAlias = tuple[str, int, str, str]
+AssertionOfGate: TypeAlias = tuple[str, int, str, str]
 """A gate, a map index, a check, and the name of an assertion."""
-
-
-@dataclass(frozen=True, slots=True)
-class GateOfAttempt:
-    """The name under which an attempt of a task reported, and its run."""
-
-    attempt_id: str
-    gate: str
-    run_id: str
-    date: date
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,30 +242,14 @@ class RecentAlert:
     attempt_id: str
 
     @property
-    def key(self) -> AssertionKey:
+    def key(self) -> AssertionOfGate:
         """The assertion: its gate, the instance, its check, its name."""
         verdict = self.alert.verdict
         return self.alert.gate, self.alert.map_index, verdict.check, verdict.name
 
 
-def gates_of_attempts(select: Select, attempt_ids: Collection[str]) -> tuple[GateOfAttempt, ...]:
-    """The names under which these attempts reported, if they did.
-
-    :raises StoreError: the store exists and cannot be read.
-    """
-    return _gates(select, "attempt_id", attempt_ids)
-
-
-def gate_of_run(select: Select, run_id: str) -> tuple[GateOfAttempt, ...]:
-    """The attempt of a run; None if the run does not exist.
-
-    :raises StoreError: the store exists and cannot be read.
-    """
-    return _gates(select, "run_id", [run_id])
-
-
 def recent_alerts(
-    select: Select, gates: Collection[str], *, until: date | None = None
+    results: StoredResults, gates: Collection[str], *, until: date | None = None
 ) -> tuple[RecentAlert, ...]:
     """The failures of some gates in the last 30 days of data, oldest day first.
 
@@ -300,74 +257,68 @@ def recent_alerts(
     :raises StoreError: the store exists and cannot be read.
     """
     recent = []
-    for run, labels in _runs(select, gates, until, OF_VERDICTS):
+    for run, labels in _runs(results, gates, until, OF_VERDICTS):
         recent += [RecentAlert(alert, run.attempt_id) for alert in alerts_among([run], labels)]
     return tuple(recent)
 
 
-def unlabelled_counts(select: Select, gates: Collection[str]) -> tuple[tuple[str, int], ...]:
+def unlabelled_counts(
+    results: StoredResults, gates: Collection[str]
+) -> tuple[tuple[str, int], ...]:
     """The number of recent failures without a label for each gate that has any.
 
     :raises StoreError: the store exists and cannot be read.
     """
-    counts: dict[str, int] = {}
-    for run, labels in _runs(select, gates, None, _KEYS):
-        labelled = {label.key for label in labels}
-        unlabelled = [
-            row for row in run.rows if _key(run, row["check"], row["name"]) not in labelled
-        ]
-        if unlabelled:
-            counts[run.gate] = counts.get(run.gate, 0) + len(unlabelled)
-    return tuple(counts.items())
+    counts: Counter[str] = Counter()
+    for run, labels in _runs(results, gates, None, ("name", "check")):
+        labelled = {(label.map_index, label.check, label.name) for label in labels}
+        counts[run.gate] += sum(
+            (run.map_index, row["check"], row["name"]) not in labelled for row in run.rows
+        )
+    return tuple((gate, count) for gate, count in counts.items() if count)
 
 
-def alert_of(select: Select, run: GateOfAttempt, check: str, name: str) -> tuple[RecentAlert, ...]:
-    """The failure of an assertion in a run; None if it did not fail, or another run counts.
+def alert_of(results: StoredResults, run: Row, check: str, name: str) -> tuple[RecentAlert, ...]:
+    """The failure of an assertion in a run; none if it did not fail, or another run counts.
 
+    :param run: its id, gate and dataset_date.
     :raises StoreError: the store exists and cannot be read.
     """
-    conditions = [equals("gate", run.gate)]
+    gates, day = [run["gate"]], run["dataset_date"]
     rows = [_FAILED, equals("check", check), equals("name", name)]
-    day = run.date
-    runs = runs_that_count(select, conditions, day, day, OF_VERDICTS, row_conditions=rows)
-    labels = labels_from(select, [run.gate], day, day)
+    wanted = RunsWanted(gates, since=day, until=day)
+    runs = past_runs(results, wanted, OF_VERDICTS, row_conditions=rows)
+    labels = read_labels(results, gates=gates, since=day, until=day)
     return tuple(
         RecentAlert(alert, past_run.attempt_id)
         for past_run in runs
-        if past_run.run_id == run.run_id
+        if past_run.run_id == run["run_id"]
         for alert in alerts_among([past_run], labels)
     )
 
 
-def labels_of(select: Select, key: RunKey) -> tuple[Label, ...]:
+def labels_of(results: StoredResults, key: RunKey) -> tuple[Label, ...]:
     """The labels of the verdicts of a gate, or of an instance of it, on the data of a day.
 
     :raises StoreError: the store exists and cannot be read.
     """
-    labels = labels_from(select, [key.gate], key.date, key.date)
+    labels = read_labels(results, gates=[key.gate], since=key.date, until=key.date)
     return tuple(label for label in labels if label.map_index == key.map_index)
 
 
 def histories(
-    select: Select, assertions: Collection[AssertionKey], until: date
-) -> Mapping[AssertionKey, Sequence[tuple[date, Verdict]]]:
+    results: StoredResults, assertions: Collection[AssertionOfGate], until: date
+) -> Mapping[AssertionOfGate, Sequence[tuple[date, Verdict]]]:
     """The verdicts of some assertions in 30 days, oldest first, with the dates of their data.
 
     :raises StoreError: the store exists and cannot be read.
     """
-    if not assertions:
-        return {}
-    gates = {gate for gate, *_ in assertions}
-    runs = runs_that_count(
-        select,
-        [is_in("gate", gates)],
-        until - timedelta(days=DAYS - 1),
-        until,
-        OF_VERDICTS,
-        row_conditions=[is_in("name", [name for *_, name in assertions])],
-    )
-    by_assertion: dict[AssertionKey, list[tuple[date, Verdict]]] = {key: [] for key in assertions}
-    for run in runs:
+    wanted = _of_last_days({gate for gate, *_ in assertions}, until)
+    names = [is_in("name", [name for *_, name in assertions])] if assertions else []
+    by_assertion: dict[AssertionOfGate, list[tuple[date, Verdict]]] = {
+        key: [] for key in assertions
+    }
+    for run in past_runs(results, wanted, OF_VERDICTS, row_conditions=names):
         for row in run.rows:
             key = run.gate, run.map_index, row["check"], row["name"]
             if key in by_assertion:
@@ -375,7 +326,9 @@ def histories(
     return by_assertion
 
 
-def with_failing_rows(select: Select, alerts: Sequence[RecentAlert]) -> tuple[RecentAlert, ...]:
+def with_failing_rows(
+    results: StoredResults, alerts: Sequence[RecentAlert]
+) -> tuple[RecentAlert, ...]:
     """The alerts with the sampled rows that failed.
 
     :raises StoreError: the store exists and cannot be read.
@@ -383,13 +336,13 @@ def with_failing_rows(select: Select, alerts: Sequence[RecentAlert]) -> tuple[Re
     if not alerts:
         return ()
     days = [recent_alert.alert.date for recent_alert in alerts]
+    gates = {recent_alert.alert.gate for recent_alert in alerts}
     where = [
         is_in("run_id", {recent_alert.alert.run_id for recent_alert in alerts}),
-        is_in("gate", {recent_alert.alert.gate for recent_alert in alerts}),
-        *of_dates(min(days), max(days)),
+        *RunsWanted(gates, since=min(days), until=max(days)).conditions,
     ]
     sampled: dict[tuple[str, str, str], dict[int, FailingRow]] = {}
-    for row in select(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, where):
+    for row in results.select(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, where):
         key = row["run_id"], row["check"], row["name"]
         failing = FailingRow(row["dataset"], row["reason"], row["row"])
         sampled.setdefault(key, {})[row["number"]] = failing
@@ -406,43 +359,20 @@ def _with_rows(
 
 
 def _runs(
-    select: Select, gates: Collection[str], until: date | None, columns: Sequence[str]
+    results: StoredResults, gates: Collection[str], until: date | None, columns: Sequence[str]
 ) -> list[tuple[PastRun, tuple[Label, ...]]]:
     """The runs that count, with the rows that failed, and the labels of their days."""
-    until = until or _newest_date(select, gates)
-    if not gates or until is None:
+    tomorrow = datetime.now(timezone.utc).date() + timedelta(days=1)
+    until = until or results.newest_date(RunsWanted(gates, until=tomorrow))
+    if until is None:
         return []
-    since = until - timedelta(days=DAYS - 1)
-    conditions = [is_in("gate", gates)]
-    runs = runs_that_count(
-        select, conditions, since, until, columns, row_conditions=[_FAILED], only_failed=True
-    )
+    wanted = _of_last_days(gates, until)
+    runs = past_runs(results, wanted, columns, row_conditions=[_FAILED], only_failed=True)
     labels: dict[tuple[str, date], list[Label]] = {}
-    for label in labels_from(select, gates, since, until):
+    for label in read_labels(results, gates=gates, since=wanted.since, until=until):
         labels.setdefault((label.gate, label.date), []).append(label)
     return [(run, tuple(labels.get((run.gate, run.date), ()))) for run in runs]
 
 
-def _newest_date(select: Select, gates: Collection[str]) -> date | None:
-    """The newest day of a gate's data, tomorrow at the latest."""
-    if not gates:
-        return None
-    tomorrow = datetime.now(timezone.utc).date() + timedelta(days=1)
-    where = [is_in("gate", gates), *of_dates(None, tomorrow)]
-    rows = select(RUNS, ["dataset_date"], where, 'ORDER BY "dataset_date" DESC LIMIT 1')
-    return rows[0]["dataset_date"] if rows else None
-
-
-def _gates(select: Select, column: str, values: Collection[str]) -> tuple[GateOfAttempt, ...]:
-    if not values:
-        return ()
-    columns = ("attempt_id", "gate", "run_id", "dataset_date")
-    rows = select(RUNS, columns, [is_in(column, values)], 'ORDER BY "finished_at", "run_id"')
-    return tuple(
-        GateOfAttempt(row["attempt_id"], row["gate"], row["run_id"], row["dataset_date"])
-        for row in rows
-    )
-
-
-def _key(run: PastRun, check: str, name: str) -> LabelKey:
-    return run.gate, run.date, run.map_index, check, name
+def _of_last_days(gates: Collection[str], until: date) -> RunsWanted:
+    return RunsWanted(gates, since=until - timedelta(days=DAYS - 1), until=until)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 
 from dqx_airflow.results.column import Row, as_utc
-from dqx_airflow.results.open_store import RunLine
-from dqx_airflow.results.query import Select, is_in, of_dates
+from dqx_airflow.results.query import StoredResults, is_in, of_dates, opened
+from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.results.schema import INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA
 from dqx_airflow.values import Outcome
 
@@ -24,27 +24,27 @@ class Incident:
     `before` has the last good run before it, by the name of the gate and suite, where one is known;
     `recovery` is the first run that left nothing bad, None while the incident lasts."""
 
-    runs: tuple[RunLine, ...]
-    before: Mapping[str, RunLine]
-    recovery: RunLine | None
+    runs: tuple[RunRow, ...]
+    before: Mapping[str, RunRow]
+    recovery: RunRow | None
 
     @property
-    def first(self) -> RunLine:
+    def first(self) -> RunRow:
         """The run with the oldest data, which began the incident."""
         return self.runs[-1]
 
     @property
-    def last(self) -> RunLine:
+    def last(self) -> RunRow:
         """The run with the newest data."""
         return self.runs[0]
 
     @property
-    def first_of_each(self) -> tuple[RunLine, ...]:
+    def first_of_each(self) -> tuple[RunRow, ...]:
         """The run with the oldest data of each suite that was bad, oldest data first."""
         return _first_of_each(reversed(self.runs))
 
     @property
-    def last_of_each(self) -> tuple[RunLine, ...]:
+    def last_of_each(self) -> tuple[RunRow, ...]:
         """The run with the newest data of each suite that was bad, newest data first."""
         return _first_of_each(self.runs)
 
@@ -67,7 +67,7 @@ class Incident:
         return abs(self.recovery.finished_at - self.first.finished_at)
 
 
-def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
+def incidents_of(runs: Iterable[RunRow]) -> tuple[Incident, ...]:
     """The incidents among the runs of a gate, newest first.
 
     A partial run does not resolve what it did not judge: the incident ends with a complete run, or
@@ -77,10 +77,10 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
     :param runs: newest data first, none of them superseded by a later attempt.
     """
     incidents: list[Incident] = []
-    goods: list[RunLine] = []
-    bad: list[RunLine] = []
-    open_: list[RunLine] = []
-    before: dict[str, RunLine] = {}
+    goods: list[RunRow] = []
+    bad: list[RunRow] = []
+    open_: list[RunRow] = []
+    before: dict[str, RunRow] = {}
     for run in reversed(tuple(runs)):
         if run.outcome in BAD:
             if run.run_key.gate not in {bad_run.run_key.gate for bad_run in bad}:
@@ -100,14 +100,14 @@ def incidents_of(runs: Iterable[RunLine]) -> tuple[Incident, ...]:
     return tuple(reversed(incidents))
 
 
-def _first_of_each(runs: Iterable[RunLine]) -> tuple[RunLine, ...]:
-    by_gate: dict[str, RunLine] = {}
+def _first_of_each(runs: Iterable[RunRow]) -> tuple[RunRow, ...]:
+    by_gate: dict[str, RunRow] = {}
     for run in runs:
         by_gate.setdefault(run.run_key.gate, run)
     return tuple(by_gate.values())
 
 
-def _settles(good: RunLine, bad: RunLine) -> bool:
+def _settles(good: RunRow, bad: RunRow) -> bool:
     """True if a good run has judged everything that a bad one has."""
     if good.run_key.gate != bad.run_key.gate:
         return False
@@ -137,20 +137,23 @@ class IncidentNote:
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
-def write_note(
-    root: str, note: IncidentNote, *, storage_options: Mapping[str, str] | None = None
-) -> None:
+def write_note(results: StoredResults, note: IncidentNote) -> None:
     """Appends a note.
 
     :raises StoreError: the store cannot be written.
     """
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
-    ResultsStore(root, storage_options).append_rows({INCIDENT_NOTES: {note.id: [_row(note)]}})
+    store = ResultsStore(results.root, results.storage_options)
+    store.append_rows({INCIDENT_NOTES: {note.id: [_row(note)]}})
 
 
 def notes_from(
-    select: Select, gates: Collection[str], since: date, until: date, map_index: int = -1
+    results: StoredResults | str,
+    gates: Collection[str],
+    since: date,
+    until: date,
+    map_index: int = -1,
 ) -> tuple[IncidentNote, ...]:
     """The notes on a gate, of several suites on each, and the data of some days, oldest first.
 
@@ -158,7 +161,7 @@ def notes_from(
     """
     where = [is_in("gate", gates), *of_dates(since, until), f'"map_index" = {int(map_index)}']
     order = 'ORDER BY "event_at", "event_id"'
-    rows = select(INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA.names, where, order)
+    rows = opened(results).select(INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA.names, where, order)
     return tuple({note.id: note for note in map(_note, rows)}.values())
 
 

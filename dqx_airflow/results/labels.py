@@ -13,7 +13,7 @@ from datetime import date, datetime, timezone
 from typing import TypeAlias
 
 from dqx_airflow.results.column import Row, as_utc
-from dqx_airflow.results.query import Select, is_in, map_index_of, of_dates, selecting
+from dqx_airflow.results.query import RunsWanted, StoredResults, map_index_of, opened
 from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA, RUNS
 
 LabelKey: TypeAlias = tuple[str, date, int, str, str]
@@ -53,9 +53,7 @@ class Label:
         return self.ground_truth, self.author, self.reason
 
 
-def write_labels(
-    root: str, labels: Iterable[Label], *, storage_options: Mapping[str, str] | None = None
-) -> tuple[Label, ...]:
+def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple[Label, ...]:
     """Appends labels in one commit, and returns those that were appended.
 
     A label that repeats the last one for the same verdict is not appended. So it is safe to repeat
@@ -63,37 +61,31 @@ def write_labels(
 
     :raises StoreError: the store cannot be written.
     """
-    wanted = list(labels)
-    if not wanted:
-        return ()
+    wanted, results = list(labels), opened(results)
     stored = {
         label.key: label.content
-        for label in read_labels(
-            root, gates={label.gate for label in wanted}, storage_options=storage_options
-        )
+        for label in read_labels(results, gates={label.gate for label in wanted})
     }
     new = []
     for label in wanted:
         if stored.get(label.key) != label.content:
             new.append(label)
             stored[label.key] = label.content
-    if not new:
-        return ()
-    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
+    if new:
+        from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
-    rows = {label.id: [_row(label)] for label in new}
-    ResultsStore(root, storage_options).append_rows({LABELS: rows})
+        rows = {label.id: [_row(label)] for label in new}
+        ResultsStore(results.root, results.storage_options).append_rows({LABELS: rows})
     return tuple(new)
 
 
 def read_labels(
-    root: str,
+    results: StoredResults | str,
     *,
     gates: Collection[str] | None = None,
     since: date | None = None,
     until: date | None = None,
     all_versions: bool = False,
-    storage_options: Mapping[str, str] | None = None,
 ) -> tuple[Label, ...]:
     """The labels of some gates on data of some days, oldest label first.
 
@@ -102,34 +94,14 @@ def read_labels(
     :param all_versions: also those that a later one replaces.
     :raises StoreError: the store exists and cannot be read.
     """
-    return labels_from(
-        selecting(root, storage_options), gates, since, until, all_versions=all_versions
-    )
-
-
-def labels_from(
-    select: Select,
-    gates: Collection[str] | None,
-    since: date | None,
-    until: date | None,
-    *,
-    all_versions: bool = False,
-) -> tuple[Label, ...]:
-    """The labels of `read_labels`, from open tables.
-
-    :raises StoreError: the store exists and cannot be read.
-    """
-    where = []
-    if gates is not None:
-        if not gates:
-            return ()
-        where.append(is_in("gate", gates))
-    where += of_dates(since, until)
+    results, wanted = opened(results), RunsWanted(gates, since=since, until=until)
+    if wanted.is_nothing:
+        return ()
     order = 'ORDER BY "labelled_at", "label_id"'
-    rows = select(LABELS, LABELS_SCHEMA.names, where, order)
+    rows = results.select(LABELS, LABELS_SCHEMA.names, wanted.conditions, order)
     instances: Mapping[str, int] = {}
     if any(row.get("map_index") is None for row in rows):
-        instances = _mapped_runs(select, where)
+        instances = _mapped_runs(results, wanted)
     labels = [_label(row, instances) for row in rows]
     unique = {label.id: label for label in labels}
     if all_versions:
@@ -141,13 +113,10 @@ def labels_from(
     return tuple(last.values())
 
 
-def _mapped_runs(select: Select, where: list[str]) -> dict[str, int]:
-    """The map indexes of runs of mapped gates, by their ids.
-
-    :param where: conditions on gates and dates, as SQL.
-    """
-    mapped = [*where, "right(\"scheduler_run\", 1) = ']'"]
-    rows = select(RUNS, ("run_id", "gate", "dataset_date", "scheduler_run"), mapped)
+def _mapped_runs(results: StoredResults, wanted: RunsWanted) -> dict[str, int]:
+    """The map indexes of runs of mapped gates, by their ids."""
+    mapped = [*wanted.conditions, "right(\"scheduler_run\", 1) = ']'"]
+    rows = results.select(RUNS, ("run_id", "gate", "dataset_date", "scheduler_run"), mapped)
     return {row["run_id"]: map_index_of(row) for row in rows}
 
 

@@ -1,32 +1,30 @@
 """The verdicts of past days, one run for each day and instance of a mapped gate: the input of
 alerts and labels; of backtests, with the stored metric values; and of comparisons with shadow
-suites."""
+suites. `results` is a root, or results with their storage options."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import reduce
 from operator import or_
-from typing import Any, TypeAlias
+from typing import Any
 
-from deltalake import QueryBuilder
-
-from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.measured import Measurements, measurements_from
 from dqx_airflow.results import query
 from dqx_airflow.results.column import Row, as_utc, value_from_row
-from dqx_airflow.results.labels import labels_from, read_labels
+from dqx_airflow.results.labels import read_labels
+from dqx_airflow.results.past import AssertionKey, PastDay, ShadowDay, StoredVerdict
+from dqx_airflow.results.query import RunsWanted, StoredResults, opened
 from dqx_airflow.results.schema import RESULTS, RUNS
-from dqx_airflow.results.tables import locate, open_table, store_errors
-from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.values import DatasetSnapshot, ShadowReport, Status, from_json
 
 _OF_RUNS = (
     *("run_id", "gate", "dataset_date", "scheduler_run", "attempt_id", "started_at", "outcome"),
-    *("datasets", "failed", query.PARTIAL),
+    *("failed", query.PARTIAL),
 )
 
 _MAP_INDEX = "regexp_match(\"scheduler_run\", '\\[([0-9]{1,9})\\]$')[1]"
@@ -61,61 +59,32 @@ class PastRun:
     map_index: int
     attempt_id: str
     started_at: datetime
-    outcome: str
-    datasets: str
     rows: tuple[Row, ...]
 
 
 def past_runs(
-    root: str,
-    suite: str,
-    since: date,
-    until: date,
-    columns: Sequence[str],
-    *,
-    gate: str | None = None,
-    map_index: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> tuple[PastRun, ...]:
-    """The runs of a suite on data of some days, oldest first, with these columns of their rows.
-
-    Attempts that a later one supersedes do not count. If several scheduler runs were about one
-    date, the one that was started last counts: for each instance of a mapped gate its own. A
-    missing store has no runs.
-
-    :param suite: the name of the suite, as in its file.
-    :param map_index: only this instance of a mapped gate.
-    :raises StoreError: the store exists and cannot be read.
-    """
-    conditions = query.of_suite(suite, gate, map_index)
-    return runs_that_count(
-        query.selecting(root, storage_options), conditions, since, until, columns
-    )
-
-
-def runs_that_count(
-    select: query.Select,
-    conditions: Sequence[str],
-    since: date,
-    until: date,
+    results: StoredResults | str,
+    wanted: RunsWanted,
     columns: Sequence[str],
     *,
     row_conditions: Sequence[str] = (),
     only_failed: bool = False,
 ) -> tuple[PastRun, ...]:
-    """The last run of each gate, date and map index, oldest first, among those that conditions
-    select. A partial run counts if there is no other, or if it was blocked or broken.
+    """The last run of each gate, date and map index, oldest first, with these columns of the rows
+    of its assertions. A missing store has no runs.
 
-    :param conditions: those on runs, as SQL.
-    :param row_conditions: those on the rows of their assertions.
+    Attempts that a later one supersedes do not count. If several scheduler runs were about one
+    date, the one that was started last counts: for each instance of a mapped gate its own. A
+    partial run counts if there is no other, or if it was blocked or broken.
+
+    :param row_conditions: conditions on the rows, as SQL.
     :param only_failed: leaves out the runs in which no assertion failed: their rows are not read.
     :raises StoreError: the store exists and cannot be read.
     """
-    days = query.of_dates(since, until)
+    results = opened(results)
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
-    runs = select(RUNS, _OF_RUNS, [*conditions, *days], order, last_attempts=True)
     last: dict[tuple[date, str, int], Row] = {}
-    for row in runs:
+    for row in results.run_rows(wanted, _OF_RUNS, order, last=True):
         key = row["dataset_date"], row["gate"], query.map_index_of(row)
         if not (_is_weak(row) and key in last and not _is_weak(last[key])):
             last[key] = row
@@ -123,23 +92,22 @@ def runs_that_count(
     if not counting:
         return ()
     ids = [row["run_id"] for row in counting.values()]
+    days = query.of_dates(wanted.since, wanted.until)
     of_runs = [query.is_in("run_id", ids), *days, *row_conditions]
     rows: dict[str, dict[int, Row]] = defaultdict(dict)
-    for row in select(RESULTS, ("run_id", "position", *columns), of_runs):
+    for row in results.select(RESULTS, ("run_id", "position", *columns), of_runs):
         rows[row["run_id"]][row["position"]] = row
     return tuple(
         PastRun(
             row["run_id"],
-            row["gate"],
-            row["dataset_date"],
+            gate,
+            on,
             index,
             row["attempt_id"],
             row["started_at"],
-            row["outcome"],
-            row["datasets"],
             tuple(verdict_row for _, verdict_row in sorted(rows[row["run_id"]].items())),
         )
-        for (_, _, index), row in sorted(counting.items())
+        for (on, gate, index), row in sorted(counting.items())
     )
 
 
@@ -160,93 +128,78 @@ def one_gate(runs: Sequence[PastRun]) -> str | None:
     return gates[0] if gates else None
 
 
-def newest_date(
-    root: str,
-    suite: str,
-    *,
-    gate: str | None = None,
-    map_index: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> date:
-    """The newest date for which a suite has results.
+def newest_date(results: StoredResults | str, wanted: RunsWanted) -> date:
+    """The newest date for which a suite has results, whatever days are wanted.
 
-    :param suite: the name of the suite, as in its file.
-    :param map_index: only of this instance of a mapped gate.
     :raises RequestError: it has none.
     :raises StoreError: the store exists and cannot be read.
     """
-    select, conditions = (
-        query.selecting(root, storage_options),
-        query.of_suite(suite, gate, map_index),
-    )
-    rows = select(RUNS, ("dataset_date",), conditions, 'ORDER BY "dataset_date" DESC LIMIT 1')
-    if rows:
-        newest: date = rows[0]["dataset_date"]
+    results = opened(results)
+    newest = results.newest_date(replace(wanted, since=None, until=None))
+    if newest is not None:
         return newest
-    stored = select(RUNS, ("suite", "gate"), [], 'ORDER BY "finished_at" DESC LIMIT 1000')
+    stored = results.select(RUNS, ("suite", "gate"), [], 'ORDER BY "finished_at" DESC LIMIT 1000')
     known = dict.fromkeys(f"{row['suite']} (gate {row['gate']})" for row in stored)
     if not known:
-        raise RequestError(f"no results under {root}", "check the path, or --results")
-    wanted = f"suite '{suite}'" + (f" by gate '{gate}'" if gate is not None else "")
-    if map_index is not None:
-        wanted += f", instance {map_index},"
-    raise RequestError(f"{wanted} has no results under {root}", f"results of: {', '.join(known)}")
+        raise RequestError(f"no results under {results.root}", "check the path, or --results")
+    missing = f"suite '{wanted.suite}'" + "".join(
+        f" by gate '{gate}'" for gate in wanted.gates or ()
+    )
+    if wanted.map_index is not None:
+        missing += f", instance {wanted.map_index},"
+    hint = f"results of: {', '.join(known)}"
+    raise RequestError(f"{missing} has no results under {results.root}", hint)
 
 
-def dataset_names(
-    root: str, *, storage_options: Mapping[str, str] | None = None
-) -> tuple[str, ...]:
+def dataset_names(results: StoredResults | str) -> tuple[str, ...]:
     """The names of the datasets of the newest 200 runs.
 
     :raises StoreError: there is no store, or it cannot be read.
     """
-    location = locate(root, storage_options)
-    runs = open_table(location, RUNS)
-    if runs is None:
-        raise StoreError(f"no results under {location.root}", "check the path")
-    order = 'ORDER BY "finished_at" DESC LIMIT 200'
+    results = opened(results)
+    results.require_some("check the path")
     names: dict[str, None] = {}
-    for row in query.select_rows(location, runs, ["datasets"], [], order):
+    for row in results.select(RUNS, ["datasets"], [], 'ORDER BY "finished_at" DESC LIMIT 200'):
         snapshots = from_json(tuple[DatasetSnapshot, ...], row["datasets"])
         names.update(dict.fromkeys(snapshot.name for snapshot in snapshots))
     return tuple(names)
 
 
-def query_results(
-    root: str, sql: str, *, storage_options: Mapping[str, str] | None = None
-) -> list[dict[str, Any]]:
+def query_results(results: StoredResults | str, sql: str) -> list[dict[str, Any]]:
     """The rows of a SELECT over `dql_results`, the verdicts of the last run for each gate, date and
     map index; none if there is no store yet.
 
     :raises StoreError: the store cannot be read, or the SQL is invalid.
     """
-    location = locate(root, storage_options)
-    runs, results = open_table(location, RUNS), open_table(location, RESULTS)
-    if runs is None or results is None:
+    results = opened(results)
+    runs, stored = results.table(RUNS), results.table(RESULTS)
+    if runs is None or stored is None:
         return []
-    columns = {column.name for column in results.schema().fields}
-    counting = f'AND stored."{query.SHADOW}" IS NULL' if query.SHADOW in columns else ""
-    last = query.last_first({column.name for column in runs.schema().fields})
-    last_runs = _LAST.format(last=last, index=_MAP_INDEX)
-    text = _VIEW.format(last_runs=last_runs, counting=counting, index=_MAP_INDEX) + sql
-    with store_errors(location, "read"):
-        builder = QueryBuilder().register("stored", results).register("runs", runs)
-        return query.rows_of(builder.execute(text).read_all())
+    is_counted = query.SHADOW in results.columns(RESULTS)
+    counting = f'AND stored."{query.SHADOW}" IS NULL' if is_counted else ""
+    last_runs = _LAST.format(last=query.last_first(results.columns(RUNS)), index=_MAP_INDEX)
+    view = _VIEW.format(last_runs=last_runs, counting=counting, index=_MAP_INDEX)
+    return results.rows(view + sql, stored=stored, runs=runs)
 
 
-_COLUMNS = ("name", "check", "status", "expression", "measured")
-_OF_VALUE = ("value", "value_text", "value_kind")
+_OF_DAYS = (
+    "name",
+    "check",
+    "status",
+    "expression",
+    "measured",
+    *("value", "value_text", "value_kind"),
+)
 
 
 def past_days(
-    root: str,
+    results: StoredResults | str,
     suite: str,
     since: date,
     until: date,
     *,
     gate: str | None = None,
     map_index: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> tuple[PastDay, ...]:
     """The days for which a gate left results, oldest first, with their labels: one for each
     instance of a mapped gate.
@@ -256,30 +209,40 @@ def past_days(
     :raises RequestError: several gates run the suite, and none is named.
     :raises StoreError: the store exists and cannot be read.
     """
-    runs = past_runs(
-        root,
-        suite,
-        since,
-        until,
-        (*_COLUMNS, *_OF_VALUE),
-        gate=gate,
-        map_index=map_index,
-        storage_options=storage_options,
-    )
-    name = one_gate(runs)
-    if name is None:
-        return ()
-    labels: dict[tuple[date, int], dict[tuple[str, str], bool]] = {}
-    stored = read_labels(
-        root, gates={name}, since=since, until=until, storage_options=storage_options
-    )
-    for label in stored:
-        of_run = labels.setdefault((label.date, label.map_index), {})
-        of_run[label.check, label.name] = label.ground_truth
-    return tuple(_day(run, labels.get((run.date, run.map_index), {})) for run in runs)
+    results = opened(results)
+    wanted = runs_of_suite(suite, since, until, gate, map_index)
+    runs = past_runs(results, wanted, _OF_DAYS)
+    labels = _labels_of(results, runs, wanted)
+    return tuple(_day(run, labels[run.date, run.map_index]) for run in runs)
 
 
-def _day(run: PastRun, labels: Mapping[tuple[str, str], bool]) -> PastDay:
+def runs_of_suite(
+    suite: str,
+    since: date | None,
+    until: date | None,
+    gate: str | None = None,
+    map_index: int | None = None,
+) -> RunsWanted:
+    """The runs of a suite on data of some days, in any gate or in one, or in an instance of it."""
+    gates = None if gate is None else [gate]
+    return RunsWanted(gates, suite=suite, since=since, until=until, map_index=map_index)
+
+
+def _labels_of(
+    results: StoredResults, runs: Sequence[PastRun], wanted: RunsWanted
+) -> Mapping[tuple[date, int], Mapping[AssertionKey, bool]]:
+    """The labels of the only gate of some runs, by date and map index.
+
+    :raises RequestError: the runs are of several gates.
+    """
+    labels: dict[tuple[date, int], dict[AssertionKey, bool]] = defaultdict(dict)
+    if (gate := one_gate(runs)) is not None:
+        for label in read_labels(results, gates=[gate], since=wanted.since, until=wanted.until):
+            labels[label.date, label.map_index][label.check, label.name] = label.ground_truth
+    return labels
+
+
+def _day(run: PastRun, labels: Mapping[AssertionKey, bool]) -> PastDay:
     measured = reduce(
         or_, (measurements_from(row.get("measured")) for row in run.rows), Measurements()
     )
@@ -293,69 +256,45 @@ def _day(run: PastRun, labels: Mapping[tuple[str, str], bool]) -> PastDay:
     return PastDay(run.date, measured, now, verdicts, labels, run.run_id, run.map_index)
 
 
-_AssertionKey: TypeAlias = tuple[str, str]
 _COMPARED = ("name", "check", "status")
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowDay:
-    """A day on which a gate, or an instance of a mapped gate, had a shadow. Statuses and labels are
-    by check and name; a label is True if there was a real issue. `problem` says why the shadow was
-    not judged."""
+def shadow_days(results: StoredResults | str, wanted: RunsWanted) -> tuple[ShadowDay, ...]:
+    """The days on which the gate of a suite had a shadow, oldest first: one for each instance of a
+    mapped gate.
 
-    date: date
-    shadow: str
-    own: Mapping[_AssertionKey, Status] = field(default_factory=dict)
-    other: Mapping[_AssertionKey, Status] = field(default_factory=dict)
-    labels: Mapping[_AssertionKey, bool] = field(default_factory=dict)
-    problem: str | None = None
-    map_index: int = -1
-
-
-def shadow_days(
-    root: str,
-    suite: str,
-    since: date,
-    until: date,
-    *,
-    gate: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> tuple[ShadowDay, ...]:
-    """The days on which a gate had a shadow, oldest first: one for each instance of a mapped gate.
-
-    :param suite: the name of the suite of the gate, as in its file.
     :raises RequestError: several gates run the suite, and none is named.
     :raises StoreError: the store exists and cannot be read.
     """
-    select = query.selecting(root, storage_options)
-    runs = runs_that_count(select, query.of_suite(suite, gate), since, until, _COMPARED)
-    name = one_gate(runs)
-    if name is None:
+    results = opened(results)
+    runs = past_runs(results, wanted, _COMPARED)
+    labels = _labels_of(results, runs, wanted)
+    if not runs:
         return ()
-    of_runs = [query.is_in("run_id", [run.run_id for run in runs]), *query.of_dates(since, until)]
+    days = query.of_dates(wanted.since, wanted.until)
+    of_runs = [query.is_in("run_id", [run.run_id for run in runs]), *days]
     reports = {
         row["run_id"]: from_json(ShadowReport, row["shadow_run"])
-        for row in select(RUNS, ("run_id", "shadow_run"), of_runs)
+        for row in results.select(RUNS, ("run_id", "shadow_run"), of_runs)
         if row.get("shadow_run")
     }
-    others: dict[str, dict[_AssertionKey, Status]] = {}
-    for row in select(RESULTS, ("run_id", *_COMPARED), of_runs, shadows=True):
-        by_key = others.setdefault(row["run_id"], {})
-        by_key[row["check"], row["name"]] = Status(row["status"])
-    labels: dict[tuple[date, int], dict[_AssertionKey, bool]] = {}
-    for label in labels_from(select, [name], since, until):
-        of_run = labels.setdefault((label.date, label.map_index), {})
-        of_run[label.check, label.name] = label.ground_truth
+    others: dict[str, list[Row]] = defaultdict(list)
+    for row in results.select(RESULTS, ("run_id", *_COMPARED), of_runs, shadows=True):
+        others[row["run_id"]].append(row)
     return tuple(
         ShadowDay(
             run.date,
             reports[run.run_id].name,
-            {(row["check"], row["name"]): Status(row["status"]) for row in run.rows},
-            others.get(run.run_id, {}),
-            labels.get((run.date, run.map_index), {}),
+            _statuses(run.rows),
+            _statuses(others[run.run_id]),
+            labels[run.date, run.map_index],
             reports[run.run_id].problem,
             run.map_index,
         )
         for run in runs
         if run.run_id in reports
     )
+
+
+def _statuses(rows: Iterable[Row]) -> dict[AssertionKey, Status]:
+    return {(row["check"], row["name"]): Status(row["status"]) for row in rows}

@@ -1,25 +1,61 @@
-"""Queries to the tables of a results store, in SQL for the query engine inside deltalake.
+"""The results below a root, for any number of queries: which rows of which table, which runs, which
+attempts count. All readers ask here.
 
-It skips files by the statistics of the log, and needs neither pyarrow nor pandas, whose import
-takes longer than the query, and more memory.
+Queries are in SQL, for the query engine inside deltalake. It skips files by the statistics of the
+log, and needs neither pyarrow nor pandas, whose import takes longer than the query.
+
+Opening a table reads its whole log, which takes a third of a second after 100,000 appended runs. An
+open table only reads what was appended since the last query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.column import Row
-from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS, RESULTS_SCHEMA
+from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
+from dqx_airflow.results.schema import (
+    FAILING_ROWS,
+    FAILING_ROWS_SCHEMA,
+    RESULTS,
+    RESULTS_SCHEMA,
+    RUNS,
+    RUNS_SCHEMA,
+    SOURCES,
+    SOURCES_SCHEMA,
+)
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
-from dqx_airflow.values import RunKey
+from dqx_airflow.values import EnforcedContract, GateReport, Outcome, RunKey, SourceFile, from_json
+
+PARTIAL = "partial"
+"""The column that marks runs that judged only some assertions."""
+SHADOW = "shadow"
+"""The column with the name of the shadow suite of a verdict: such rows count for nothing."""
+OF_A_RUN = tuple(name for name in RUNS_SCHEMA.names if name != "datasets")
+"""The columns of a `RunRow`."""
+NEWEST_DATA_FIRST = 'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id"'
+
+_FIRST_LOOK_DAYS, _LAST_LOOK_DAYS = 60, 400
+_ENOUGH_RUNS = 8
+_MOST_REPORTS = 2_000
+"""Reports of some attempts: a gate over a range of dates has one for each."""
+
+
+def literal(value: str | date) -> str:
+    """A string, whatever it contains, or a date."""
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    return "'" + value.replace("'", "''") + "'"
 
 
 def equals(column: str, value: str | date) -> str:
@@ -46,84 +82,140 @@ def of_instance(map_index: int) -> str:
     return f'right("scheduler_run", {len(ending)}) = {literal(ending)}'
 
 
-def of_suite(name: str, gate: str | None, map_index: int | None = None) -> list[str]:
-    """The runs of a suite, in any gate or in one, or in an instance of it."""
-    return [
-        equals("suite", name),
-        *([equals("gate", gate)] if gate is not None else []),
-        *([of_instance(map_index)] if map_index is not None else []),
-    ]
+@dataclass(frozen=True, slots=True)
+class RunsWanted:
+    """Which runs: of some gates, attempts, or a suite; on data of some days; of an instance of a
+    mapped task; that enforced a contract. Of these attempts, those with an outcome, and only
+    partial ones, or none of them. None means all."""
+
+    gates: Collection[str] | None = None
+    outcome: Outcome | None = None
+    since: date | None = None
+    until: date | None = None
+    map_index: int | None = None
+    is_partial: bool | None = None
+    suite: str | None = None
+    attempt_ids: Collection[str] | None = None
+    contract_id: str | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no run can match, so that nothing has to be read."""
+        return any(names is not None and not names for names in (self.gates, self.attempt_ids))
+
+    @property
+    def conditions(self) -> list[str]:
+        """SQL conditions on all attempts of such a run: without the outcome."""
+        one_of = {"gate": self.gates, "attempt_id": self.attempt_ids}
+        exactly = {"suite": self.suite, "contract_id": self.contract_id}
+        return [
+            *(is_in(column, values) for column, values in one_of.items() if values is not None),
+            *(equals(column, value) for column, value in exactly.items() if value is not None),
+            *of_dates(self.since, self.until),
+            *([] if self.map_index is None else [of_instance(self.map_index)]),
+        ]
+
+    def of_attempt(self, columns: Container[str], *, with_outcome: bool = True) -> str:
+        """SQL conditions on the attempt that counts.
+
+        :param columns: those of the table: an older one has no partial runs.
+        """
+        conditions = []
+        if self.outcome and with_outcome:
+            conditions.append(equals("outcome", self.outcome.value))
+        if self.is_partial is not None:
+            partial = f'coalesce("{PARTIAL}", FALSE)' if PARTIAL in columns else "FALSE"
+            conditions.append(partial if self.is_partial else f"NOT {partial}")
+        return f"WHERE {' AND '.join(conditions)} " if conditions else ""
 
 
-def literal(value: str | date) -> str:
-    """A string, whatever it contains, or a date."""
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    return "'" + value.replace("'", "''") + "'"
+@dataclass(frozen=True, slots=True)
+class ContractRun:
+    """A run of a gate, on data of a date, that enforced a contract."""
 
-
-PARTIAL = "partial"
-"""The column that marks runs that judged only some assertions."""
-SHADOW = "shadow"
-"""The column with the name of the shadow suite of a verdict: such rows count for nothing."""
-
-
-class Select(Protocol):
-    """Reads rows of a table of the store, by its name: none if the table does not exist."""
-
-    def __call__(
-        self,
-        name: str,
-        columns: Sequence[str],
-        where: list[str],
-        order: str = "",
-        *,
-        last_attempts: bool = False,
-        shadows: bool = False,
-    ) -> Sequence[Row]: ...
+    gate: str
+    date: date
+    outcome: Outcome
+    contract: EnforcedContract
 
 
 @dataclass(slots=True)
-class StoreTables:
-    """The tables below a root, opened once and then updated with what was appended. Threads may
-    share them; a missing table counts as empty."""
+class StoredResults:
+    """The results below a root, their tables opened once and then updated with what was appended.
+
+    Threads may share it; a missing store or table counts as empty. Every method raises StoreError
+    if the store exists and cannot be read. Where several attempts were made of a run, `last` ones
+    are those that no later attempt supersedes.
+    """
 
     root: str
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)  # may hold secrets
     _tables: dict[str, DeltaTable] = field(default_factory=dict, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
+    @property
+    def location(self) -> ResultsRoot:
+        """The resolved root."""
+        return locate(self.root, self.storage_options)
+
+    def table(self, name: str) -> DeltaTable | None:
+        """The newest state of the table; None if there is no table yet."""
+        with self._lock:
+            table = self._tables.get(name)
+            if table is not None:
+                try:
+                    with store_errors(self.location, "read"):
+                        table.update_incremental()
+                    return table
+                except StoreError:
+                    self._tables.clear()
+            table = open_table(self.location, name)
+            if table is not None:
+                self._tables[name] = table
+            return table
+
+    def columns(self, name: str) -> frozenset[str]:
+        """The columns of a table; empty if there is none."""
+        return _columns_of(self.table(name))
+
+    def require_some(
+        self, hint: str = "check the path; the first gate that finishes creates the store"
+    ) -> None:
+        """:raises StoreError: there is no store."""
+        if self.table(RUNS) is None:
+            raise StoreError(f"no results under {self.location.root}", hint)
+
     def select(
         self,
         name: str,
-        columns: Sequence[str],
-        where: list[str],
+        columns: Iterable[str],
+        where: Sequence[str],
         order: str = "",
         *,
         last_attempts: bool = False,
         shadows: bool = False,
-    ) -> Sequence[Row]:
-        """The rows of a table that satisfy conditions in SQL.
+    ) -> list[dict[str, Any]]:
+        """The rows of a table that satisfy conditions in SQL, without the columns that the table
+        does not have (an older writer).
 
         :param last_attempts: only the runs that no later attempt supersedes.
         :param shadows: only verdicts of shadow suites; by default none of them.
-        :raises StoreError: the store exists and cannot be read.
         """
-        location = locate(self.root, self.storage_options)
         for is_last_try in (False, True):
             table = self.table(name)
-            if table is None:
+            present = _columns_of(table)
+            if table is None or (shadows and SHADOW not in present):
                 return []
+            conditions = [*where]
+            if SHADOW in present:
+                conditions.append(f'"{SHADOW}" IS {"NOT " if shadows else ""}NULL')
+            selected = ", ".join(_selected(column) for column in columns if column in present)
+            # Every string in `where` was escaped by `literal`.
+            rows = f"SELECT * FROM stored WHERE {' AND '.join(conditions or ['TRUE'])}"  # noqa: S608
+            if last_attempts:
+                rows = _LAST_ATTEMPTS.format(rows=rows, last=last_first(present))
             try:
-                return select_rows(
-                    location,
-                    table,
-                    columns,
-                    where,
-                    order,
-                    last_attempts=last_attempts,
-                    shadows=shadows,
-                )
+                return self.rows(f"SELECT {selected} FROM ({rows}) {order}", stored=table)  # noqa: S608
             except StoreError:
                 # Files of a store that was compacted, or removed and created again, are gone.
                 with self._lock:
@@ -132,105 +224,176 @@ class StoreTables:
                     raise
         return []
 
-    def columns(self, name: str) -> frozenset[str]:
-        """The columns of a table; empty if there is none."""
-        table = self.table(name)
-        fields = table.schema().fields if table is not None else ()
-        return frozenset(field.name for field in fields)
+    def rows(self, sql: str, **tables: DeltaTable) -> list[dict[str, Any]]:
+        """The rows of a SELECT over some tables, by the names that it gives them."""
+        with store_errors(self.location, "read"):
+            builder = QueryBuilder()
+            for name, table in tables.items():
+                builder.register(name, table)
+            return rows_of(builder.execute(sql).read_all())
 
-    def table(self, name: str) -> DeltaTable | None:
-        """The newest state of the table; None if there is no table yet."""
-        location = locate(self.root, self.storage_options)
-        with self._lock:
-            table = self._tables.get(name)
-            if table is not None:
-                try:
-                    with store_errors(location, "read"):
-                        table.update_incremental()
-                    return table
-                except StoreError:
-                    self._tables.clear()
-            table = open_table(location, name)
-            if table is not None:
-                self._tables[name] = table
-            return table
+    def run_rows(
+        self, wanted: RunsWanted, columns: Iterable[str], order: str = "", *, last: bool = False
+    ) -> list[dict[str, Any]]:
+        """Some columns of runs; of `last` attempts only those with the wanted outcome."""
+        if wanted.is_nothing:
+            return []
+        of_attempt = wanted.of_attempt(self.columns(RUNS)) if last else ""
+        where = wanted.conditions
+        return self.select(RUNS, columns, where, of_attempt + order, last_attempts=last)
 
+    def gates_of(self, attempt_ids: Collection[str]) -> tuple[str, ...]:
+        """The names of the gates that these attempts reported on."""
+        rows = self.run_rows(RunsWanted(attempt_ids=attempt_ids), ["gate"], 'ORDER BY "gate"')
+        return tuple(dict.fromkeys(row["gate"] for row in rows))
 
-def selecting(root: str, storage_options: Mapping[str, str] | None = None) -> Select:
-    """Reads the tables below a root, each in its state at the time of the query.
+    def places_of(self, attempt_ids: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """The location of the first dataset that each of these attempts reported on."""
+        wanted = RunsWanted(attempt_ids=attempt_ids)
+        rows = self.run_rows(wanted, ("attempt_id", "datasets"), NEWEST_DATA_FIRST)
+        datasets = ((row["attempt_id"], json.loads(row.get("datasets") or "[]")) for row in rows)
+        return tuple((attempt, found[0]["location"]) for attempt, found in datasets if found)
 
-    :raises StoreError: the store exists and cannot be read.
-    """
-    return StoreTables(root, storage_options).select
+    def runs(self, wanted: RunsWanted, most: int = 50, skip: int = 0) -> tuple[RunRow, ...]:
+        """The last runs, newest data first: `most` of them after the first `skip`. One of an
+        incompatible newer version is left out."""
+        order = f"{NEWEST_DATA_FIRST} LIMIT {most} OFFSET {skip}"
+        runs = []
+        for row in self.run_rows(wanted, OF_A_RUN, order, last=True):
+            try:
+                runs.append(run_from_row(row))
+            except (ValueError, KeyError, TypeError):
+                continue
+        return tuple(runs)
 
+    def count_runs(self, wanted: RunsWanted) -> tuple[tuple[str, int], ...]:
+        """The number of last runs with each outcome, ignoring a filter on outcomes."""
+        rows = self.run_rows(replace(wanted, outcome=None), ["outcome"], last=True)
+        return tuple(Counter(row["outcome"] for row in rows).items())
 
-def select_rows(
-    location: ResultsRoot,
-    table: DeltaTable,
-    columns: Iterable[str],
-    where: Sequence[str],
-    order: str = "",
-    *,
-    last_attempts: bool = False,
-    shadows: bool = False,
-) -> list[dict[str, Any]]:
-    """The rows, without the columns that the table does not have (an older writer).
+    def newest_date(self, wanted: RunsWanted) -> date | None:
+        """The newest date of the data of these runs; None if there are none."""
+        order = 'ORDER BY "dataset_date" DESC LIMIT 1'
+        rows = self.run_rows(wanted, ["dataset_date"], order)
+        return rows[0]["dataset_date"] if rows else None
 
-    :param last_attempts: only the runs that no later attempt supersedes.
-    :param shadows: only verdicts of shadow suites; by default none of them.
-    """
-    present = {column.name for column in table.schema().fields}
-    if SHADOW in present:
-        where = [*where, f'"{SHADOW}" IS {"NOT " if shadows else ""}NULL']
-    elif shadows:
-        return []
-    selected = ", ".join(_column(name) for name in columns if name in present)
-    # Every string in `where` was escaped by `literal`.
-    rows = f"SELECT * FROM stored WHERE {' AND '.join(where or ['TRUE'])}"  # noqa: S608
-    if last_attempts:
-        rows = _LAST_ATTEMPTS.format(rows=rows, last=last_first(present))
-    sql = f"SELECT {selected} FROM ({rows}) {order}"  # noqa: S608
-    with store_errors(location, "read"):
-        answer = QueryBuilder().register("stored", table).execute(sql).read_all()
-        return rows_of(answer)
+    def reports_of(self, attempt_ids: Collection[str]) -> tuple[GateReport, ...]:
+        """The reports of these attempts, with their failing rows, the one started last first."""
+        return self._reports(RunsWanted(attempt_ids=attempt_ids), _MOST_REPORTS)
 
+    def past_reports(
+        self, gates: Collection[str], until: date, most: int = 60, map_index: int = -1
+    ) -> tuple[GateReport, ...]:
+        """The last reports of some gates up to a date of their data, newest date first, without
+        failing rows, at most `most` for each gate.
 
-def rows_behind(
-    select: Select, runs: Sequence[Row], where: list[str], *, only_verdicts: bool = False
-) -> Iterator[tuple[Row, Sequence[Row], Sequence[Row], Sequence[Row]]]:
-    """Each run with the rows of its verdicts, of its failing rows, and of the verdicts of its
-    shadow: the arguments of `report_from_rows`. One query for each table.
+        The last two months are read, or a year if these have too few runs for a trend.
 
-    :param where: conditions that all rows of the runs satisfy, to skip files.
-    :param only_verdicts: without failing rows and shadows.
-    """
+        :param map_index: for an instance of a mapped task only its own; -1 for all.
+        """
+        wanted = RunsWanted(gates, until=until, map_index=map_index if map_index >= 0 else None)
+        reports: tuple[GateReport, ...] = ()
+        for days in (_FIRST_LOOK_DAYS, _LAST_LOOK_DAYS):
+            recent = replace(wanted, since=_before(until, days - 1))
+            reports = self._reports(recent, most * len(gates), last=True)
+            if len(reports) >= _ENOUGH_RUNS * len(gates):
+                break
+        counts: dict[str, int] = defaultdict(int)
+        kept = []
+        for report in reports:
+            counts[report.run_key.gate] += 1
+            if counts[report.run_key.gate] <= most:
+                kept.append(report)
+        return tuple(kept)
 
-    def by_run(
-        table: str, columns: Sequence[str], *, shadows: bool = False
-    ) -> dict[str, list[Row]]:
-        rows: dict[str, list[Row]] = {}
-        for row in select(table, columns, of_runs, shadows=shadows):
-            rows.setdefault(row["run_id"], []).append(row)
-        return rows
+    def _reports(
+        self, wanted: RunsWanted, most: int, *, last: bool = False
+    ) -> tuple[GateReport, ...]:
+        """The reports of runs, newest data first; a gap where rows were partly deleted, or are of a
+        newer version. Those of the last attempts have no failing rows."""
+        order = f"{NEWEST_DATA_FIRST} LIMIT {most}"
+        runs = self.run_rows(wanted, RUNS_SCHEMA.names, order, last=last)
+        if not runs:
+            return ()
+        dates = [run["dataset_date"] for run in runs]
+        of_rows = replace(wanted, since=min(dates), until=max(dates), map_index=None).conditions
+        reports = self.reports_behind(runs, of_rows, only_verdicts=last)
+        return tuple(report for report in reports if isinstance(report, GateReport))
 
-    def have(column: str) -> bool:
-        return not only_verdicts and any(run.get(column) for run in runs)
+    def reports_behind(
+        self, runs: Sequence[Row], where: Sequence[str], *, only_verdicts: bool = False
+    ) -> list[GateReport | Exception]:
+        """The report of each run, or why its rows are none. One query for each table.
 
-    of_runs = [is_in("run_id", [run["run_id"] for run in runs]), *where]
-    columns = RESULTS_SCHEMA.names
-    results = by_run(RESULTS, columns) if any(run.get("assertions") for run in runs) else {}
-    shadows = by_run(RESULTS, columns, shadows=True) if have("shadow_run") else {}
-    failing: dict[str, list[Row]] = {}
-    if have("failing_rows"):
-        failing = by_run(FAILING_ROWS, FAILING_ROWS_SCHEMA.names)
-    for run in runs:
-        key = run["run_id"]
-        yield (
-            {**run, "failing_rows": 0} if only_verdicts else run,
-            results.get(key, ()),
-            failing.get(key, ()),
-            shadows.get(key, ()),
+        :param where: conditions that all rows of the runs satisfy, to skip files.
+        :param only_verdicts: without failing rows and shadows.
+        """
+
+        def by_run(
+            table: str, columns: Sequence[str], marks: str, *, shadows: bool = False
+        ) -> dict[str, list[Row]]:
+            rows: dict[str, list[Row]] = {}
+            if any(run.get(marks) for run in runs):
+                for row in self.select(table, columns, of_runs, shadows=shadows):
+                    rows.setdefault(row["run_id"], []).append(row)
+            return rows
+
+        of_runs = [is_in("run_id", [run["run_id"] for run in runs]), *where]
+        results = by_run(RESULTS, RESULTS_SCHEMA.names, "assertions")
+        shadows: dict[str, list[Row]] = {}
+        failing: dict[str, list[Row]] = {}
+        if only_verdicts:
+            runs = [{**run, "failing_rows": 0} for run in runs]
+        else:
+            shadows = by_run(RESULTS, RESULTS_SCHEMA.names, "shadow_run", shadows=True)
+            failing = by_run(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, "failing_rows")
+        reports: list[GateReport | Exception] = []
+        for run in runs:
+            parts = (rows.get(run["run_id"], ()) for rows in (results, failing, shadows))
+            try:
+                reports.append(report_from_rows(run, *parts))
+            except (ValueError, KeyError, TypeError) as error:
+                reports.append(error)
+        return reports
+
+    def sources_of(self, report: GateReport) -> tuple[SourceFile, ...]:
+        """The source texts of the gate of a report, as far as they are stored."""
+        if not report.sources:
+            return ()
+        where = [is_in("digest", [source.digest for source in report.sources])]
+        rows = self.select(SOURCES, SOURCES_SCHEMA.names, where)
+        texts = {row["digest"]: row["text"] for row in rows}
+        return tuple(
+            SourceFile(source.file, texts[source.digest])
+            for source in report.sources
+            if source.digest in texts
         )
+
+    def contract_runs(
+        self, gates: Collection[str], contract_id: str, until: date, most: int = 1000
+    ) -> tuple[ContractRun, ...]:
+        """The last runs of some gates that enforced a contract, of the year up to `until`, newest
+        date first."""
+        if "contract_id" not in self.columns(RUNS):
+            return ()
+        since = _before(until, _LAST_LOOK_DAYS - 1)
+        wanted = RunsWanted(gates, since=since, until=until, contract_id=contract_id)
+        order = f'ORDER BY "dataset_date" DESC, "gate" LIMIT {most}'
+        runs = []
+        columns = ["gate", "dataset_date", "outcome", "contract"]
+        for row in self.run_rows(wanted, columns, order, last=True):
+            try:
+                contract = from_json(EnforcedContract, row.get("contract") or "")
+                outcome = Outcome(row["outcome"])
+            except ValueError:
+                continue  # of a newer version: a gap in a history, not an error
+            runs.append(ContractRun(row["gate"], row["dataset_date"], outcome, contract))
+        return tuple(runs)
+
+
+def opened(results: StoredResults | str) -> StoredResults:
+    """The results, or those below a root that needs no storage options."""
+    return StoredResults(results) if isinstance(results, str) else results
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:
@@ -266,7 +429,17 @@ def last_first(columns: Container[str]) -> str:
     return f"CASE WHEN {is_weak} THEN 1 ELSE 0 END, {last}"
 
 
-def _column(name: str) -> str:
+def map_index_of(row: Row) -> int:
+    """The map index of a run, -1 if its gate was not mapped."""
+    return RunKey(row["gate"], row["dataset_date"], row["scheduler_run"]).map_index
+
+
+def _columns_of(table: DeltaTable | None) -> frozenset[str]:
+    fields = () if table is None else table.schema().fields
+    return frozenset(column.name for column in fields)
+
+
+def _selected(name: str) -> str:
     # Timestamps come without their time zone, which is UTC: a zoned one needs the zones of the
     # machine.
     if name in {"started_at", "finished_at", "stored_at", "labelled_at", "event_at"}:
@@ -274,6 +447,6 @@ def _column(name: str) -> str:
     return f'"{name}"'
 
 
-def map_index_of(row: Row) -> int:
-    """The map index of a run, -1 if its gate was not mapped."""
-    return RunKey(row["gate"], row["dataset_date"], row["scheduler_run"]).map_index
+def _before(day: date, days: int) -> date:
+    """The date n days earlier, or the first possible date if there is none."""
+    return day - timedelta(days=min(days, day.toordinal() - 1))

@@ -1,30 +1,31 @@
-"""Reads reports and lists of runs. Only runs with a row in `runs` exist here."""
+"""Reads reports, lists of runs, and the gates that enforce a contract. Only runs with a row in
+`runs` exist here. `results` is a root, or results with their storage options."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from arro3.core import DataType
-from deltalake import DeltaTable
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.column import Row
 from dqx_airflow.results.query import (
-    Select,
+    OF_A_RUN,
+    RunsWanted,
+    StoredResults,
     equals,
     is_in,
     literal,
     of_dates,
-    rows_behind,
-    select_rows,
-    selecting,
+    opened,
 )
-from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
+from dqx_airflow.results.report_rows import RunRow, run_from_row
 from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA
-from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
-from dqx_airflow.values import GateReport, RunKey
+from dqx_airflow.results.tables import store_errors
+from dqx_airflow.values import EnforcedContract, GateReport, RunKey, from_json
 
 _LAST_CHARACTER = "\U0010ffff"
 _SHOWN_MATCHES = 5
@@ -35,49 +36,40 @@ _MOST_LOOKED_AT = 5_000
 
 
 def read_report(
-    root: str, run_key: RunKey, attempt_id: str, *, storage_options: Mapping[str, str] | None = None
+    results: StoredResults | str, run_key: RunKey, attempt_id: str
 ) -> GateReport | None:
     """The complete report of exactly this attempt; None if there is none (yet), or no store yet.
 
     If two jobs have reported for one attempt, the one that finished first counts.
 
     :param attempt_id: the id of the scheduler's attempt.
-    :param storage_options: the credentials and settings of the storage.
     :raises StoreError: the store exists and cannot be read.
     """
-    reports = read_reports(root, [run_key], attempt_id, storage_options=storage_options)
+    reports = read_reports(results, [run_key], attempt_id)
     return None if reports is None else reports[0]
 
 
 def read_reports(
-    root: str,
-    run_keys: Sequence[RunKey],
-    attempt_id: str,
-    *,
-    storage_options: Mapping[str, str] | None = None,
+    results: StoredResults | str, run_keys: Sequence[RunKey], attempt_id: str
 ) -> tuple[GateReport, ...] | None:
     """The complete reports of exactly this attempt, one for each run key; None if one of them does
     not exist (yet).
 
     :raises StoreError: the store exists and cannot be read.
     """
-    select = selecting(root, storage_options)
-    dates = [key.date for key in run_keys]
+    results, dates = opened(results), [key.date for key in run_keys]
     of_gates = [is_in("gate", [key.gate for key in run_keys]), *of_dates(min(dates), max(dates))]
     where = [*of_gates, equals("attempt_id", attempt_id)]
-    order = 'ORDER BY "finished_at", "run_id"'
     rows: dict[RunKey, Row] = {}
-    for row in select(RUNS, RUNS_SCHEMA.names, where, order):
+    for row in results.select(RUNS, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id"'):
         key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
         rows.setdefault(key, row)
     if not rows.keys() >= set(run_keys):
         return None
-    return _reports(root, select, [rows[key] for key in run_keys], of_gates)
+    return _reports(results, [rows[key] for key in run_keys], of_gates)
 
 
-def find_report(
-    root: str, run_id_prefix: str, *, storage_options: Mapping[str, str] | None = None
-) -> GateReport | None:
+def find_report(results: StoredResults | str, run_id_prefix: str) -> GateReport | None:
     """The report of the run whose id starts with `run_id_prefix`; None if there is none.
 
     :raises RequestError: several runs match, or the prefix is empty.
@@ -85,8 +77,8 @@ def find_report(
     """
     if not run_id_prefix:
         raise RequestError("the run id is empty", "give the first characters of a run id")
-    location = locate(root, storage_options)
-    runs = _existing_runs(location)
+    results = opened(results)
+    results.require_some()
     # A range, not LIKE: it skips files, and nothing in the prefix has to be escaped.
     where = [
         f'"run_id" >= {literal(run_id_prefix)}',
@@ -94,8 +86,7 @@ def find_report(
     ]
     # First only a few columns, because this reads every run.
     keys = ["run_id", "gate", "dataset_date"]
-    candidates = select_rows(location, runs, keys, where, 'ORDER BY "run_id"')
-    by_id = {row["run_id"]: row for row in candidates}
+    by_id = {row["run_id"]: row for row in results.select(RUNS, keys, where, 'ORDER BY "run_id"')}
     if len(by_id) > 1 and run_id_prefix not in by_id:
         matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
         raise RequestError(
@@ -105,21 +96,19 @@ def find_report(
     match = by_id.get(run_id_prefix) or next(iter(by_id.values()), None)
     if match is None:
         return None
-    where = [equals("gate", match["gate"]), equals("dataset_date", match["dataset_date"])]
-    of_run = [equals("run_id", match["run_id"]), *where]
-    rows = select_rows(location, runs, RUNS_SCHEMA.names, of_run, "LIMIT 1")
-    reports = _reports(location.root, selecting(root, storage_options), rows, where)
+    where = [equals(key, match[key]) for key in keys]
+    rows = results.select(RUNS, RUNS_SCHEMA.names, where, "LIMIT 1")
+    reports = _reports(results, rows, where[1:])
     return reports[0] if reports else None
 
 
 def list_runs(
-    root: str,
+    results: StoredResults | str,
     *,
     gate: str | None = None,
     dataset_date: date | None = None,
     limit: int = 20,
     all_attempts: bool = False,
-    storage_options: Mapping[str, str] | None = None,
 ) -> tuple[RunRow, ...]:
     """Runs, the one that finished last first.
 
@@ -133,29 +122,23 @@ def list_runs(
     :param gate: only runs of this gate.
     :param dataset_date: only runs for data of this date.
     :param limit: the maximum number of runs.
-    :param storage_options: the credentials and settings of the storage.
     :raises StoreError: there is no store, or it cannot be read.
     """
-    location = locate(root, storage_options)
-    runs = _existing_runs(location)
-    where = []
-    if gate is not None:
-        where.append(equals("gate", gate))
-    if dataset_date is not None:
-        where.append(equals("dataset_date", dataset_date))
-    columns = [name for name in RUNS_SCHEMA.names if name != "datasets"]
-    rows: Sequence[Row]
+    results = opened(results)
+    results.require_some()
+    gates = None if gate is None else [gate]
+    where = RunsWanted(gates, since=dataset_date, until=dataset_date).conditions
     if all_attempts:
-        rows = _newest(location, runs, columns, where, limit)
+        rows = _newest(results, OF_A_RUN, where, limit)
     else:
-        rows = _not_superseded(location, runs, columns, where, limit)
-    with store_errors(location, "read"):
+        rows = _not_superseded(results, where, limit)
+    with store_errors(results.location, "read"):
         return tuple(run_from_row(row) for row in rows)
 
 
 def _not_superseded(
-    location: ResultsRoot, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
-) -> Sequence[Row]:
+    results: StoredResults, where: list[str], limit: int
+) -> Sequence[dict[str, Any]]:
     """The newest runs that no later attempt supersedes.
 
     Whether one is superseded depends only on the runs of its key. So the newest few are read first,
@@ -165,7 +148,7 @@ def _not_superseded(
     looked_at = 2 * limit + _SHOWN_RUNS
     while looked_at <= _MOST_LOOKED_AT:
         keys = ["run_id", "dataset_date", "scheduler_run", "finished_at"]
-        newest = _newest(location, runs, keys, where, looked_at)
+        newest = _newest(results, keys, where, looked_at)
         if not newest:
             return ()
         dates = [row["dataset_date"] for row in newest]
@@ -174,34 +157,36 @@ def _not_superseded(
             *of_dates(min(dates), max(dates)),
             is_in("scheduler_run", [row["scheduler_run"] for row in newest]),
         ]
-        rows = select_rows(location, runs, columns, of_keys, _NEWEST_FIRST, last_attempts=True)
+        rows = results.select(RUNS, OF_A_RUN, of_keys, _NEWEST_FIRST, last_attempts=True)
         ids = {row["run_id"] for row in newest}
         rows = [row for row in rows if row["run_id"] in ids]
         if len(rows) >= limit or len(newest) < looked_at:
             return rows[:limit]
         looked_at *= 4
-    return select_rows(
-        location, runs, columns, where, f"{_NEWEST_FIRST} LIMIT {limit}", last_attempts=True
-    )
+    order = f"{_NEWEST_FIRST} LIMIT {limit}"
+    return results.select(RUNS, OF_A_RUN, where, order, last_attempts=True)
 
 
 def _newest(
-    location: ResultsRoot, runs: DeltaTable, columns: Sequence[str], where: list[str], limit: int
-) -> list[dict[str, Any]]:
+    results: StoredResults, columns: Iterable[str], where: list[str], limit: int
+) -> Sequence[dict[str, Any]]:
     """The newest runs, from the newest files that contain enough of them, or else from all
     files."""
     order = f"{_NEWEST_FIRST} LIMIT {limit}"
-    since = _timestamp_before(runs, limit)
+    since = _timestamp_before(results, limit)
     if since is not None:
         recent = f"\"finished_at\" >= TIMESTAMP '{since:%Y-%m-%dT%H:%M:%SZ}'"
-        rows = select_rows(location, runs, columns, [*where, recent], order)
+        rows = results.select(RUNS, columns, [*where, recent], order)
         if len(rows) == limit:
             return rows
-    return select_rows(location, runs, columns, where, order)
+    return results.select(RUNS, columns, where, order)
 
 
-def _timestamp_before(runs: DeltaTable, limit: int) -> datetime | None:
+def _timestamp_before(results: StoredResults, limit: int) -> datetime | None:
     """A timestamp since which at least this many runs finished; None if the log does not say."""
+    runs = results.table(RUNS)
+    if runs is None:
+        return None
     actions = runs.get_add_actions(flatten=True)
     columns = ("max.finished_at", "min.finished_at", "num_records")
     if not {*columns} <= {*actions.schema.names}:
@@ -219,18 +204,8 @@ def _timestamp_before(runs: DeltaTable, limit: int) -> datetime | None:
     return None
 
 
-def _existing_runs(location: ResultsRoot) -> DeltaTable:
-    runs = open_table(location, RUNS)
-    if runs is None:
-        raise StoreError(
-            f"no results under {location.root}",
-            "check the path; the first gate that finishes creates the store",
-        )
-    return runs
-
-
 def _reports(
-    root: str, select: Select, runs: Sequence[Row], where: list[str]
+    results: StoredResults, runs: Sequence[Row], where: list[str]
 ) -> tuple[GateReport, ...]:
     """The reports of some runs.
 
@@ -238,12 +213,59 @@ def _reports(
     :raises StoreError: the rows are not those of a report.
     """
     reports = []
-    for run, *rows in rows_behind(select, runs, where):
-        try:
-            reports.append(report_from_rows(run, *rows))
-        except (ValueError, KeyError, TypeError) as error:
+    for run, report in zip(runs, results.reports_behind(runs, where), strict=True):
+        if isinstance(report, Exception):
+            root = results.location.root
             raise StoreError(
-                f"cannot read run {run['run_id']} in the results store {root}: {error}",
+                f"cannot read run {run['run_id']} in the results store {root}: {report}",
                 "rows were deleted or changed, or a newer version of this package wrote them",
-            ) from error
+            ) from report
+        reports.append(report)
     return tuple(reports)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractUse:
+    """The runs of a gate that enforced a version of a contract; None for a run without a version.
+
+    `pin` is the version that the gate pinned in the last of them, if any.
+    """
+
+    gate: str
+    version: str | None
+    runs: int
+    last: date
+    pin: str | None = None
+
+
+def contract_uses(
+    results: StoredResults | str, contract_id: str, since: date
+) -> tuple[ContractUse, ...]:
+    """The gates whose runs since a date enforced a contract, by name and version.
+
+    :raises StoreError: the results store exists and cannot be read.
+    """
+    results = opened(results)
+    if "contract_id" not in results.columns(RUNS):
+        return ()
+    where = [
+        equals("contract_id", contract_id),
+        "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)')"
+        f" >= TIMESTAMP '{since.isoformat()}T00:00:00'",
+    ]
+    columns = ("gate", "contract_version", "finished_at", "contract")
+    order = 'ORDER BY "gate", "contract_version", "finished_at"'
+    uses: dict[tuple[str, str | None], ContractUse] = {}
+    for row in results.select(RUNS, columns, where, order):
+        key = gate, version = row["gate"], row["contract_version"]
+        before = uses[key].runs if key in uses else 0
+        last = row["finished_at"].date()
+        uses[key] = ContractUse(gate, version, before + 1, last, _pin(row["contract"]))
+    return tuple(uses.values())
+
+
+def _pin(contract: str | None) -> str | None:
+    try:
+        return from_json(EnforcedContract, contract or "").pin
+    except ValueError:
+        return None  # of a newer version

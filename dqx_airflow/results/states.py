@@ -13,12 +13,12 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TypeAlias
 
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 
-from dqx_airflow.results.query import rows_of
+from dqx_airflow.results.query import StoredResults, equals
 from dqx_airflow.results.schema import STATES, TABLES
 from dqx_airflow.results.store import append, dated, open_or_create, tidy
-from dqx_airflow.results.tables import ResultsRoot, committed, open_table, store_errors
+from dqx_airflow.results.tables import ResultsRoot, committed, store_errors
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import exact_text, parse_exact
 
@@ -51,20 +51,13 @@ class StateStore:
 
         :raises StoreError: the store exists and cannot be read.
         """
-        table = open_table(self.location, STATES)
-        if table is None:
-            return ()
+        results = StoredResults(self.location.root, self.location.storage_options)
         days = ", ".join(f"DATE '{on}'" for on in dates if on)
         conditions = [f'"dataset_date" IN ({days})'] if days else []
         conditions += ['"dataset_date" IS NULL'] if None in dates else []
-        query = (
-            'SELECT "dataset_date", "aggregate", "result", "fingerprint" FROM "states" '  # noqa: S608
-            f'WHERE "scope" = \'{scope}\' AND ({" OR ".join(conditions)}) ORDER BY "stored_at"'
-        )
-        with store_errors(self.location, "read"):
-            answer = QueryBuilder().register(STATES, table).execute(query)
-            rows = rows_of(answer.read_all())
-        return tuple(_states(rows))
+        where = [equals("scope", scope), f"({' OR '.join(conditions)})"]
+        columns = ("dataset_date", "aggregate", "result", "fingerprint")
+        return tuple(_states(results.select(STATES, columns, where, 'ORDER BY "stored_at"')))
 
     def keep(self, scope: str, run_id: str, at: datetime, states: Iterable[State]) -> None:
         """Appends states.

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from pyarrow.fs import FileSelector
 
-from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.errors import RequestError
 from dqx_airflow.results.compaction import (
     OF_UPKEEP,
     LiveFile,
@@ -31,7 +31,7 @@ from dqx_airflow.results.compaction import (
     require_plain,
     with_month,
 )
-from dqx_airflow.results.query import rows_of
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.schema import MONTH, RUNS, SOURCES, TABLES, TableDefinition
 from dqx_airflow.results.tables import (
     NO_LOG_CLEANUP,
@@ -145,11 +145,7 @@ def _of_all(
     work: Callable[[ResultsRoot, TableDefinition, DeltaTable], Upkeep],
 ) -> Iterator[Upkeep]:
     location = locate(root, storage_options)
-    if open_table(location, RUNS) is None:
-        raise StoreError(
-            f"no results under {location.root}",
-            "check the path; the first gate that finishes creates the store",
-        )
+    StoredResults(root, storage_options).require_some()
     for definition in TABLES.values():
         table = open_table(location, definition.name)
         if table is not None:
@@ -327,11 +323,12 @@ def _is_old(
 
 def _used_digests(location: ResultsRoot) -> list[str]:
     """The digests of the texts that some run in the store used."""
-    runs = open_table(location, RUNS)
-    if runs is None or all(column.name != "sources" for column in runs.schema().fields):
+    results = StoredResults(location.root, location.storage_options)
+    runs = results.table(RUNS)
+    if runs is None or "sources" not in results.columns(RUNS):
         return []
-    query = 'SELECT DISTINCT "sources" FROM runs WHERE "sources" IS NOT NULL'
-    rows = rows_of(QueryBuilder().register(RUNS, runs).execute(query).read_all())
+    texts = 'SELECT DISTINCT "sources" FROM runs WHERE "sources" IS NOT NULL'
+    rows = results.rows(texts, runs=runs)
     return sorted(
         {
             source.digest

@@ -22,7 +22,8 @@ from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan.condition import Side, compare
 from dqx_airflow.plan.model import Applied, ConstantTerm, Measured, Plan, PlannedAssertion, Term
 from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
-from dqx_airflow.tuning import past_days
+from dqx_airflow.results.past import PastDay
+from dqx_airflow.tuning import past_judge
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values, written_number
 from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
@@ -220,20 +221,20 @@ class Backtest:
     :param days: one for each date, and for each instance of a mapped gate on it.
     """
 
-    def __init__(self, suite: nodes.Suite, days: Sequence[past_days.PastDay]) -> None:
+    def __init__(self, suite: nodes.Suite, days: Sequence[PastDay]) -> None:
         self.suite = suite
         self.days = tuple(sorted(days, key=lambda day: (day.date, day.map_index)))
         self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
-        self._refs = past_days.refs_of(suite, self.days)
+        self._refs = past_judge.refs_of(suite, self.days)
         self._cache: dict[object, tuple[Status | None, ...]] = {}
         self._subjects: dict[tuple[int, int], tuple[Status | ComparedNumber | None, ...]] = {}
         self._series: dict[tuple[int, Term], tuple[MetricValue, ...]] = {}
         self._failing: dict[int, FailingDays | None] = {}
         constants = {constant.name.text for constant in suite.constants}
-        self._past_judge = past_days.PastJudge(
+        self._past_judge = past_judge.PastJudge(
             self.days,
             [
-                past_days.is_plain(node, constants) and check.where is None
+                past_judge.is_plain(node, constants) and check.where is None
                 for check in suite.checks
                 for node in check.assertions
             ],
@@ -245,11 +246,11 @@ class Backtest:
             for group in self._groups
             for planned in group.plan.assertions
         )
-        self.days = past_days.with_earlier_values(self.days, chain.from_iterable(requested_keys))
+        self.days = past_judge.with_earlier_values(self.days, chain.from_iterable(requested_keys))
         assertion_nodes = [node for check in suite.checks for node in check.assertions]
         reached = self._reached(plan)
         self.assertions = tuple(
-            past_days.TunedAssertion(
+            past_judge.TunedAssertion(
                 planned.check,
                 planned.name,
                 planned.severity,
@@ -310,7 +311,7 @@ class Backtest:
             for index in group.days
         )
 
-    def judge(self, values: Mapping[str, float] | None = None) -> past_days.JudgedDays:
+    def judge(self, values: Mapping[str, float] | None = None) -> past_judge.JudgedDays:
         """The verdicts with these values of tunables; the others keep those of the suite.
 
         Bounds are not checked: `tuning.protection` decides what may be set.
@@ -321,7 +322,7 @@ class Backtest:
             name for name, value in new_values.items() if current_values.get(name) != value
         )
         if not changed:
-            return past_days.JudgedDays(new_values, self._base)
+            return past_judge.JudgedDays(new_values, self._base)
         tuned, slim = self._reached_by(changed)
         suite = with_values(slim, new_values)
         rows = [[*row] for row in self._base]
@@ -331,7 +332,7 @@ class Backtest:
                 statuses = self._statuses(row, number, planned)
                 for index, status in zip(group.days, statuses, strict=True):
                     rows[row][index] = status
-        return past_days.JudgedDays(new_values, tuple(map(tuple, rows)))
+        return past_judge.JudgedDays(new_values, tuple(map(tuple, rows)))
 
     def verdict(
         self, row: int, index: int, values: Mapping[str, float] | None = None
@@ -351,7 +352,7 @@ class Backtest:
         suite = with_values(self.suite, {**self.values, **values})
         for number, group in enumerate(self._groups):
             planned = self._plan(suite, group.on).assertions[row]
-            if not past_days.has_limits(planned):
+            if not past_judge.has_limits(planned):
                 continue
             limits = [self._limits_of(number, planned, bound) for bound in planned.condition.bounds]
             subjects = self._subjects_of(row, number)
@@ -408,7 +409,7 @@ class Backtest:
             rows = [
                 row for row, assertion in enumerate(self.assertions) if assertion.tunables & changed
             ]
-            only = past_days.with_assertions(self.suite, {id(self._written[row]) for row in rows})
+            only = past_judge.with_assertions(self.suite, {id(self._written[row]) for row in rows})
             self._slim[changed] = tuple(rows), only
         return self._slim[changed]
 
@@ -433,7 +434,7 @@ class Backtest:
         key = row, number, planned.term, planned.condition, planned.multiplier
         statuses = self._cache.get(key)
         if statuses is None:
-            if past_days.only_limits_differ(group.plan.assertions[row], planned):
+            if past_judge.only_limits_differ(group.plan.assertions[row], planned):
                 statuses = self._by_limits(row, number, planned)
             else:
                 verdicts = (
@@ -469,7 +470,7 @@ class Backtest:
     ) -> Sequence[ComparedNumber | None]:
         """A limit on each day of a group; None if it has no value."""
         days = self._groups[number].days
-        value = past_days.number_of(bound)
+        value = past_judge.number_of(bound)
         if isinstance(value, NUMBERS):
             return (ComparedNumber.of(Side.of(bound, value)),) * len(days)
         series = self._series_of(number, bound, planned)
@@ -556,7 +557,7 @@ class Backtest:
             ]
             if all(end == planned for end in ends):
                 continue
-            if not all(past_days.only_limits_differ(planned, end) for end in ends):
+            if not all(past_judge.only_limits_differ(planned, end) for end in ends):
                 return None
             pairs = zip(ends[0].condition.bounds, ends[1].condition.bounds, strict=True)
             for position, bounds in enumerate(pairs):
@@ -580,7 +581,7 @@ class Backtest:
             at_low, at_high = (
                 self._plan(suite, group.on).assertions[tuned.index(row)] for suite in ends
             )
-            if not past_days.only_limits_differ(at_low, at_high):
+            if not past_judge.only_limits_differ(at_low, at_high):
                 continue
             for first, last in zip(at_low.condition.bounds, at_high.condition.bounds, strict=True):
                 limits = (

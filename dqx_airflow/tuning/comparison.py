@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Protocol, TypeAlias
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.results.past import AssertionKey, ShadowDay
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.past_days import JudgedDays
+from dqx_airflow.tuning.past_judge import JudgedDays
 from dqx_airflow.tuning.tunables import units_of
 from dqx_airflow.values import MetricValue, Severity, Status, day_of_instance
 
@@ -165,24 +165,6 @@ def _statuses(side: tuple[Backtest, JudgedDays, int | None]) -> Sequence[Status 
     return [None] * len(backtest.days) if row is None else judged.statuses[row]
 
 
-_AssertionKey: TypeAlias = tuple[str, str]
-
-
-class ShadowedDay(Protocol):
-    """A day with the verdicts of both, by check and name, and its labels."""
-
-    @property
-    def date(self) -> date: ...
-    @property
-    def map_index(self) -> int: ...
-    @property
-    def own(self) -> Mapping[_AssertionKey, Status]: ...
-    @property
-    def other(self) -> Mapping[_AssertionKey, Status]: ...
-    @property
-    def labels(self) -> Mapping[_AssertionKey, bool]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Alarms:
     """The alarms of one suite: their number, the false ones, and the missed issues, according to
@@ -208,7 +190,7 @@ class ShadowedAssertion:
     only_shadow: tuple[str, ...]
 
 
-def compare_alarms(days: Sequence[ShadowedDay]) -> tuple[ShadowedAssertion, ...]:
+def compare_alarms(days: Sequence[ShadowDay]) -> tuple[ShadowedAssertion, ...]:
     """A comparison for each assertion of the gate or the shadow, in the order of the gate."""
     keys = dict.fromkeys(
         key for side in ("own", "other") for day in days for key in getattr(day, side)
@@ -216,11 +198,11 @@ def compare_alarms(days: Sequence[ShadowedDay]) -> tuple[ShadowedAssertion, ...]
     return tuple(_shadowed(key, days) for key in keys)
 
 
-def _shadowed(key: _AssertionKey, days: Sequence[ShadowedDay]) -> ShadowedAssertion:
-    def fails(statuses: Mapping[_AssertionKey, Status]) -> bool:
+def _shadowed(key: AssertionKey, days: Sequence[ShadowDay]) -> ShadowedAssertion:
+    def fails(statuses: Mapping[AssertionKey, Status]) -> bool:
         return statuses.get(key) is Status.FAILED
 
-    def shown(day: ShadowedDay) -> str:
+    def shown(day: ShadowDay) -> str:
         return day_of_instance(day.date, day.map_index)
 
     return ShadowedAssertion(
@@ -233,8 +215,8 @@ def _shadowed(key: _AssertionKey, days: Sequence[ShadowedDay]) -> ShadowedAssert
 
 
 def _alarms(
-    key: _AssertionKey,
-    days: Sequence[tuple[Mapping[_AssertionKey, Status], Mapping[_AssertionKey, bool]]],
+    key: AssertionKey,
+    days: Sequence[tuple[Mapping[AssertionKey, Status], Mapping[AssertionKey, bool]]],
 ) -> Alarms:
     judged = [
         (statuses[key] is Status.FAILED, labels.get(key))

@@ -22,7 +22,7 @@ from gymnasium import spaces
 
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import Counts, counts, truths
-from dqx_airflow.tuning.past_days import JudgedDays
+from dqx_airflow.tuning.past_judge import JudgedDays
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
 from dqx_airflow.values import Status

@@ -11,7 +11,7 @@ from typing import Any
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import RequestError
-from dqx_airflow.tuning.history import Entry, new_id, timestamp_of, timestamp_text
+from dqx_airflow.tuning.suite_history import Entry, new_id, timestamp_of, timestamp_text
 from dqx_airflow.tuning.tunables import number_text
 from dqx_airflow.values.exact import is_finite_number
 

@@ -22,7 +22,7 @@ from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.plan.model import PlannedAssertion
 from dqx_airflow.plan.resolve import QUIET, Adjustment, adjust, resolve
-from dqx_airflow.tuning.past_days import number_of
+from dqx_airflow.tuning.past_judge import number_of
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.tunables import tunables_of, with_values
 from dqx_airflow.values import DatasetRef, SourceFile, Span

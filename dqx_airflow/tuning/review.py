@@ -14,7 +14,6 @@ from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.history import Entry, new_id, timestamp_text
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
 from dqx_airflow.tuning.suite_file import (
@@ -26,6 +25,7 @@ from dqx_airflow.tuning.suite_file import (
     replaced,
     replacing,
 )
+from dqx_airflow.tuning.suite_history import Entry, new_id, timestamp_text
 from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
 from dqx_airflow.values import Span
 

@@ -23,9 +23,9 @@ from dqx_airflow.dql.imports import FileReader, Reader, search_path
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
-from dqx_airflow.tuning.history import Entry, History, new_id, timestamp_text
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.protection import HUMAN, Judgement, is_algorithm, judge_values
+from dqx_airflow.tuning.suite_history import Entry, History, new_id, timestamp_text
 from dqx_airflow.tuning.tunables import literal_of, tunables_of, with_values
 from dqx_airflow.values import SourceFile, Span
 

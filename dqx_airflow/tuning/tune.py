@@ -19,12 +19,13 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.printer import show
 from dqx_airflow.errors import SourceError
+from dqx_airflow.results.past import PastDay
 from dqx_airflow.tuning import tuner
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, Period, calendars
 from dqx_airflow.tuning.costs import Fold, Trial, counts, folds_of, wins
 from dqx_airflow.tuning.forms import tuned_forms
-from dqx_airflow.tuning.past_days import PastDay, alone
+from dqx_airflow.tuning.past_judge import alone
 from dqx_airflow.tuning.proposals import Proposal
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText

@@ -16,7 +16,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.tuning import costs
 from dqx_airflow.tuning.backtest import Backtest, bits_of
 from dqx_airflow.tuning.calendars import is_weekly
-from dqx_airflow.tuning.past_days import alone
+from dqx_airflow.tuning.past_judge import alone
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.search import Search, allowed_range, groups_of, with_value

@@ -12,15 +12,16 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from dqx_airflow.results.alerts import (
-    AssertionKey,
+    AssertionOfGate,
     RecentAlert,
     alert_of,
-    gate_of_run,
     histories,
     recent_alerts,
     with_failing_rows,
 )
 from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.query import equals
+from dqx_airflow.results.schema import RUNS
 from dqx_airflow.ui import airflow
 from dqx_airflow.ui.board_page import DEPTH, gate_rows, gates_of_rows
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
@@ -93,7 +94,7 @@ def chosen_alerts(
     recent: Iterable[RecentAlert], filters: AlertFilters
 ) -> tuple[tuple[RecentAlert, ...], int]:
     """The displayed alerts, in the order of the page, and the number of other matches."""
-    groups: dict[AssertionKey, list[RecentAlert]] = {}
+    groups: dict[AssertionOfGate, list[RecentAlert]] = {}
     for recent_alert in recent:
         if filters.show == "all" or recent_alert.alert.label is None:
             groups.setdefault(recent_alert.key, []).append(recent_alert)
@@ -108,7 +109,7 @@ def alerts_page(
     recent: Sequence[RecentAlert],
     shown: Sequence[RecentAlert],
     more: int,
-    histories: Mapping[AssertionKey, Sequence[tuple[date, Verdict]]],
+    histories: Mapping[AssertionOfGate, Sequence[tuple[date, Verdict]]],
     tasks: Mapping[str, airflow.TaskRef],
     editable: Iterable[str],
     dags: Iterable[str],
@@ -123,12 +124,12 @@ def alerts_page(
     :param dags: the DAGs to choose from.
     """
     editable = frozenset(editable)
-    unlabelled: dict[AssertionKey, int] = {}
+    unlabelled: dict[AssertionOfGate, int] = {}
     for recent_alert in recent:
         unlabelled[recent_alert.key] = unlabelled.get(recent_alert.key, 0) + (
             recent_alert.alert.label is None
         )
-    groups: dict[AssertionKey, list[RecentAlert]] = {}
+    groups: dict[AssertionOfGate, list[RecentAlert]] = {}
     for recent_alert in shown:
         groups.setdefault(recent_alert.key, []).append(recent_alert)
     return AlertsPage(
@@ -227,16 +228,14 @@ def alerts(
     gates, problem = gates_of_rows(client, selected)
     answer: Answer[RecentAlert] = Answer(problem=problem)
     if names := set(chain.from_iterable(gates.values())):
-        answer = client.ask(lambda store: recent_alerts(store.select, names))
+        answer = client.ask(lambda store: recent_alerts(store, names))
     chosen, more = chosen_alerts(answer.found, filters)
-    shown = (
-        client.ask(lambda store: with_failing_rows(store.select, chosen)) if chosen else Answer()
-    )
+    shown = client.ask(lambda store: with_failing_rows(store, chosen)) if chosen else Answer()
     past: Answer[Any] = Answer()
     if chosen:
         until = max(recent_alert.alert.date for recent_alert in answer.found)
         keys = {recent_alert.key for recent_alert in chosen}
-        past = client.ask(lambda store: tuple(histories(store.select, keys, until).items()))
+        past = client.ask(lambda store: tuple(histories(store, keys, until).items()))
     labelled = airflow.tasks_of(session, {recent_alert.attempt_id for recent_alert in chosen})
     editable = {dag_id for dag_id in _dags(labelled) if airflow.may_edit(request, user, dag_id)}
     page = alerts_page(
@@ -271,14 +270,16 @@ def label(
             f"Send false_alarm or real, with a reason of at most {_LONGEST_REASON} characters.",
         )
     client = store_client()
-    runs = client.ask(lambda store: gate_of_run(store.select, form.get("report", "")))
+    run_id, columns = form.get("report", ""), ("attempt_id", "gate", "run_id", "dataset_date")
+    where, order = [equals("run_id", run_id)], 'ORDER BY "finished_at", "run_id"'
+    runs = client.ask(lambda store: tuple(store.select(RUNS, columns, where, order)))
     task = _task_of_run(session, runs)
     if task is None or not airflow.may_read(request, user, task.dag_id):
         raise _NO_ALERT
     if not airflow.may_edit(request, user, task.dag_id):
         raise Refused(HTTPStatus.FORBIDDEN, "Labels need permission to edit this DAG.")
     check, name = form.get("check", ""), form.get("name", "")
-    answer = client.ask(lambda store: alert_of(store.select, runs.found[0], check, name))
+    answer = client.ask(lambda store: alert_of(store, runs.found[0], check, name))
     if not answer.found:
         raise _NO_ALERT
     alert = answer.found[0].alert
@@ -297,9 +298,7 @@ def label(
     )
     airflow.record(session, user, "dqx label", task, _facts(new_label))
     session.close()
-    problem = client.change(
-        lambda root, options: write_labels(root, [new_label], storage_options=options)
-    )
+    problem = client.change(lambda results: write_labels(results, [new_label]))
     return form_response(problem, _page_before(form, task))
 
 
@@ -307,7 +306,7 @@ def _task_of_run(session: Any, runs: Answer[Any]) -> airflow.TaskRef | None:
     """The task of a run; None if Airflow does not know it."""
     if runs.problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, runs.problem)
-    attempts = [run.attempt_id for run in runs.found]
+    attempts = [run["attempt_id"] for run in runs.found]
     return airflow.tasks_of(session, attempts).get(attempts[0]) if attempts else None
 
 

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from dqx_airflow.results.alerts import gates_of_attempts, unlabelled_counts
-from dqx_airflow.results.open_store import OpenStore
+from dqx_airflow.results.alerts import unlabelled_counts
+from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.ui.airflow import GateDag, SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.ui.report_view import (
     LocatedDataset,
@@ -339,10 +339,12 @@ def gates_of_rows(
 ) -> tuple[dict[tuple[str, str], set[str]], str | None]:
     """The names of gates by DAG and task, one for each suite, and why there are none."""
     tasks = recent_attempts(rows)
-    runs = client.ask(lambda store: gates_of_attempts(store.select, tasks))
+    wanted, columns = RunsWanted(attempt_ids=tasks), ("attempt_id", "gate")
+    order = 'ORDER BY "finished_at", "run_id"'
+    runs = client.ask(lambda store: tuple(store.run_rows(wanted, columns, order)))
     gates: dict[tuple[str, str], set[str]] = {}
     for run in runs.found:
-        gates.setdefault(tasks[run.attempt_id], set()).add(run.gate)
+        gates.setdefault(tasks[run["attempt_id"]], set()).add(run["gate"])
     return gates, runs.problem
 
 
@@ -352,11 +354,8 @@ def counts_of_rows(client: StoreClient, rows: list[GateRow]) -> dict[tuple[str, 
         return {}
     gates, _ = gates_of_rows(client, rows)
     names = set(chain.from_iterable(gates.values()))
-
-    def counts(store: OpenStore) -> tuple[tuple[str, int], ...]:
-        return unlabelled_counts(store.select, names)
-
-    by_gate = dict(client.ask(counts).found) if names else {}
+    counts = client.ask(lambda store: unlabelled_counts(store, names))
+    by_gate = dict(counts.found)
     return {
         task: sum(by_gate.get(gate, 0) for gate in own)
         for task, own in gates.items()

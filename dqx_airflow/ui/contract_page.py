@@ -11,7 +11,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from dqx_airflow.results.open_store import ContractRun
+from dqx_airflow.results.query import ContractRun
 from dqx_airflow.ui import report_view
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.ui.board_page import DEPTH, GateRow, counts_line, gate_rows

@@ -15,7 +15,8 @@ from fastapi import APIRouter, Depends, Request, Response
 from dqx_airflow.diagnostics.verdicts import is_age, shadow_changes
 from dqx_airflow.results.alerts import labels_of
 from dqx_airflow.results.labels import Label
-from dqx_airflow.results.open_store import RunLine, RunsWanted
+from dqx_airflow.results.query import RunsWanted
+from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, report_view, responses
 from dqx_airflow.ui.board_page import DEPTH, Cell, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of, past_of
@@ -377,7 +378,7 @@ class RunFilters:
 class ListedRun:
     """A run in the list, and the address of its report."""
 
-    line: RunLine
+    line: RunRow
     href: str
 
     @property
@@ -418,12 +419,12 @@ class RunsPage:
         )
 
 
-def rows_of(dag_id: str, task_id: str, lines: Sequence[RunLine]) -> tuple[ListedRun, ...]:
+def rows_of(dag_id: str, task_id: str, lines: Sequence[RunRow]) -> tuple[ListedRun, ...]:
     """The runs of a task with the addresses of their reports."""
     return tuple(
         ListedRun(
             line,
-            responses.report_address(dag_id, task_id, line.run_key, line.attempt_id, line.run_id),
+            responses.report_address(dag_id, task_id, line.run_key, line.attempt.id, line.run_id),
         )
         for line in lines
     )
@@ -499,7 +500,7 @@ def gate(
     labels: Answer[Label] = Answer()
     if attempt_reports.chosen is not None:
         report, key = attempt_reports.chosen, attempt_reports.chosen.run_key
-        labels = client.ask(lambda store: labels_of(store.select, key))
+        labels = client.ask(lambda store: labels_of(store, key))
         past = client.ask(
             lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
         )
@@ -669,13 +670,12 @@ def _mapped(runs: tuple[airflow.TaskRun, ...]) -> Response:
         return responses.html_page("not_a_gate.html", run=runs[0])
     instances.sort(key=lambda instance: instance[0].map_index)
     attempts = {run.attempt_id for run in runs}
-    stored = responses.store_client().ask(lambda store: store.runs_of_attempts(attempts))
-    places = {line.attempt_id: line.locations[0] for line in stored.found if line.locations}
+    places = responses.store_client().ask(lambda store: store.places_of(attempts))
     return responses.html_page(
         "mapped.html",
         row=row,
         instances=instances,
         most=airflow.MOST_INSTANCES,
-        places=places,
-        problem=stored.problem,
+        places=dict(places.found),
+        problem=places.problem,
     )

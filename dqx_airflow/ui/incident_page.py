@@ -21,7 +21,8 @@ from dqx_airflow.results.incidents import (
     notes_from,
     write_note,
 )
-from dqx_airflow.results.open_store import RunLine, RunsWanted
+from dqx_airflow.results.query import RunsWanted
+from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.board_page import DEPTH
 from dqx_airflow.ui.forms import Form, Refused, form_token
@@ -36,7 +37,7 @@ class Fault:
     date of the incident from which on it never passed, `failing` the number of failing rows and of
     all rows."""
 
-    run: RunLine
+    run: RunRow
     verdict: Verdict
     blocks: bool
     since: date
@@ -102,7 +103,7 @@ def faults_of(
     return tuple(sorted(faults, key=lambda fault: not fault.blocks))
 
 
-def _faults_of_run(run: RunLine, newest: GateReport, past: Sequence[GateReport]) -> Iterator[Fault]:
+def _faults_of_run(run: RunRow, newest: GateReport, past: Sequence[GateReport]) -> Iterator[Fault]:
     view = view_of_report(newest)
     earlier = [report for report in past if report.run_key.date <= run.run_key.date]
     newest_first = sorted(earlier, key=lambda report: report.run_key.date, reverse=True)
@@ -199,11 +200,11 @@ def _page(
     last, index = incident.last.run_key, task.map_index
     bad = {run.run_key.gate for run in incident.runs}
     lines = (*incident.last_of_each, *incident.first_of_each, *incident.before.values())
-    attempts = {line.attempt_id for line in lines}
+    attempts = {line.attempt.id for line in lines}
     most, since = len(incident.runs), incident.first.run_key.date
     reports = client.ask(lambda store: store.reports_of(attempts))
     past = client.ask(lambda store: store.past_reports(bad, last.date, most, index))
-    notes = client.ask(lambda store: notes_from(store.select, gates, since, last.date, index))
+    notes = client.ask(lambda store: notes_from(store, gates, since, last.date, index))
     reports_by_run = {report.run_id: report for report in reports.found}
     after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
     states = airflow.states_of(session, task.dag_id, last.dag_run_id, after)
@@ -275,7 +276,7 @@ def add_note(
         session, user, "dqx incident", airflow.TaskRef(dag_id, "", task_id, note.map_index), facts
     )
     session.close()
-    problem = client.change(lambda root, options: write_note(root, note, storage_options=options))
+    problem = client.change(lambda results: write_note(results, note))
     return responses.form_response(
         problem, responses.incident_address(dag_id, task_id, note.map_index, on)
     )

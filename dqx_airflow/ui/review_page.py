@@ -14,14 +14,14 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from markupsafe import Markup
 
-from dqx_airflow.results.proposals import (
+from dqx_airflow.tuning.drawings import cost_svg
+from dqx_airflow.tuning.stored_proposals import (
     ProposalStage,
     StoredProposal,
     attempts_behind,
     decide,
-    proposals_from,
+    read_proposals,
 )
-from dqx_airflow.tuning.drawings import cost_svg
 from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, record, tasks_of
 from dqx_airflow.ui.forms import Form, Refused, form_token
 from dqx_airflow.ui.responses import address, back_to, form_response, html_page, plain, store_client
@@ -177,7 +177,7 @@ _NO_PROPOSAL = Refused(HTTPStatus.NOT_FOUND, "Proposal not found. Reload the pag
 def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
     """The proposals for the suites of gates that the user may read."""
     client = store_client()
-    answer = client.ask(lambda store: proposals_from(store.select))
+    answer = client.ask(read_proposals)
     dags = _dags_of(client, session, answer.found)
     visible = [
         stored
@@ -210,7 +210,7 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
     if stage is ProposalStage.REJECTED and not reason:
         raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and enter one.")
     client = store_client()
-    answer = client.ask(lambda store: proposals_from(store.select))
+    answer = client.ask(read_proposals)
     if answer.problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
     wanted = [stored for stored in answer.found if stored.proposal.id == form.get("proposal")]
@@ -244,9 +244,7 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
     session.close()
     author = user.get_name()
     problem = client.change(
-        lambda root, options: decide(
-            root, proposal, stage, author, reason or None, storage_options=options
-        )
+        lambda results: decide(results, proposal, stage, author, reason or None)
     )
     return form_response(problem, address("review"))
 
@@ -258,9 +256,7 @@ def _dags_of(
     the suite, in the store. A proposal without a DAG in Airflow is left out."""
     if not proposals:
         return {}
-    answer: Answer[Any] = client.ask(
-        lambda store: tuple(attempts_behind(store.select, proposals).items())
-    )
+    answer: Answer[Any] = client.ask(lambda store: tuple(attempts_behind(store, proposals).items()))
     session.close()
     tasks = tasks_of(
         session, {attempt_id for _, gates in answer.found for ids in gates for attempt_id in ids}

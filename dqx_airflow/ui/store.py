@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from dqx_airflow.errors import DqxError
 
 if TYPE_CHECKING:
-    from dqx_airflow.results.open_store import OpenStore
+    from dqx_airflow.results.query import StoredResults
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class StoreClient:
     storage_options: Mapping[str, str] | None = field(
         default=None, repr=False
     )  # may contain secrets
-    _store: OpenStore | None = None
+    _store: StoredResults | None = None
     _rests_until: float = 0.0
     _is_writable: bool = False
     _looks_again: float = 0.0
@@ -71,7 +71,7 @@ class StoreClient:
         default_factory=lambda: ThreadPoolExecutor(4, thread_name_prefix="dqx-results"), repr=False
     )
 
-    def ask(self, question: Callable[[OpenStore], tuple[T, ...]]) -> Answer[T]:
+    def ask(self, question: Callable[[StoredResults], tuple[T, ...]]) -> Answer[T]:
         """The response to a query."""
         if self.root is None:
             return Answer(problem=UNKNOWN)
@@ -96,38 +96,35 @@ class StoreClient:
             self._looks_again = time.monotonic() + _LOOKS_AGAIN_S
         return None if self._is_writable else READ_ONLY
 
-    def change(self, action: Callable[[str, Mapping[str, str] | None], object]) -> str | None:
+    def change(self, action: Callable[[StoredResults], object]) -> str | None:
         """Runs an action that writes below the root; why that failed, or None."""
         if self.root is None:
             return UNKNOWN
         return self._has_done(action)
 
-    def _has_done(self, action: Callable[[str, Mapping[str, str] | None], object]) -> str | None:
-        root = self.root
-        assert root is not None
+    def _has_done(self, action: Callable[[StoredResults], object]) -> str | None:
         try:
-            done = self._pool.submit(lambda: action(root, self.storage_options))
-            done.result(timeout=PATIENCE_S)
+            self._pool.submit(lambda: action(self._open())).result(timeout=PATIENCE_S)
         except TooLate:
-            log.warning("the results store %s was not written within %g s", root, PATIENCE_S)
+            log.warning("the results store %s was not written within %g s", self.root, PATIENCE_S)
             return UNSURE
         except (DqxError, ImportError) as error:
-            log.warning("the results store %s: %s", root, error)
+            log.warning("the results store %s: %s", self.root, error)
             return READ_ONLY
         return None
 
     @staticmethod
-    def _check_writable(root: str, storage_options: Mapping[str, str] | None) -> None:
+    def _check_writable(results: StoredResults) -> None:
         from dqx_airflow.results.store import OF_PEOPLE, ResultsStore
 
-        ResultsStore(root, storage_options).check_writable(OF_PEOPLE)
+        ResultsStore(results.root, results.storage_options).check_writable(OF_PEOPLE)
 
-    def _open(self) -> OpenStore:
-        from dqx_airflow.results.open_store import OpenStore
+    def _open(self) -> StoredResults:
+        from dqx_airflow.results.query import StoredResults
 
         if self._store is None:
             assert self.root is not None
-            self._store = OpenStore(self.root, self.storage_options)
+            self._store = StoredResults(self.root, self.storage_options)
         return self._store
 
 

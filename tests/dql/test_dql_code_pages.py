@@ -31,8 +31,8 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
 from dqx_airflow.plan.resolve import check_datasets
-from dqx_airflow.tuning.history import History
 from dqx_airflow.tuning.protection import changed_since, judge_values
+from dqx_airflow.tuning.suite_history import History
 from dqx_airflow.values import DatasetRef, SourceFile
 
 PAGES = Path(dqx_airflow.__file__).parent / "docs" / "codes"

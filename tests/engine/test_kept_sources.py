@@ -12,7 +12,7 @@ from lake import ORDERS, TODAY, delta, request
 
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.results.open_store import OpenStore
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import GateReport, GateRequest, ImportedFile, SourceFile
 
@@ -53,7 +53,7 @@ def test_a_suite_is_stored_with_its_imports(
     imports = (ImportedFile("suite.dql", "common.dql", LIBRARY),)
     gate = request(tmp_path, SUITE, [delta(tmp_path, "orders", ORDERS)], imports=imports)
     report = ran(gate, spark, monkeypatch)
-    assert OpenStore(gate.results_root).sources_of(report) == (gate.suite, LIBRARY)
+    assert StoredResults(gate.results_root).sources_of(report) == (gate.suite, LIBRARY)
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
 
 
@@ -66,7 +66,7 @@ def test_a_contract_is_stored_as_written_and_its_broken_line_is_found(
         request(tmp_path, "", [orders]), suite=enforced.suite, contract=enforced.contract
     )
     report = ran(gate, spark, monkeypatch)
-    kept, compiled = OpenStore(gate.results_root).sources_of(report)
+    kept, compiled = StoredResults(gate.results_root).sources_of(report)
     assert (kept, compiled) == (CONTRACT, gate.suite)
     (broken,) = [verdict for verdict in report.verdicts if verdict.status == "failed"]
     assert broken.span is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.open_store import OpenStore
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, EnforcedContract, GateReport, RunKey
 
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> ResultsStore:
 
 
 def test_a_missing_store_is_empty(tmp_path: Path) -> None:
-    opened = OpenStore(str(tmp_path / "nothing"))
+    opened = StoredResults(str(tmp_path / "nothing"))
     assert opened.reports_of({"a"}) == ()
     assert opened.past_reports({"a"}, DAY) == ()
     assert opened.reports_of(()) == opened.past_reports((), DAY) == ()
@@ -46,13 +46,13 @@ def test_whole_reports_are_found_by_their_attempt(store: ResultsStore) -> None:
     other = sample_report(3, attempt=3)
     for report in (first, second, other):
         store.write(report)
-    opened = OpenStore(store.root)
+    opened = StoredResults(store.root)
     assert opened.reports_of({"attempt-1", "attempt-2"}) == (second, first)
     assert opened.reports_of({"it's"}) == ()
 
 
 def test_reports_appended_later_are_found(store: ResultsStore) -> None:
-    opened = OpenStore(store.root)
+    opened = StoredResults(store.root)
     for days_ago in (3, 2, 1):
         store.write(on(days_ago))
         assert dates_of(opened.past_reports({RUN_KEY.gate}, DAY))[0] == days_ago
@@ -64,7 +64,7 @@ def test_the_past_has_the_current_reports_up_to_a_day(store: ResultsStore) -> No
     elsewhere = replace(on(1, 30), run_key=RunKey("other", DAY, "x"))
     for report in (on(0), on(1), on(2), again, on(3), elsewhere):
         store.write(report)
-    past = OpenStore(store.root).past_reports({RUN_KEY.gate}, DAY - timedelta(days=1))
+    past = StoredResults(store.root).past_reports({RUN_KEY.gate}, DAY - timedelta(days=1))
     assert dates_of(past) == [1, 2, 3]
     assert past[1].run_id == again.run_id
     assert all(not verdict.failing_rows for report in past for verdict in report.verdicts)
@@ -74,7 +74,7 @@ def test_the_limit_applies_to_each_gate(store: ResultsStore) -> None:
     for days_ago in range(4):
         store.write(on(days_ago))
     store.write(replace(on(0, 40), run_key=RunKey("other", DAY, "x")))
-    past = OpenStore(store.root).past_reports({RUN_KEY.gate, "other"}, DAY, 2)
+    past = StoredResults(store.root).past_reports({RUN_KEY.gate, "other"}, DAY, 2)
     gates = [report.run_key.gate for report in past]
     assert gates.count("other") == 1
     assert gates.count(RUN_KEY.gate) == 2
@@ -83,18 +83,18 @@ def test_the_limit_applies_to_each_gate(store: ResultsStore) -> None:
 def test_rarely_run_gates_have_a_longer_past(store: ResultsStore) -> None:
     for days_ago in (0, 90, 180, 500):
         store.write(on(days_ago))
-    past = OpenStore(store.root).past_reports({RUN_KEY.gate}, DAY)
+    past = StoredResults(store.root).past_reports({RUN_KEY.gate}, DAY)
     assert dates_of(past) == [0, 90, 180]
 
 
 def test_the_first_of_all_days_has_a_past(store: ResultsStore) -> None:
-    assert OpenStore(store.root).past_reports({"a"}, date.min) == ()
+    assert StoredResults(store.root).past_reports({"a"}, date.min) == ()
 
 
 def test_a_store_compacted_meanwhile_is_still_read(store: ResultsStore) -> None:
     from deltalake import DeltaTable
 
-    opened = OpenStore(store.root)
+    opened = StoredResults(store.root)
     for days_ago in (3, 2):
         store.write(on(days_ago))
     assert dates_of(opened.past_reports({RUN_KEY.gate}, DAY)) == [2, 3]
@@ -106,7 +106,7 @@ def test_a_store_compacted_meanwhile_is_still_read(store: ResultsStore) -> None:
 
 
 def test_a_store_that_was_removed_and_made_again_is_opened_again(store: ResultsStore) -> None:
-    opened = OpenStore(store.root)
+    opened = StoredResults(store.root)
     store.write(on(3))
     assert dates_of(opened.past_reports({RUN_KEY.gate}, DAY)) == [3]
     shutil.rmtree(store.root)
@@ -118,7 +118,7 @@ def test_a_store_that_was_removed_and_made_again_is_opened_again(store: ResultsS
 def test_an_unreadable_store_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file")
     with pytest.raises(StoreError):
-        OpenStore(str(tmp_path / "results")).reports_of({"a"})
+        StoredResults(str(tmp_path / "results")).reports_of({"a"})
 
 
 def test_a_run_with_rows_missing_is_a_gap(store: ResultsStore, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_run_with_rows_missing_is_a_gap(store: ResultsStore, tmp_path: Path) -
 
     store.write(on(1))
     store.write(on(2))
-    kept = OpenStore(store.root)
+    kept = StoredResults(store.root)
     assert dates_of(kept.past_reports({RUN_KEY.gate}, DAY)) == [1, 2]
     table = DeltaTable(f"{store.root}/results")
     table.alter.set_table_properties({"delta.appendOnly": "false"})
@@ -140,7 +140,7 @@ def test_runs_under_a_contract_are_found_with_its_coverage(store: ResultsStore) 
     store.write(on(2, contract=replace(orders, id="invoices")))
     store.write(on(1))
     store.write(on(0, contract=orders))
-    opened = OpenStore(store.root)
+    opened = StoredResults(store.root)
     found = opened.contract_runs({RUN_KEY.gate}, "o'rders", DAY)
     assert [(run.date, run.contract.version) for run in found] == [
         (DAY, "2.0.0"),

@@ -7,13 +7,13 @@ from datetime import date, datetime, timedelta, timezone
 import pytest
 
 from dqx_airflow.results.incidents import incidents_of
-from dqx_airflow.results.open_store import RunLine
-from dqx_airflow.values import Outcome, PartialRun, RunKey, Selection
+from dqx_airflow.results.report_rows import RunRow
+from dqx_airflow.values import Attempt, Outcome, PartialRun, RunKey, Selection, Severity
 
 FIRST = date(2024, 3, 1)
 
 
-def _line(day: int, letter: str) -> RunLine:
+def _line(day: int, letter: str) -> RunRow:
     """`P` and `B` are whole runs that passed or were blocked, `pa` and `ba` those of a tag."""
     on = FIRST + timedelta(days=day)
     at = datetime(on.year, on.month, on.day, 6, tzinfo=timezone.utc)
@@ -21,7 +21,9 @@ def _line(day: int, letter: str) -> RunLine:
     tag = letter[1:]
     partial = PartialRun(Selection(tags=(tag,)), 1, 2) if tag else None
     key = RunKey("lake.gate", on, f"run {day}")
-    return RunLine(str(day), key, 1, str(day), at, at, outcome, 2, 0, 0, None, None, (), partial)
+    attempt, counts = Attempt(1, str(day)), (2, 2, 0, 0, 0)
+    facts = (outcome, Severity.P0, *counts, None, None, at, at)
+    return RunRow(str(day), key, attempt, "orders", *facts, partial)
 
 
 @pytest.mark.parametrize(

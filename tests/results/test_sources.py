@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
-from dqx_airflow.results.open_store import OpenStore
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.reader import find_report, list_runs
 from dqx_airflow.results.report_rows import digest_of, digests_of, run_row
 from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA, SOURCES
@@ -39,7 +39,7 @@ def kept(root: Path) -> list[str]:
 def test_the_sources_of_a_run_are_found_by_its_report(tmp_path: Path) -> None:
     report = wrote(tmp_path, 1, SUITE, LIBRARY)
     assert find_report(str(tmp_path), report.run_id) == report
-    assert OpenStore(str(tmp_path)).sources_of(report) == (SUITE, LIBRARY)
+    assert StoredResults(str(tmp_path)).sources_of(report) == (SUITE, LIBRARY)
 
 
 def test_a_source_used_by_many_runs_is_stored_once(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_run_finds_its_own_source_not_a_later_one(tmp_path: Path) -> None:
     first = wrote(tmp_path, 1, SUITE)
     changed = SourceFile(SUITE.name, SUITE.text.replace("Orders", "All orders"))
     second = wrote(tmp_path, 2, changed)
-    store = OpenStore(str(tmp_path))
+    store = StoredResults(str(tmp_path))
     assert store.sources_of(first) == (SUITE,)
     assert store.sources_of(second) == (changed,)
 
@@ -62,7 +62,7 @@ def test_identical_files_share_one_source(tmp_path: Path) -> None:
     copy = SourceFile("copy.dql", LIBRARY.text)
     report = wrote(tmp_path, 1, LIBRARY, copy)
     assert kept(tmp_path) == [LIBRARY.text]
-    assert OpenStore(str(tmp_path)).sources_of(report) == (LIBRARY, copy)
+    assert StoredResults(str(tmp_path)).sources_of(report) == (LIBRARY, copy)
 
 
 def test_concurrent_gates_store_a_source_once(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_of_a_source_that_is_too_long_only_the_digest_is_stored(tmp_path: Path) 
     long = SourceFile("long.dql", "#" * (LONGEST_KEPT_SOURCE + 1))
     report = wrote(tmp_path, 1, SUITE, long)
     assert kept(tmp_path) == [SUITE.text]
-    assert OpenStore(str(tmp_path)).sources_of(report) == (SUITE,)
+    assert StoredResults(str(tmp_path)).sources_of(report) == (SUITE,)
     assert report.sources[1].digest == digest_of(long.text)
 
 
@@ -88,7 +88,7 @@ def test_without_sources_there_is_no_table(tmp_path: Path) -> None:
 
 def test_removed_sources_are_not_an_error(tmp_path: Path) -> None:
     report = wrote(tmp_path, 1, SUITE)
-    store = OpenStore(str(tmp_path))
+    store = StoredResults(str(tmp_path))
     assert store.sources_of(report) == (SUITE,)
     shutil.rmtree(tmp_path / SOURCES)
     assert store.sources_of(report) == ()
@@ -99,7 +99,7 @@ def test_a_store_of_an_older_version_gets_the_table_and_the_column(tmp_path: Pat
     runs = arrow_table([run_row(old)], RUNS_SCHEMA)
     write_deltalake(f"{tmp_path}/{RUNS}", runs.drop_columns(["sources"]))
     report = wrote(tmp_path, 2, SUITE)
-    assert OpenStore(str(tmp_path)).sources_of(report) == (SUITE,)
+    assert StoredResults(str(tmp_path)).sources_of(report) == (SUITE,)
     assert {run.run_id for run in list_runs(str(tmp_path), all_attempts=True)} == {
         old.run_id,
         report.run_id,
@@ -110,7 +110,7 @@ def test_a_store_of_an_older_version_gets_the_table_and_the_column(tmp_path: Pat
 def test_a_source_survives_a_round_trip(tmp_path: Path, text: str) -> None:
     source = SourceFile("odd.dql", text)
     report = wrote(tmp_path, 1, source)
-    assert OpenStore(str(tmp_path)).sources_of(report) == (source,)
+    assert StoredResults(str(tmp_path)).sources_of(report) == (source,)
 
 
 def test_runs_and_sources_can_be_joined_in_sql(tmp_path: Path) -> None:

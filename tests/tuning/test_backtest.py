@@ -16,10 +16,10 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.measured import Measurements
 from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.past import PastDay, StoredVerdict
 from dqx_airflow.results.past_days import past_days
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.tunables import with_values
 from dqx_airflow.values import SourceFile, Status
 

@@ -18,9 +18,9 @@ from gymnasium.utils.env_checker import check_env
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.results.past import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.learning import Rewards, ThresholdEnv, learned_action
-from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.values import SourceFile
 
 FIRST = date(2025, 1, 6)

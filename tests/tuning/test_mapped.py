@@ -20,8 +20,8 @@ from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
 from dqx_airflow.cli.main import app
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.labels import Label, read_labels, write_labels
-from dqx_airflow.results.open_store import OpenStore
 from dqx_airflow.results.past_days import past_days
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.schema import LABELS_SCHEMA
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, GateReport, RunKey, ShadowReport
@@ -144,7 +144,7 @@ def test_labels_without_a_map_index_are_about_the_instance_that_was_labelled(her
     runs = [Run(on, "scheduled", "0", "ch", 4), Run(on, "scheduled", "1", "de", 5)]
     store_runs("results", [*runs, replace(runs[1], dag_run="manual")])
     first, second = (day.run_id for day in past_days("results", "Orders", on, on))
-    known = OpenStore("results").select("runs", ["run_id"], [])
+    known = StoredResults("results").select("runs", ["run_id"], [])
     (superseded,) = {row["run_id"] for row in known} - {first, second}
     old = Label(GATE, on, "Volume", "rows", False, "ada", run_id=first)
     as_older_version([old, replace(old, run_id=superseded, ground_truth=True, id="other")])

@@ -15,8 +15,8 @@ from dqx_airflow import Suite
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History
 from dqx_airflow.results.alerts import alerts, recent_alerts
-from dqx_airflow.results.open_store import OpenStore
 from dqx_airflow.results.past_days import past_days, query_results
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, ShadowReport
 
@@ -92,22 +92,22 @@ def without_shadow(report: GateReport) -> GateReport:
 def test_readers_ignore_verdicts_of_a_shadow(here: Path) -> None:
     """Each of them finds the same in a store without shadows."""
     plain = here / "plain"
-    for report in OpenStore("results").past_reports({"orders_gate"}, LAST):
+    for report in StoredResults("results").past_reports({"orders_gate"}, LAST):
         ResultsStore(str(plain)).write(without_shadow(report))
     for reads in (
         lambda root: past_days(root, "Orders", FIRST, LAST),
         lambda root: alerts(root, "Orders", FIRST, LAST),
-        lambda root: recent_alerts(OpenStore(root).select, {"orders_gate"}),
+        lambda root: recent_alerts(StoredResults(root), {"orders_gate"}),
         lambda root: query_results(root, "SELECT count(*) AS number FROM dql_results"),
         lambda root: tuple(
-            map(without_shadow, OpenStore(root).past_reports({"orders_gate"}, LAST))
+            map(without_shadow, StoredResults(root).past_reports({"orders_gate"}, LAST))
         ),
     ):
         assert reads("results") == reads(str(plain))
 
 
 def test_a_report_comes_back_with_its_shadow(here: Path) -> None:
-    store = OpenStore("results")
+    store = StoredResults("results")
     for line in store.select("runs", ["attempt_id"], []):
         (report,) = store.reports_of([line["attempt_id"]])
         assert report.shadow is not None

@@ -22,12 +22,12 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.plan.measured import Measurements
 from dqx_airflow.results.labels import Label, write_labels
-from dqx_airflow.results.proposals import ProposalStage, read_proposals
+from dqx_airflow.results.past import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import Calendar, calendars
 from dqx_airflow.tuning.costs import Counts, Fold, Trial, wins
-from dqx_airflow.tuning.past_days import PastDay
 from dqx_airflow.tuning.protection import judge_change, judge_values
+from dqx_airflow.tuning.stored_proposals import ProposalStage, read_proposals
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune
 from dqx_airflow.tuning.tuner import AGENT, ProfileDays, Rules, Tuned

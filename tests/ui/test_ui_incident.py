@@ -11,7 +11,6 @@ import pytest
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
 
 from dqx_airflow.results.incidents import notes_from
-from dqx_airflow.results.query import selecting
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome, Responsible
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def test_the_tab_and_the_board_link_to_the_incident(get: Get, tab: Get, scene: S
 
 
 def notes(scene: Scene) -> list[tuple[str, str, str]]:
-    found = notes_from(selecting(str(scene.root)), ["lake.gate"], date.min, date.max)
+    found = notes_from(str(scene.root), ["lake.gate"], date.min, date.max)
     return [(note.kind, note.author, note.text) for note in found]
 
 

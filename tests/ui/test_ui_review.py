@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ui_scene import Html, Scene, report_of
 
-from dqx_airflow.results.proposals import (
+from dqx_airflow.tuning.proposals import Proposal, ProposedValue
+from dqx_airflow.tuning.stored_proposals import (
     ProposalStage,
     StoredProposal,
     decide,
     propose,
     read_proposals,
 )
-from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 
 if TYPE_CHECKING:
     from httpx import Response

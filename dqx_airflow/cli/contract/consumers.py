@@ -136,9 +136,11 @@ def _files(path: Path) -> Iterator[Path]:
 def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
     """The gates that have enforced a contract, with its version."""
     from dqx_airflow.contracts.uses import ConsumerUse
-    from dqx_airflow.results.open_store import contract_uses
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.reader import contract_uses
 
-    for use in contract_uses(results, contract_id, since, storage_options=storage_options()):
+    stored = StoredResults(results, storage_options())
+    for use in contract_uses(stored, contract_id, since):
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
         yield ConsumerUse(
             use.gate, f"gate: {runs}, most recently on {use.last}", use.pin, use.version

@@ -3,7 +3,6 @@ alarms of a gate beside those of its shadow."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date, timedelta
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dqx_airflow.cli.command_group import TableFormatOption, TableOrJson, print_or_write
-from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.run.options import (
     ConfigOption,
     ConnectionOption,
@@ -32,11 +30,12 @@ from dqx_airflow.cli.tuning.call import (
     UntilOption,
     first_and_last,
     require_days,
-    results_root,
+    results_of,
     suite_file,
     suite_name,
 )
 from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError, SourceError, SparkError
 from dqx_airflow.values import Status, day_of_instance
 
@@ -44,9 +43,8 @@ if TYPE_CHECKING:
     from dqx_airflow.cli.run.spark import Spark
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.plan.model import Plan
-    from dqx_airflow.results.past_days import ShadowDay
+    from dqx_airflow.results.past import PastDay, ShadowDay
     from dqx_airflow.tuning.comparison import Alarms, BacktestComparison, ShadowedAssertion
-    from dqx_airflow.tuning.past_days import PastDay
     from dqx_airflow.values import GateRequest
 
 
@@ -96,29 +94,22 @@ def backtest(
     By default, the days of the last 90 that have results, and those between them. Days without
     stored values are unknown; --fill measures them, by default all of the last 90.
     """
-    from dqx_airflow.results.past_days import past_days
+    from dqx_airflow.results.past_days import past_days, runs_of_suite
 
     checked = suite_file(suite).read()
+    name = checked.valid_suite.name.value
     first, last = first_and_last(since, until, default=90)
-    root = results_root(suite, results)
-    days = past_days(
-        root,
-        checked.valid_suite.name.value,
-        first,
-        last,
-        gate=gate,
-        map_index=map_index,
-        storage_options=storage_options(),
-    )
+    stored = results_of(suite, results)
+    days = past_days(stored, name, first, last, gate=gate, map_index=map_index)
     if fill:
         days = filled(suite, days, first, last, dataset, connection, config)
     else:
-        require_days(days, root, checked.valid_suite.name.value, (first, last), gate, map_index)
+        require_days(days, stored, runs_of_suite(name, first, last, gate, map_index))
         first = first if since else days[0].date
         last = last if until else days[-1].date
     comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
     if output is BacktestFormat.TABLE and output_file is None:
-        _print_table(comparison)
+        _print_comparison(comparison)
     else:
         print_or_write(_written(comparison, output), output_file)
 
@@ -127,7 +118,7 @@ def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDa
     """The days, and the days between them that have no results. For a mapped gate these are the
     days of each instance on dates on which the gate was mapped."""
     from dqx_airflow.plan.measured import Measurements
-    from dqx_airflow.tuning.past_days import PastDay
+    from dqx_airflow.results.past import PastDay
 
     with_results = {(day.date, day.map_index): day for day in days}
     instances = sorted({day.map_index for day in days}) or [-1]
@@ -192,12 +183,12 @@ def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
         case BacktestFormat.HTML:
             return calendar_html(comparison)
         case BacktestFormat.JSON:
-            return json.dumps(_comparison_fields(comparison), ensure_ascii=False, indent=1) + "\n"
+            return json_text(_comparison_fields(comparison)) + "\n"
         case BacktestFormat.TABLE:
             from io import StringIO
 
             out = StringIO()
-            _print_table(comparison, out)
+            _print_comparison(comparison, out)
             return out.getvalue()
 
 
@@ -240,7 +231,7 @@ def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
     }
 
 
-def _print_table(comparison: BacktestComparison, file: Any = None) -> None:
+def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli.reports import console_for, printable, table_of
@@ -326,7 +317,7 @@ def filled(
         return tuple(known)
     request, plans, spark = _opened(suite, missing, datasets, connection, config)
     from dqx_airflow.plan.measured import Measurements, measurements_of
-    from dqx_airflow.tuning.past_days import PastDay
+    from dqx_airflow.results.past import PastDay
 
     try:
         measured_days = spark.measure(request.datasets, list(map(_of_one_dataset, plans)))
@@ -412,18 +403,12 @@ def shadow(
 
     By default, the last 30 days.
     """
-    from dqx_airflow.results.past_days import shadow_days
+    from dqx_airflow.results.past_days import runs_of_suite, shadow_days
     from dqx_airflow.tuning.comparison import compare_alarms
 
     first, last = first_and_last(since, until, default=30)
-    observed = shadow_days(
-        results_root(suite, results),
-        suite_name(suite),
-        first,
-        last,
-        gate=gate,
-        storage_options=storage_options(),
-    )
+    wanted = runs_of_suite(suite_name(suite), first, last, gate)
+    observed = shadow_days(results_of(suite, results), wanted)
     names = list(dict.fromkeys(day.shadow for day in observed))
     if not names:
         raise RequestError(
@@ -438,7 +423,7 @@ def shadow(
     judged = [day for day in days if day.problem is None]
     compared = compare_alarms(judged)
     if output is TableOrJson.JSON:
-        typer.echo(json.dumps(_shadow_fields(chosen, days, compared), ensure_ascii=False, indent=1))
+        typer.echo(json_text(_shadow_fields(chosen, days, compared)))
         return
     _print_shadow(chosen, days, compared)
     if len(names) > 1:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -15,7 +17,8 @@ from dqx_airflow.errors import DqxError, RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Unit
-    from dqx_airflow.tuning.past_days import PastDay
+    from dqx_airflow.results.past import PastDay
+    from dqx_airflow.results.query import RunsWanted, StoredResults
     from dqx_airflow.tuning.suite_file import SuiteFile
 
 SuiteArgument: TypeAlias = Annotated[
@@ -65,23 +68,15 @@ def first_and_last(
     return first, last
 
 
-def require_days(
-    days: Sequence[PastDay],
-    root: str,
-    suite: str,
-    period: tuple[date, date],
-    gate: str | None,
-    map_index: int | None = None,
-) -> None:
+def require_days(days: Sequence[PastDay], results: StoredResults, wanted: RunsWanted) -> None:
     """:raises RequestError: there are no days: a suite has no results in a period."""
     if days:
         return
     from dqx_airflow.results.past_days import newest_date
 
-    options = storage_options()
-    newest = newest_date(root, suite, gate=gate, map_index=map_index, storage_options=options)
+    newest = newest_date(results, wanted)
     raise RequestError(
-        f"suite '{suite}' has no results from {period[0]} to {period[1]}",
+        f"suite '{wanted.suite}' has no results from {wanted.since} to {wanted.until}",
         f"the newest are of {newest}: change --from or --to",
     )
 
@@ -103,22 +98,31 @@ def units_in(path: Path) -> dict[str, Unit]:
 
 
 def suite_name(path: Path) -> str:
-    """The name of the suite in a file, which identifies it in results.
+    """The name of the suite in a file, which identifies it in results. The rest of the suite is not
+    checked.
 
-    :raises SourceError: the file does not exist, or the suite has errors.
+    :raises SourceError: the file does not exist, or is no suite.
     """
-    checked = suite_file(path).read()
-    return checked.valid_suite.name.value
+    from dqx_airflow.dql.syntax.parser import parse
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+
+    source = read_source(path.expanduser(), str(path))
+    parsed = None if isinstance(source, Unreadable) else parse(source)
+    if parsed is None or parsed.suite is None or parsed.diagnostics:
+        return suite_file(path).read().valid_suite.name.value  # which says what is wrong
+    return parsed.suite.name.value
 
 
-def results_root(suite: Path, given: str | None) -> str:
-    """The root of the results store: as given, or else as in the nearest `dqx.toml`.
+def results_of(suite: Path, given: str | None) -> StoredResults:
+    """The results below a root: as given, or else as in the nearest `dqx.toml`.
 
     :raises RequestError: it is not configured.
     """
+    from dqx_airflow.results.query import StoredResults
+
     root = given or known_results_root(suite)
     if root:
-        return root
+        return StoredResults(root, storage_options())
     raise RequestError(
         "no results root given",
         "add --results PATH, set the variable DQX_RESULTS_ROOT, or write results under [defaults] "
@@ -132,3 +136,12 @@ def known_results_root(suite: Path) -> str | None:
 
     settings_file = find_settings(suite.parent) or find_settings(Path())
     return read_settings(settings_file).results if settings_file else None
+
+
+def csv_text(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """A table for spreadsheets."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return out.getvalue()

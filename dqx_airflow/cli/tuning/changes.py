@@ -3,9 +3,7 @@ what algorithms propose, and decisions on it."""
 
 from __future__ import annotations
 
-import csv
 import getpass
-import io
 import json
 import re
 from pathlib import Path
@@ -22,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dqx_airflow.dql.nodes import Unit
-    from dqx_airflow.tuning.history import Entry
     from dqx_airflow.tuning.proposals import Proposal
     from dqx_airflow.tuning.suite_file import ParamChange
+    from dqx_airflow.tuning.suite_history import Entry
 
 
 _FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
@@ -61,7 +59,7 @@ def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
     """
     from dqx_airflow.cli.reports import printable
     from dqx_airflow.diagnostics.text import draw
-    from dqx_airflow.tuning.history import History
+    from dqx_airflow.tuning.suite_history import History
 
     log = History.of(suite)
     if not suite.is_file() and not log.path.is_file():
@@ -75,12 +73,10 @@ def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
 def _history_csv(entries: list[tuple[int, Entry]]) -> str:
     others = dict.fromkeys(key for _, entry in entries for key in entry if key not in _FIRST)
     columns = (*_FIRST, *others)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("entry", *columns))
-    for number, entry in entries:
-        writer.writerow((number, *(_cell(entry.get(column)) for column in columns)))
-    return out.getvalue()
+    rows = (
+        (number, *(_cell(entry.get(column)) for column in columns)) for number, entry in entries
+    )
+    return call.csv_text(("entry", *columns), rows)
 
 
 def _print_history(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) -> None:
@@ -159,8 +155,8 @@ def _rolled_back(
     suite: Path, to: str, reason: str | None
 ) -> tuple[list[ParamChange], dict[str, float], list[str]]:
     """The values to set, the current ones, and the names that are no longer tunables."""
-    from dqx_airflow.tuning.history import History, cut_of, new_id, values_at
     from dqx_airflow.tuning.suite_file import ParamChange
+    from dqx_airflow.tuning.suite_history import History, cut_of, new_id, values_at
     from dqx_airflow.tuning.tunables import tunables_of
 
     log = History.of(suite)
@@ -251,7 +247,8 @@ def review(
 
     from dqx_airflow.cli.tuning.review_queue import ReviewQueue
 
-    queue = ReviewQueue(suite, results or call.known_results_root(suite))
+    root = results or call.known_results_root(suite)
+    queue = ReviewQueue(suite, call.results_of(suite, root) if root else None)
     actions = [bool(approve), bool(reject), apply]
     if sum(actions) > 1 or (pending and any(actions)):
         raise RequestError(

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.command_group import SheetFormat
-from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert, NewLabel
+    from dqx_airflow.results.query import RunsWanted, StoredResults
 
 
 def alerts(
@@ -47,21 +47,17 @@ def alerts(
 ) -> None:
     """List the failed assertions of the last days, oldest first, with their labels."""
     from dqx_airflow.results.alerts import alerts as find_alerts
+    from dqx_airflow.results.past_days import runs_of_suite
 
-    root = call.results_root(suite, results)
+    stored, name = call.results_of(suite, results), call.suite_name(suite)
     last = until.date() if until else date.today()
     first = last - timedelta(days=days - 1)
     listed = find_alerts(
-        root,
-        call.suite_name(suite),
-        first,
-        last,
-        gate=gate,
-        map_index=map_index,
-        unlabelled=unlabeled,
-        storage_options=storage_options(),
+        stored, name, first, last, unlabelled=unlabeled, gate=gate, map_index=map_index
     )
-    newest = None if listed else _newest_before(root, suite, first, last, gate, map_index)
+    newest = None
+    if not listed:
+        newest = _newest_before(stored, runs_of_suite(name, first, last, gate, map_index))
     noun = "unlabelled alerts" if unlabeled else "alerts"
     nothing = f"no {noun} in the {days} days up to {last}"
     if newest is not None:
@@ -70,35 +66,27 @@ def alerts(
             typer.echo(nothing, err=True)
     match output:
         case SheetFormat.JSON:
-            typer.echo(json_text([_plain(alert) for alert in listed]))
+            typer.echo(json_text([_alert_fields(alert) for alert in listed]))
         case SheetFormat.CSV:
-            typer.echo(_as_csv(listed), nl=False)
+            typer.echo(_alerts_csv(listed), nl=False)
         case SheetFormat.TABLE if listed:
-            _print_table(listed)
+            _print_alerts(listed)
         case SheetFormat.TABLE:
             typer.echo(nothing)
 
 
-def _newest_before(
-    root: str, suite: Path, first: date, last: date, gate: str | None, map_index: int | None
-) -> date | None:
-    """The newest date with results; None if the days from the first to the last have some.
+def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
+    """The newest date with results; None if the wanted days have some.
 
     :raises RequestError: the suite has no results at all.
     """
-    from dqx_airflow.results.past_days import newest_date, past_runs
+    from dqx_airflow.results.past_days import newest_date
 
-    name, options = call.suite_name(suite), storage_options()
-    newest = newest_date(root, name, gate=gate, map_index=map_index, storage_options=options)
-    if first <= newest <= last:
-        return None
-    runs = past_runs(
-        root, name, first, last, (), gate=gate, map_index=map_index, storage_options=options
-    )
-    return None if runs else newest
+    newest = newest_date(results, wanted)
+    return None if results.newest_date(wanted) is not None else newest
 
 
-def _plain(alert: Alert) -> dict[str, object]:
+def _alert_fields(alert: Alert) -> dict[str, object]:
     from fractions import Fraction
 
     from dqx_airflow.values.exact import nearest_float
@@ -123,53 +111,54 @@ def _plain(alert: Alert) -> dict[str, object]:
     }
 
 
-def _as_csv(listed: tuple[Alert, ...]) -> str:
-    import io
-
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+def _alerts_csv(listed: tuple[Alert, ...]) -> str:
     is_mapped = any(alert.map_index >= 0 for alert in listed)
-    instance = ("map_index",) if is_mapped else ()
-    head = ("check", "assertion", "value", "expected", "label", "reason")
-    writer.writerow(("date", *instance, *head))
+    rows = []
     for alert in listed:
-        verdict = alert.verdict
-        shown_label = alert.label_kind.value.replace(" ", "_") if alert.label_kind else ""
+        label = alert.label_kind.value.replace(" ", "_") if alert.label_kind else ""
         reason = (alert.label.reason if alert.label else None) or ""
-        value = shown_value(alert)
-        index = (alert.map_index if alert.map_index >= 0 else "",) if is_mapped else ()
-        cells = verdict.check, verdict.name, value, verdict.expected, shown_label, reason
-        writer.writerow((alert.date, *index, *cells))
-    return out.getvalue()
+        instance = [alert.map_index if alert.map_index >= 0 else ""] if is_mapped else []
+        verdict = alert.verdict
+        cells = (
+            verdict.check,
+            verdict.name,
+            compared_value(alert),
+            verdict.expected,
+            label,
+            reason,
+        )
+        rows.append([alert.date, *instance, *cells])
+    head = ("check", "assertion", "value", "expected", "label", "reason")
+    return call.csv_text(["date", *(["map_index"] if is_mapped else []), *head], rows)
 
 
-def _print_table(listed: tuple[Alert, ...]) -> None:
+def _print_alerts(listed: tuple[Alert, ...]) -> None:
     from dqx_airflow.cli.reports import print_table
 
     several = len({alert.gate for alert in listed}) > 1
     is_mapped = any(alert.map_index >= 0 for alert in listed)
-    head = ("date", *(("gate",) if several else ()), *(("instance",) if is_mapped else ()))
     rows = []
     for alert in listed:
-        verdict, label = alert.verdict, alert.label
-        shown_label = (
-            f"{alert.label_kind.value} ({label.author})" if alert.label_kind and label else ""
-        )
-        row = (
-            alert.date.isoformat(),
-            *((alert.gate,) if several else ()),
-            *((str(alert.map_index) if alert.map_index >= 0 else "",) if is_mapped else ()),
-            verdict.name,
-            shown_value(alert),
-            verdict.expected,
-            verdict.status.value,
-            shown_label,
-        )
-        rows.append(row)
-    print_table((*head, "assertion", "value", "expected", "status", "label"), rows)
+        verdict, kind, label = alert.verdict, alert.label_kind, alert.label
+        cells = {
+            "date": alert.date.isoformat(),
+            "gate": alert.gate,
+            "instance": str(alert.map_index) if alert.map_index >= 0 else "",
+            "assertion": verdict.name,
+            "value": compared_value(alert),
+            "expected": verdict.expected,
+            "status": verdict.status.value,
+            "label": f"{kind.value} ({label.author})" if kind and label else "",
+        }
+        if not several:
+            del cells["gate"]
+        if not is_mapped:
+            del cells["instance"]
+        rows.append(cells)
+    print_table([*rows[0]], [tuple(cells.values()) for cells in rows])
 
 
-def shown_value(alert: Alert) -> str:
+def compared_value(alert: Alert) -> str:
     """The compared value, as a percentage if its limit is one."""
     from dqx_airflow.diagnostics.verdicts import format_value, scaled_text
 
@@ -293,7 +282,7 @@ def label(
     from dqx_airflow.results.alerts import LabelKind, NewLabel, labels_for
     from dqx_airflow.results.labels import write_labels
 
-    root = call.results_root(suite, results)
+    stored = call.results_of(suite, results)
     kind_options = {
         LabelKind.FALSE_POSITIVE: false_positive,
         LabelKind.TRUE_POSITIVE: true_positive,
@@ -315,17 +304,11 @@ def label(
         )
     else:
         new_labels = [NewLabel(on.date(), assertion, kinds[0], reason, check, map_index)]
-    labels, problems = labels_for(
-        root,
-        call.suite_name(suite),
-        new_labels,
-        author or getpass.getuser(),
-        gate=gate,
-        storage_options=storage_options(),
-    )
+    name, who = call.suite_name(suite), author or getpass.getuser()
+    labels, problems = labels_for(stored, name, new_labels, who, gate=gate)
     if problems:
         raise RequestError("no label was set:\n  " + "\n  ".join(problems))
-    written = write_labels(root, labels, storage_options=storage_options())
+    written = write_labels(stored, labels)
     unchanged = len(labels) - len(written)
     summary = f"{len(written)} labelled"
     typer.echo(f"{summary}, {unchanged} already had the label" if unchanged else summary)

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning.call import suite_file, suite_name
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.proposals import ProposalStage, StoredProposal, decide, read_proposals
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.tuning.proposals import Proposal, proposal_of_entry
 from dqx_airflow.tuning.review import apply_proposal, reject_in_history, require_allowed
+from dqx_airflow.tuning.stored_proposals import (
+    ProposalStage,
+    StoredProposal,
+    decide,
+    read_proposals,
+)
 from dqx_airflow.tuning.suite_file import pending_in
 
 
 class ReviewQueue:
     """The proposals for a suite, of the results store and of the history."""
 
-    def __init__(self, path: Path, root: str | None) -> None:
+    def __init__(self, path: Path, results: StoredResults | None) -> None:
         self.file = suite_file(path)
         self.name = suite_name(path)
-        self.root = root
+        self.results = results
 
     def all_pending(self) -> list[Proposal]:
-        stored = [
-            stored_proposal.proposal for stored_proposal in self._stored(ProposalStage.PENDING)
-        ]
+        stored = [pending.proposal for pending in self._stored(ProposalStage.PENDING)]
         entries = (proposal_of_entry(self.name, entry) for entry in pending_in(self.file.history))
         known = {proposal.id for proposal in stored}
         return [
@@ -54,7 +57,7 @@ class ReviewQueue:
 
     def apply_approved(self) -> list[Proposal]:
         """Applies the approved proposals, one after the other; returns them."""
-        if self.root is None:
+        if self.results is None:
             raise RequestError(
                 "which results?",
                 "add --results PATH, or set the variable DQX_RESULTS_ROOT: it contains the "
@@ -68,20 +71,16 @@ class ReviewQueue:
         return applied
 
     def _stored(self, stage: ProposalStage) -> list[StoredProposal]:
-        if self.root is None:
+        if self.results is None:
             return []
-        options = storage_options()
-        return [*read_proposals(self.root, self.name, stage=stage, storage_options=options)]
+        return [*read_proposals(self.results, self.name, stage=stage)]
 
     def _decide(
         self, proposal: Proposal, stage: ProposalStage, author: str, reason: str | None
     ) -> None:
         """Records a decision on a proposal in the store; the history records its own."""
-        if self.root is None:
+        if self.results is None:
             return
-        options = storage_options()
-        known = {
-            stored.proposal.id for stored in read_proposals(self.root, storage_options=options)
-        }
+        known = {stored.proposal.id for stored in read_proposals(self.results)}
         if proposal.id in known:
-            decide(self.root, proposal, stage, author, reason, storage_options=options)
+            decide(self.results, proposal, stage, author, reason)

@@ -13,17 +13,18 @@ import typer
 
 from dqx_airflow.cli.check import counted
 from dqx_airflow.cli.command_group import TableFormatOption, TableOrJson
-from dqx_airflow.cli.project import storage_options
 from dqx_airflow.cli.tuning import call
 from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import day_of_instance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dqx_airflow.results.past import PastDay
+    from dqx_airflow.results.query import StoredResults
     from dqx_airflow.tuning.costs import WantedLabel
-    from dqx_airflow.tuning.past_days import PastDay
     from dqx_airflow.tuning.proposals import Proposal
     from dqx_airflow.tuning.suite_file import SuiteFile
     from dqx_airflow.tuning.tuner import Rules, Tuned
@@ -92,16 +93,15 @@ def tune(
     from dqx_airflow.tuning.tuner import ProfileDays, Rules
 
     first, last = call.first_and_last(since, until, default=180)
-    root, file = call.results_root(suite, results), call.suite_file(suite)
+    stored, file = call.results_of(suite, results), call.suite_file(suite)
     rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
-    days, tuned = _tuned(file, root, first, last, rules, holidays, gate)
+    days, tuned = _tuned(file, stored, first, last, rules, holidays, gate)
     proposals = [result.proposal for result in tuned if result.proposal is not None]
-    applied = _propose(root, file, proposals) if propose else []
+    applied = _propose(stored, file, proposals) if propose else []
     if output_dir is not None:
         _write(output_dir, proposals)
     if output is TableOrJson.JSON:
-        listed = [_plain(result, applied) for result in tuned]
-        typer.echo(json.dumps(listed, ensure_ascii=False, indent=1))
+        typer.echo(json_text([_fields_of(result, applied) for result in tuned]))
         return
     _print(suite, tuned, days)
     for proposal in applied:
@@ -115,7 +115,7 @@ def tune(
 
 def _tuned(
     file: SuiteFile,
-    root: str,
+    stored: StoredResults,
     first: date,
     last: date,
     rules: Rules,
@@ -123,40 +123,39 @@ def _tuned(
     gate: str | None,
 ) -> tuple[Sequence[PastDay], Sequence[Tuned]]:
     """The past days of a suite, and the results of the tuner for them."""
-    from dqx_airflow.results.past_days import one_gate, past_days, past_runs
+    from dqx_airflow.results.past_days import one_gate, past_days, past_runs, runs_of_suite
     from dqx_airflow.tuning.calendars import holidays_of
     from dqx_airflow.tuning.tune import tune as tune_suite
 
-    checked, options = file.read(), storage_options()
+    checked = file.read()
     name = checked.valid_suite.name.value
-    days = past_days(root, name, first, last, gate=gate, storage_options=options)
-    call.require_days(days, root, name, (first, last), gate)
-    runs = past_runs(root, name, first, last, (), gate=gate, storage_options=options)
-
+    days = past_days(stored, name, first, last, gate=gate)
+    wanted = runs_of_suite(name, first, last, gate)
+    call.require_days(days, stored, wanted)
+    runs = past_runs(stored, wanted, ())
     holidays = holidays_of(country, first, last) if country else None
     tuned = tune_suite(file.text(checked), days, rules, holidays=holidays, gate=one_gate(runs))
     return days, tuned
 
 
-def _propose(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> list[Proposal]:
+def _propose(
+    results: StoredResults, file: SuiteFile, proposals: Sequence[Proposal]
+) -> list[Proposal]:
     """Queues the proposals, except for those that are already pending.
 
     Returns those that did not have to wait, since all their assertions are marked `@auto_approve`.
     """
-    from dqx_airflow.results.proposals import ProposalStage, decide, read_proposals
-    from dqx_airflow.results.proposals import propose as put
     from dqx_airflow.tuning.review import apply_unless_reviewed
+    from dqx_airflow.tuning.stored_proposals import ProposalStage, decide, read_proposals
+    from dqx_airflow.tuning.stored_proposals import propose as put
 
-    checked, options = file.read(), storage_options()
-    name = checked.valid_suite.name.value
-    stored = read_proposals(root, name, stage=ProposalStage.PENDING, storage_options=options)
-    waiting = {
-        _change_of(stored_proposal.proposal): stored_proposal.proposal for stored_proposal in stored
-    }
+    name = file.read().valid_suite.name.value
+    stored = read_proposals(results, name, stage=ProposalStage.PENDING)
+    waiting = {_change_of(pending.proposal): pending.proposal for pending in stored}
     applied = []
     for proposal in proposals:
         if _change_of(proposal) not in waiting:
-            put(root, proposal, storage_options=options)
+            put(results, proposal)
         queued = waiting.get(_change_of(proposal), proposal)
         try:
             is_applied = apply_unless_reviewed(file, queued)
@@ -164,8 +163,7 @@ def _propose(root: str, file: SuiteFile, proposals: Sequence[Proposal]) -> list[
             typer.echo(f"not applied in spite of @auto_approve: {error.in_one_line}", err=True)
             continue
         if is_applied:
-            stage, why = ProposalStage.APPLIED, "@auto_approve"
-            decide(root, queued, stage, queued.agent, why, storage_options=options)
+            decide(results, queued, ProposalStage.APPLIED, queued.agent, "@auto_approve")
             applied.append(queued)
     return applied
 
@@ -198,7 +196,7 @@ def _file_name(proposal: Proposal) -> str:
     return re.sub(r"[^\w.]+", "-", name).strip("-")
 
 
-def _plain(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
+def _fields_of(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
     proposal = tuned.proposal
     return {
         "about": list(tuned.about),

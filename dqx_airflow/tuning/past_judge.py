@@ -1,5 +1,4 @@
-"""Past days: metric values, verdicts and labels; and an assertion judged on them from what is
-stored.
+"""An assertion judged on past days from what is stored of them.
 
 Values of earlier days complete a day as its lagged values. Assertions that differ only in the
 numbers that they compare with need no new measurement.
@@ -12,9 +11,9 @@ an instance of a mapped gate takes its own. What no gate measured stays unknown.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
@@ -24,43 +23,11 @@ from dqx_airflow.metrics.derived import apply, takes_none
 from dqx_airflow.metrics.plain_values import plain
 from dqx_airflow.plan import model
 from dqx_airflow.plan.evaluate import judge_one
-from dqx_airflow.plan.measured import Measurements, keys_of, requests_behind
+from dqx_airflow.plan.measured import keys_of, requests_behind
 from dqx_airflow.plan.term_values import KnownValues
+from dqx_airflow.results.past import PastDay
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
-
-
-@dataclass(frozen=True, slots=True)
-class StoredVerdict:
-    """A gate's verdict on an assertion on a day. `expression` is what it measured, and `value` the
-    result, before profiles."""
-
-    status: Status
-    expression: str
-    value: MetricValue
-
-
-@dataclass(frozen=True, slots=True)
-class PastDay:
-    """The facts about one day, or about an instance of a mapped gate on it, by its map index. `now`
-    is when the gate ran. Verdicts and labels are by check and name; a label is True if there was a
-    real issue."""
-
-    date: date
-    measured: Measurements
-    now: datetime | None = None
-    verdicts: Mapping[tuple[str, str], StoredVerdict] = field(default_factory=dict)
-    labels: Mapping[tuple[str, str], bool] = field(default_factory=dict)
-    run_id: str | None = None
-    map_index: int = -1
-
-    @property
-    def instance(self) -> Hashable:
-        """What identifies an instance of a mapped gate on all days: the data that it reads. Its map
-        index may belong to other data on another day."""
-        if self.map_index < 0:
-            return None
-        return frozenset(self.measured.reads.items()) or self.map_index
 
 
 @dataclass(frozen=True, slots=True)

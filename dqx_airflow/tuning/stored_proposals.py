@@ -13,8 +13,8 @@ from enum import Enum
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.column import Row, as_utc
-from dqx_airflow.results.query import Select, equals, selecting
-from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, RUNS
+from dqx_airflow.results.query import RunsWanted, StoredResults, opened
+from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA
 from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
 
 _MOST_ATTEMPTS = 1000
@@ -42,9 +42,7 @@ class StoredProposal:
     reason: str | None = None
 
 
-def propose(
-    root: str, proposal: Proposal, *, storage_options: Mapping[str, str] | None = None
-) -> None:
+def propose(results: StoredResults | str, proposal: Proposal) -> None:
     """Puts a proposal into the review queue.
 
     `tuning.protection` decides whether it is allowed, and checks again when it is applied.
@@ -52,51 +50,33 @@ def propose(
     :raises StoreError: the store cannot be written.
     """
     row = _event(proposal, ProposalStage.PENDING, proposal.agent, proposal.reason, proposal.at)
-    _append(root, {**row, "proposal": proposal.to_json()}, storage_options)
+    _append(results, {**row, "proposal": proposal.to_json()})
 
 
 def decide(
-    root: str,
+    results: StoredResults | str,
     proposal: Proposal,
     stage: ProposalStage,
     author: str,
     reason: str | None = None,
-    *,
-    storage_options: Mapping[str, str] | None = None,
 ) -> None:
     """Records a decision on a proposal.
 
     :raises StoreError: the store cannot be written.
     """
-    row = _event(proposal, stage, author, reason, datetime.now(timezone.utc))
-    _append(root, row, storage_options)
+    _append(results, _event(proposal, stage, author, reason, datetime.now(timezone.utc)))
 
 
 def read_proposals(
-    root: str,
-    suite: str | None = None,
-    *,
-    stage: ProposalStage | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    results: StoredResults | str, suite: str | None = None, *, stage: ProposalStage | None = None
 ) -> tuple[StoredProposal, ...]:
     """The proposals for a suite, or for all, oldest first.
 
     :param suite: the name of the suite, as in its file.
     :raises StoreError: the store exists and cannot be read.
     """
-    return proposals_from(selecting(root, storage_options), suite, stage=stage)
-
-
-def proposals_from(
-    select: Select, suite: str | None = None, *, stage: ProposalStage | None = None
-) -> tuple[StoredProposal, ...]:
-    """The proposals of `read_proposals`, from open tables.
-
-    :raises StoreError: the store exists and cannot be read.
-    """
-    where = [] if suite is None else [equals("suite", suite)]
-    order = 'ORDER BY "event_at", "event_id"'
-    rows = select(PROPOSALS, PROPOSALS_SCHEMA.names, where, order)
+    where, order = RunsWanted(suite=suite).conditions, 'ORDER BY "event_at", "event_id"'
+    rows = opened(results).select(PROPOSALS, PROPOSALS_SCHEMA.names, where, order)
     made: dict[str, Proposal] = {}
     last: dict[str, Row] = {}
     for row in rows:
@@ -113,7 +93,7 @@ def proposals_from(
 
 
 def attempts_behind(
-    select: Select, proposals: Iterable[StoredProposal]
+    results: StoredResults, proposals: Iterable[StoredProposal]
 ) -> Mapping[str, Sequence[frozenset[str]]]:
     """For each proposal, by its id, the newest attempts of its gate, or of all gates that run the
     suite.
@@ -122,12 +102,12 @@ def attempts_behind(
     """
     attempts: dict[str, Sequence[frozenset[str]]] = {}
     for proposal in (stored.proposal for stored in proposals):
-        condition = equals("suite", proposal.suite)
+        wanted = RunsWanted(suite=proposal.suite)
         if proposal.gate is not None:
-            condition = equals("gate", proposal.gate)
+            wanted = RunsWanted([proposal.gate])
         order = f'ORDER BY "finished_at" DESC, "run_id" LIMIT {_MOST_ATTEMPTS}'
         by_gate: dict[str, set[str]] = {}
-        for row in select(RUNS, ("gate", "attempt_id"), [condition], order):
+        for row in results.run_rows(wanted, ("gate", "attempt_id"), order):
             by_gate.setdefault(row["gate"], set()).add(row["attempt_id"])
         attempts[proposal.id] = tuple(map(frozenset, by_gate.values()))
     return attempts
@@ -161,9 +141,9 @@ def _event(
     }
 
 
-def _append(
-    root: str, row: Mapping[str, object], storage_options: Mapping[str, str] | None
-) -> None:
+def _append(results: StoredResults | str, row: Mapping[str, object]) -> None:
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
-    ResultsStore(root, storage_options).append_rows({PROPOSALS: {str(row["event_id"]): [row]}})
+    results = opened(results)
+    store = ResultsStore(results.root, results.storage_options)
+    store.append_rows({PROPOSALS: {str(row["event_id"]): [row]}})
