@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Annotated, Any, TypeAlias
@@ -124,10 +124,9 @@ def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateT
         select(XComModel.dag_id, XComModel.task_id).where(XComModel.key == XCOM_KEY).distinct()
     )
     newest = select(func.max(DagRun.id)).group_by(DagRun.dag_id)
-    of_run = and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
     mute = session.execute(
         select(TaskInstance.dag_id, TaskInstance.task_id)
-        .join(DagRun, of_run)
+        .join(DagRun, _of_run())
         .where(DagRun.id.in_(newest), TaskInstance.operator.in_(_OPERATORS))
         .distinct()
     )
@@ -389,7 +388,7 @@ def recent_runs(
     ).all()
     timestamps = {row.id: row.timestamp for row in rows if row.timestamp is not None}
     summaries = summaries_of(session, timestamps)
-    return tuple(_task_run((*row[:-1], summaries.get(row.id))) for row in rows)
+    return tuple(replace(_task_run(row), pushed=summaries.get(row.id)) for row in rows)
 
 
 def known_results() -> ResultsLocation | None:
@@ -401,19 +400,27 @@ def known_results() -> ResultsLocation | None:
         return None
 
 
-def _instances(of_pushed: Any = XComModel.value) -> Any:
-    """Selects task instances with their summaries.
-
-    :param of_pushed: the selected column of the summary.
-    """
-    of_run = and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
-    pushed = and_(
+def _is_pushed() -> Any:
+    """A task instance and its summary belong together."""
+    return and_(
         XComModel.dag_id == TaskInstance.dag_id,
         XComModel.task_id == TaskInstance.task_id,
         XComModel.run_id == TaskInstance.run_id,
         XComModel.map_index == TaskInstance.map_index,
         XComModel.key == XCOM_KEY,
     )
+
+
+def _of_run() -> Any:
+    """A task instance belongs to a run."""
+    return and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
+
+
+def _instances(of_pushed: Any = XComModel.value) -> Any:
+    """Selects task instances with their summaries: the fields of `TaskRun`.
+
+    :param of_pushed: the selected column of the summary.
+    """
     return (
         select(
             TaskInstance.dag_id,
@@ -423,37 +430,28 @@ def _instances(of_pushed: Any = XComModel.value) -> Any:
             TaskInstance.state,
             TaskInstance.operator,
             TaskInstance.id,
+            DagRun.run_after,
+            of_pushed,
+            DagRun.logical_date,
             TaskInstance.start_date,
             TaskInstance.end_date,
             TaskInstance.rendered_map_index,
-            DagRun.run_after,
-            DagRun.logical_date,
             DagRun.state,
-            of_pushed,
         )
-        .join(DagRun, of_run)
-        .join(XComModel, pushed, isouter=True)
+        .join(DagRun, _of_run())
+        .join(XComModel, _is_pushed(), isouter=True)
     )
 
 
 def _task_run(row: Sequence[Any]) -> TaskRun:
-    dag_id, run_id, task_id, map_index, state, operator, attempt, *times, run_state, value = row
-    started, ended, label, run_after, logical_date = times
-    return TaskRun(
-        dag_id=dag_id,
-        run_id=run_id,
-        task_id=task_id,
-        map_index=map_index,
-        state=str(state) if state else None,
-        operator=operator,
-        attempt_id=str(attempt),
-        run_after=run_after,
-        pushed=as_pushed(value),
-        logical_date=logical_date,
-        started=started,
-        ended=ended,
-        label=str(label or ""),
-        run_state=str(run_state) if run_state else None,
+    run = TaskRun(*row)
+    return replace(
+        run,
+        state=str(run.state) if run.state else None,
+        attempt_id=str(run.attempt_id),
+        pushed=as_pushed(run.pushed),
+        label=str(run.label or ""),
+        run_state=str(run.run_state) if run.run_state else None,
     )
 
 
@@ -476,7 +474,9 @@ def summaries_of(session: Any, timestamps: Mapping[Any, datetime]) -> dict[Any, 
     }
     missing = iter([attempt_id for attempt_id in timestamps if attempt_id not in pushed])
     while batch := list(islice(missing, _ASKED_AT_ONCE)):
-        for attempt_id, at, value in session.execute(_pushed().where(TaskInstance.id.in_(batch))):
+        query = select(TaskInstance.id, XComModel.timestamp, XComModel.value)
+        query = query.join(XComModel, _is_pushed()).where(TaskInstance.id.in_(batch))
+        for attempt_id, at, value in session.execute(query):
             _kept[attempt_id, at] = pushed[attempt_id] = as_pushed(value)
     for key in [*islice(_kept, max(len(_kept) - _MOST_KEPT, 0))]:
         _kept.pop(key, None)
@@ -494,17 +494,6 @@ def as_pushed(value: object) -> object:
     if isinstance(value, dict) and not isinstance(value, Summary):
         return Summary(value)
     return value
-
-
-def _pushed() -> Any:
-    pushed = and_(
-        XComModel.dag_id == TaskInstance.dag_id,
-        XComModel.task_id == TaskInstance.task_id,
-        XComModel.run_id == TaskInstance.run_id,
-        XComModel.map_index == TaskInstance.map_index,
-        XComModel.key == XCOM_KEY,
-    )
-    return select(TaskInstance.id, XComModel.timestamp, XComModel.value).join(XComModel, pushed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from http import HTTPStatus
@@ -25,10 +26,10 @@ from dqx_airflow.results.schema import RUNS
 from dqx_airflow.ui import airflow
 from dqx_airflow.ui.board_page import DEPTH, gate_rows, gates_of_rows
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
-from dqx_airflow.ui.forms import Form, Refused, form_token
+from dqx_airflow.ui.forms import Form, Refused, chosen, form_token, recorded_change, require_editor
 from dqx_airflow.ui.gate_page import SPARK_HEIGHT, SPARK_WIDTH
-from dqx_airflow.ui.report_view import Sample, reading_of, samples_of
-from dqx_airflow.ui.responses import address, form_response, gate_address, html_page, store_client
+from dqx_airflow.ui.report_view import reading_of, samples_of
+from dqx_airflow.ui.responses import address, gate_address, html_page, store_client
 from dqx_airflow.ui.store import Answer
 from dqx_airflow.values import Verdict
 
@@ -51,45 +52,6 @@ class AlertFilters:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class AlertView:
-    """A failure. `task` is its task, if Airflow still knows it."""
-
-    date: date
-    run_id: str
-    verdict: Verdict
-    label: Label | None
-    task: airflow.TaskRef | None
-    can_label: bool
-    samples: tuple[Sample, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AlertGroup:
-    """The failures of an assertion, first those without a label, then the newest. `instance` is
-    the label or the map index of an instance of a mapped gate, empty for others."""
-
-    gate: str
-    instance: str
-    verdict: Verdict
-    unlabelled: int
-    alerts: tuple[AlertView, ...]
-    spark: Chart | None
-
-
-@dataclass(frozen=True, slots=True)
-class AlertsPage:
-    """The displayed groups: first those with the most unlabelled failures. `more` is the number of
-    matching alerts that are not displayed."""
-
-    groups: tuple[AlertGroup, ...]
-    unlabelled: int
-    total: int
-    more: int
-    dags: tuple[str, ...]
-    filters: AlertFilters
-
-
 def chosen_alerts(
     recent: Iterable[RecentAlert], filters: AlertFilters
 ) -> tuple[tuple[RecentAlert, ...], int]:
@@ -105,54 +67,47 @@ def chosen_alerts(
     return tuple(chosen[:MOST_SHOWN]), max(len(chosen) - MOST_SHOWN, 0)
 
 
-def alerts_page(
-    recent: Sequence[RecentAlert],
+def _groups(
+    recent: Iterable[RecentAlert],
     shown: Sequence[RecentAlert],
-    more: int,
     histories: Mapping[AssertionOfGate, Sequence[tuple[date, Verdict]]],
     tasks: Mapping[str, airflow.TaskRef],
-    editable: Iterable[str],
-    dags: Iterable[str],
-    filters: AlertFilters,
-) -> AlertsPage:
-    """The page of recent alerts.
+    editable: Collection[str],
+) -> list[dict[str, Any]]:
+    """The alerts of each assertion: first those without a label, then the newest.
 
     :param recent: all alerts of the selected gates.
     :param shown: those to display, in order, with their failing rows.
-    :param tasks: the tasks of attempts.
+    :param tasks: the tasks of attempts, as far as Airflow knows them.
     :param editable: the DAGs that the user may edit.
-    :param dags: the DAGs to choose from.
     """
-    editable = frozenset(editable)
-    unlabelled: dict[AssertionOfGate, int] = {}
-    for recent_alert in recent:
-        unlabelled[recent_alert.key] = unlabelled.get(recent_alert.key, 0) + (
-            recent_alert.alert.label is None
-        )
+    unlabelled = Counter(alert.key for alert in recent if alert.alert.label is None)
     groups: dict[AssertionOfGate, list[RecentAlert]] = {}
     for recent_alert in shown:
         groups.setdefault(recent_alert.key, []).append(recent_alert)
-    return AlertsPage(
-        groups=tuple(
-            AlertGroup(
-                key[0],
-                _instance(alerts, tasks),
-                alerts[0].alert.verdict,
-                unlabelled[key],
-                tuple(
-                    _view(recent_alert, tasks.get(recent_alert.attempt_id), editable)
-                    for recent_alert in alerts
-                ),
-                _spark(histories.get(key, ())),
-            )
-            for key, alerts in groups.items()
-        ),
-        unlabelled=sum(unlabelled.values()),
-        total=len(recent),
-        more=more,
-        dags=tuple(sorted(dags)),
-        filters=filters,
-    )
+    return [
+        {
+            "gate": key[0],
+            "instance": _instance(alerts, tasks),
+            "verdict": alerts[0].alert.verdict,
+            "unlabelled": unlabelled[key],
+            "spark": _spark(histories.get(key, ())),
+            "alerts": [
+                {
+                    "date": alert.alert.date,
+                    "run_id": alert.alert.run_id,
+                    "verdict": alert.alert.verdict,
+                    "label": alert.alert.label,
+                    "task": task,
+                    "can_label": task is not None and task.dag_id in editable,
+                    "samples": samples_of(alert.alert.verdict.failing_rows),
+                }
+                for alert in alerts
+                for task in [tasks.get(alert.attempt_id)]
+            ],
+        }
+        for key, alerts in groups.items()
+    ]
 
 
 def _rank(group: Sequence[RecentAlert]) -> tuple[object, ...]:
@@ -164,21 +119,6 @@ def _rank(group: Sequence[RecentAlert]) -> tuple[object, ...]:
 
 def _rank_in_group(recent_alert: RecentAlert) -> tuple[bool, int]:
     return recent_alert.alert.label is not None, -recent_alert.alert.date.toordinal()
-
-
-def _view(
-    recent_alert: RecentAlert, task: airflow.TaskRef | None, editable: frozenset[str]
-) -> AlertView:
-    alert = recent_alert.alert
-    return AlertView(
-        alert.date,
-        alert.run_id,
-        alert.verdict,
-        alert.label,
-        task,
-        task is not None and task.dag_id in editable,
-        samples_of(alert.verdict.failing_rows),
-    )
 
 
 def _instance(alerts: Sequence[RecentAlert], tasks: Mapping[str, airflow.TaskRef]) -> str:
@@ -229,25 +169,23 @@ def alerts(
     answer: Answer[RecentAlert] = Answer(problem=problem)
     if names := set(chain.from_iterable(gates.values())):
         answer = client.ask(lambda store: recent_alerts(store, names))
-    chosen, more = chosen_alerts(answer.found, filters)
-    shown = client.ask(lambda store: with_failing_rows(store, chosen)) if chosen else Answer()
+    selection, more = chosen_alerts(answer.found, filters)
+    shown = client.ask(lambda store: with_failing_rows(store, selection)) if selection else Answer()
     past: Answer[Any] = Answer()
-    if chosen:
+    if selection:
         until = max(recent_alert.alert.date for recent_alert in answer.found)
-        keys = {recent_alert.key for recent_alert in chosen}
+        keys = {recent_alert.key for recent_alert in selection}
         past = client.ask(lambda store: tuple(histories(store, keys, until).items()))
-    labelled = airflow.tasks_of(session, {recent_alert.attempt_id for recent_alert in chosen})
+    labelled = airflow.tasks_of(session, {recent_alert.attempt_id for recent_alert in selection})
     editable = {dag_id for dag_id in _dags(labelled) if airflow.may_edit(request, user, dag_id)}
-    page = alerts_page(
-        answer.found,
-        shown.found,
-        more,
-        dict(past.found),
-        labelled,
-        editable,
-        {row.dag_id for row in rows},
-        filters,
-    )
+    page = {
+        "groups": _groups(answer.found, shown.found, dict(past.found), labelled, editable),
+        "unlabelled": sum(recent_alert.alert.label is None for recent_alert in answer.found),
+        "total": len(answer.found),
+        "more": more,
+        "dags": sorted({row.dag_id for row in rows}),
+        "filters": filters,
+    }
     return html_page(
         "alerts.html",
         page=page,
@@ -261,45 +199,52 @@ def alerts(
 def label(
     request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: Form
 ) -> Response:
-    """Stores a user's label of a failure, in the label table and in Airflow's audit log."""
-    truth = _GROUND_TRUTH.get(form.get("said", ""))
-    reason = form.get("reason", "").strip()
-    if truth is None or len(reason) > _LONGEST_REASON:
-        raise Refused(
-            HTTPStatus.BAD_REQUEST,
-            f"Send false_alarm or real, with a reason of at most {_LONGEST_REASON} characters.",
-        )
+    """Stores a user's label of a failure: first in Airflow's audit log, then in the label table."""
+    truth, reason = chosen(form, _GROUND_TRUTH, "said", "reason", _LONGEST_REASON)
     client = store_client()
     run_id, columns = form.get("report", ""), ("attempt_id", "gate", "run_id", "dataset_date")
     where, order = [equals("run_id", run_id)], 'ORDER BY "finished_at", "run_id"'
     runs = client.ask(lambda store: tuple(store.select(RUNS, columns, where, order)))
     task = _task_of_run(session, runs)
-    if task is None or not airflow.may_read(request, user, task.dag_id):
-        raise _NO_ALERT
-    if not airflow.may_edit(request, user, task.dag_id):
-        raise Refused(HTTPStatus.FORBIDDEN, "Labels need permission to edit this DAG.")
+    dags = [task.dag_id] if task else []
+    require_editor(request, user, dags, _NO_ALERT, "Labels need permission to edit this DAG.")
     check, name = form.get("check", ""), form.get("name", "")
     answer = client.ask(lambda store: alert_of(store, runs.found[0], check, name))
-    if not answer.found:
+    if task is None or not answer.found:
         raise _NO_ALERT
     alert = answer.found[0].alert
-    author = user.get_name()
     new_label = Label(
-        alert.gate,
-        alert.date,
-        check,
-        name,
-        truth,
-        author,
-        reason or None,
-        alert.suite,
-        alert.run_id,
-        alert.map_index,
+        gate=alert.gate,
+        date=alert.date,
+        check=check,
+        name=name,
+        ground_truth=truth,
+        author=user.get_name(),
+        reason=reason or None,
+        suite=alert.suite,
+        run_id=alert.run_id,
+        map_index=alert.map_index,
     )
-    airflow.record(session, user, "dqx label", task, _facts(new_label))
-    session.close()
-    problem = client.change(lambda results: write_labels(results, [new_label]))
-    return form_response(problem, _page_before(form, task))
+    facts = {
+        "gate": alert.gate,
+        "date": alert.date.isoformat(),
+        "map_index": alert.map_index,
+        "check": check,
+        "assertion": name,
+        "ground_truth": truth,
+        "reason": new_label.reason,
+        "report": alert.run_id,
+        "label": new_label.id,
+    }
+    return recorded_change(
+        session,
+        user,
+        "dqx label",
+        [task],
+        facts,
+        lambda results: write_labels(results, [new_label]),
+        _page_before(form, task),
+    )
 
 
 def _task_of_run(session: Any, runs: Answer[Any]) -> airflow.TaskRef | None:
@@ -312,20 +257,6 @@ def _task_of_run(session: Any, runs: Answer[Any]) -> airflow.TaskRef | None:
 
 def _dags(tasks: Mapping[str, airflow.TaskRef]) -> set[str]:
     return {task.dag_id for task in tasks.values()}
-
-
-def _facts(label: Label) -> dict[str, object]:
-    return {
-        "gate": label.gate,
-        "date": label.date.isoformat(),
-        "map_index": label.map_index,
-        "check": label.check,
-        "assertion": label.name,
-        "ground_truth": label.ground_truth,
-        "reason": label.reason,
-        "report": label.run_id,
-        "label": label.id,
-    }
 
 
 def _page_before(form: Mapping[str, str], task: airflow.TaskRef) -> str:

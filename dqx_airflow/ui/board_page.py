@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import date, datetime, timedelta, timezone
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from functools import partial
 from itertools import chain, takewhile
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
 from dqx_airflow.results.alerts import unlabelled_counts
-from dqx_airflow.results.query import RunsWanted
+from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.ui.airflow import GateDag, SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.ui.report_view import (
     LocatedDataset,
@@ -22,8 +24,8 @@ from dqx_airflow.ui.report_view import (
     promotions_in,
     view_of_summary,
 )
-from dqx_airflow.ui.responses import PageNumber, Paging, html_page, store_client
-from dqx_airflow.ui.store import Answer, StoreClient
+from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, store_client
+from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 
 DEPTH = 14
@@ -31,7 +33,6 @@ DEPTH = 14
 
 NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
 
-_ROWS_OF_A_PAGE = 100
 _LAST_RUNS = 3
 _GRACE = timedelta(minutes=15)
 STATES_WORST_FIRST = ("broken", "blocked", NO_REPORT, "warned", RUNNING, "passed", NOT_RUN)
@@ -99,6 +100,11 @@ class GateRow:
         return (report.finished_at if report else None) or self.latest.run.ended
 
     @property
+    def owners(self) -> list[str]:
+        """The names of its owners."""
+        return [name.strip() for name in self.owner.split(",") if name.strip()]
+
+    @property
     def worst_line(self) -> str:
         """The worst assertion that did not pass, as in the headline."""
         return fault_of(self.worst) if self.worst else ""
@@ -114,8 +120,8 @@ class GateRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
-    """The filters; empty strings mean all."""
+class BoardFilters(Filters):
+    """The filters of the board."""
 
     dag: str = ""
     dataset: str = ""
@@ -125,25 +131,18 @@ class Filters:
     owner: str = ""
     late: str = ""
 
-    @property
-    def query(self) -> dict[str, str]:
-        """The filters as parameters of an address."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class GateBoard:
-    """The matching gates, worst first, and the filters to choose from. `page` of `pages` is
-    displayed, counted from 1; `total` are all matching gates."""
-
-    rows: tuple[GateRow, ...]
-    page: int
-    pages: int
-    total: int
-    counts: Mapping[str, int]
-    late: int
-    choices: Mapping[str, tuple[str, ...]]
-    filters: Filters
+    def wants(self, row: GateRow) -> bool:
+        """Whether a gate matches."""
+        of_row = {
+            "dag": [row.dag_id],
+            "dataset": [dataset.location for dataset in row.datasets],
+            "contract": [contract.id for contract in row.contracts],
+            "outcome": [row.state],
+            "severity": [row.worst.severity.value] if row.worst else [],
+            "owner": row.owners,
+            "late": [self.late] if row.is_late else [],
+        }
+        return all(not value or value in of_row[name] for name, value in self.query.items())
 
 
 def gate_rows(
@@ -183,30 +182,6 @@ def counts_line(counts: Mapping[Status, int]) -> str:
     errors = counts.get(Status.ERROR, 0)
     line = f"{counts.get(Status.FAILED, 0)} of {sum(counts.values())} failed"
     return f"{line}, {errors} in error" if errors else line
-
-
-def board_of(rows: Sequence[GateRow], filters: Filters, page: int = 1) -> GateBoard:
-    """A page of the board of these gates; the nearest one if the page does not exist."""
-    shown = [row for row in rows if _is_asked_for(row, filters)]
-    states = [row.state for row in rows]
-    paging = Paging.of(page, len(shown), _ROWS_OF_A_PAGE)
-    return GateBoard(
-        rows=paging.shown(shown),
-        page=paging.number,
-        pages=paging.pages,
-        total=len(shown),
-        counts={state: states.count(state) for state in STATES_WORST_FIRST if state in states},
-        late=sum(row.is_late for row in rows),
-        choices={
-            "dag": _choices(row.dag_id for row in rows),
-            "dataset": _choices(dataset.location for row in rows for dataset in row.datasets),
-            "contract": _choices(contract.id for row in rows for contract in row.contracts),
-            "outcome": tuple(state for state in STATES_WORST_FIRST if state in states),
-            "severity": _choices(row.worst.severity.value for row in rows if row.worst),
-            "owner": _choices(name for row in rows for name in _owners(row)),
-        },
-        filters=filters,
-    )
 
 
 def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
@@ -310,28 +285,8 @@ def _streak(cells: Sequence[Cell]) -> str:
     return f"{status} for {length}{more} run{'' if length == 1 else 's'}"
 
 
-def _is_asked_for(row: GateRow, filters: Filters) -> bool:
-    return (
-        filters.dag in ("", row.dag_id)
-        and (
-            not filters.dataset or filters.dataset in [dataset.location for dataset in row.datasets]
-        )
-        and (
-            not filters.contract or filters.contract in [contract.id for contract in row.contracts]
-        )
-        and filters.outcome in ("", row.state)
-        and (not filters.severity or bool(row.worst and row.worst.severity == filters.severity))
-        and (not filters.owner or filters.owner in _owners(row))
-        and (not filters.late or row.is_late)
-    )
-
-
-def _owners(row: GateRow) -> list[str]:
-    return [name.strip() for name in row.owner.split(",") if name.strip()]
-
-
-def _choices(values: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(set(values) - {""}))
+def _choices(values: Iterable[str]) -> list[str]:
+    return sorted(set(values) - {""})
 
 
 def gates_of_rows(
@@ -385,17 +340,13 @@ def past_of_gates(
     problem = None
     for index in {instances[task] for task in gates}:
         of_index = {task: own for task, own in gates.items() if instances[task] == index}
-        answer = _past_reports(client, set().union(*of_index.values()), until, most, index)
+        names = set().union(*of_index.values())
+        past_of = partial(StoredResults.past_reports, gates=names, until=until, most=most)
+        answer = client.ask(partial(past_of, map_index=index))
         problem = problem or answer.problem
         for task, own in of_index.items():
             past[task] = [report for report in answer.found if report.run_key.gate in own]
     return past, problem
-
-
-def _past_reports(
-    client: StoreClient, gates: set[str], until: date, most: int, map_index: int
-) -> Answer[GateReport]:
-    return client.ask(lambda store: store.past_reports(gates, until, most, map_index))
 
 
 def _map_index(row: GateRow) -> int:
@@ -406,12 +357,35 @@ def _map_index(row: GateRow) -> int:
 
 @router.get("/board")
 def board(
-    session: SessionDep, tasks: TasksDep, filters: Annotated[Filters, Depends()], page: PageNumber
+    session: SessionDep,
+    tasks: TasksDep,
+    filters: Annotated[BoardFilters, Depends()],
+    page: PageNumber,
 ) -> Response:
-    """The gates of all DAGs that the user may read."""
+    """The gates of all DAGs that the user may read, worst first."""
     now = datetime.now(timezone.utc)
     rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags, now)
     session.close()
-    shown = board_of(rows, filters, page)
-    alerts = counts_of_rows(store_client(), list(shown.rows))
-    return html_page("board.html", board=shown, alerts=alerts)
+    matching = [row for row in rows if filters.wants(row)]
+    paging = Paging.of(page, len(matching))
+    shown = paging.shown(matching)
+    states = Counter(row.state for row in rows)
+    counts = {state: states[state] for state in STATES_WORST_FIRST if states[state]}
+    choices = {
+        "dag": _choices(row.dag_id for row in rows),
+        "dataset": _choices(dataset.location for row in rows for dataset in row.datasets),
+        "contract": _choices(contract.id for row in rows for contract in row.contracts),
+        "outcome": [*counts],
+        "severity": _choices(row.worst.severity.value for row in rows if row.worst),
+        "owner": _choices(name for row in rows for name in row.owners),
+    }
+    return html_page(
+        "board.html",
+        rows=shown,
+        paging=paging,
+        counts=counts,
+        late=sum(row.is_late for row in rows),
+        choices=choices,
+        filters=filters,
+        alerts=counts_of_rows(store_client(), list(shown)),
+    )

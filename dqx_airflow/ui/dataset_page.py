@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -16,14 +16,18 @@ from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.lineage.names import trimmed_location
 from dqx_airflow.ui import report_view
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
-from dqx_airflow.ui.board_page import DEPTH, STATES_WORST_FIRST, GateRow, counts_line, gate_rows
-from dqx_airflow.ui.board_page import past_of_gates as _past_of
+from dqx_airflow.ui.board_page import (
+    DEPTH,
+    STATES_WORST_FIRST,
+    GateRow,
+    counts_line,
+    gate_rows,
+    past_of_gates,
+)
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of
 from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
-from dqx_airflow.ui.responses import PageNumber, Paging, html_page, notice, report_address
-from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Status, Verdict
-
-_ROWS_OF_A_PAGE = 100
+from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, notice, report_address
+from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,11 @@ class DatasetRow:
     names: tuple[str, ...]
     gates: tuple[GateRow, ...]
     promoted_by: tuple[GateRow, ...]
+
+    @property
+    def label(self) -> str:
+        """Its name in gates, or its location."""
+        return ", ".join(self.names) or self.location
 
     @property
     def state(self) -> str:
@@ -60,30 +69,11 @@ class DatasetRow:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexFilters:
-    """The filters; empty strings mean all."""
+class IndexFilters(Filters):
+    """The filters of the index."""
 
     search: str = ""
     outcome: str = ""
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The filters as parameters of an address."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetIndex:
-    """The matching datasets, worst first. `page` of `pages` is displayed, counted from 1; `total`
-    are all matches, and `known` all datasets."""
-
-    rows: tuple[DatasetRow, ...]
-    page: int
-    pages: int
-    total: int
-    known: int
-    outcomes: tuple[str, ...]
-    filters: IndexFilters
 
 
 def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
@@ -111,23 +101,6 @@ def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
         for location in dict.fromkeys((*readers, *writers))
     ]
     return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.location)))
-
-
-def index_of(rows: Sequence[DatasetRow], filters: IndexFilters, page: int = 1) -> DatasetIndex:
-    """A page of the index; the nearest one if the page does not exist."""
-    words = filters.search.lower().split()
-    shown = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
-    paging = Paging.of(page, len(shown), _ROWS_OF_A_PAGE)
-    states = {row.state for row in rows}
-    return DatasetIndex(
-        rows=paging.shown(shown),
-        page=paging.number,
-        pages=paging.pages,
-        total=len(shown),
-        known=len(rows),
-        outcomes=tuple(state for state in STATES_WORST_FIRST if state in states),
-        filters=filters,
-    )
 
 
 def _rank(state: str) -> int:
@@ -264,62 +237,6 @@ class GateHistory:
         return counts_line(self.counts) if self.counts else ""
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetPage:
-    """A location, and the gates that read it, worst first: page `page` of `pages` of them in full.
-
-    `names` are its names in gates, `promoted_by` are the gates that promote rows into it.
-    """
-
-    location: str
-    names: tuple[str, ...]
-    rows: tuple[GateRow, ...]
-    promoted_by: tuple[GateRow, ...]
-    gates: tuple[GateHistory, ...]
-    page: int
-    pages: int
-
-    @property
-    def label(self) -> str:
-        """Its name in gates, or its location."""
-        return ", ".join(self.names) or self.location
-
-    @property
-    def contracts(self) -> tuple[EnforcedContract, ...]:
-        """The contracts that gates enforce on it, each with its versions."""
-        contracts = {
-            (contract.id, contract.version): contract
-            for row in self.rows
-            for contract in row.contracts
-        }
-        return tuple(contracts.values())
-
-
-def dataset_page(
-    dataset: DatasetRow, past: Mapping[tuple[str, str], Sequence[GateReport]], paging: Paging
-) -> DatasetPage:
-    """The page of a dataset.
-
-    :param past: by DAG and task of a gate its reports, newest first, for those displayed in full.
-    """
-    shown = paging.shown(dataset.gates)
-    gates = (_gate(dataset.location, row, past.get((row.dag_id, row.task_id), ())) for row in shown)
-    return DatasetPage(
-        dataset.location,
-        dataset.names,
-        dataset.gates,
-        dataset.promoted_by,
-        tuple(gates),
-        paging.number,
-        paging.pages,
-    )
-
-
-def paging_of(dataset: DatasetRow, page: int) -> Paging:
-    """The nearest page of the gates of a dataset."""
-    return Paging.of(page, len(dataset.gates), _GATES_OF_A_PAGE)
-
-
 def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
     oldest_first = [report for report in reversed(reports) if _names(location, report)]
     days = [
@@ -397,8 +314,18 @@ def datasets(
     """The datasets of the gates of all DAGs that the user may read."""
     rows = dataset_rows(gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags))
     session.close()
-    shown = index_of(rows, filters, page)
-    return html_page("datasets.html", index=shown)
+    words = filters.search.lower().split()
+    matching = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
+    paging = Paging.of(page, len(matching))
+    states = {row.state for row in rows}
+    return html_page(
+        "datasets.html",
+        rows=paging.shown(matching),
+        paging=paging,
+        known=len(rows),
+        outcomes=[state for state in STATES_WORST_FIRST if state in states],
+        filters=filters,
+    )
 
 
 @router.get("/dataset")
@@ -415,6 +342,19 @@ def dataset(session: SessionDep, tasks: TasksDep, page: PageNumber, place: str =
             f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
             "list of all datasets.",
         )
-    paging = paging_of(row_there, page)
-    past, problem = _past_of(list(paging.shown(row_there.gates)))
-    return html_page("dataset.html", page=dataset_page(row_there, past, paging), problem=problem)
+    paging = Paging.of(page, len(row_there.gates), _GATES_OF_A_PAGE)
+    shown = paging.shown(row_there.gates)
+    past, problem = past_of_gates(list(shown))
+    contracts = {
+        (contract.id, contract.version): contract
+        for row in row_there.gates
+        for contract in row.contracts
+    }
+    return html_page(
+        "dataset.html",
+        dataset=row_there,
+        contracts=[*contracts.values()],
+        gates=[_gate(place, row, past.get((row.dag_id, row.task_id), ())) for row in shown],
+        paging=paging,
+        problem=problem,
+    )

@@ -7,16 +7,23 @@ is signed for one user, and expires.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from http import HTTPStatus
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from dqx_airflow.ui.airflow import GetUserDep, own_origin, signing_key
+from dqx_airflow.ui import airflow
+from dqx_airflow.ui.airflow import GetUserDep
+from dqx_airflow.ui.responses import back_to, notice, store_client
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.query import StoredResults
+
+T = TypeVar("T")
 
 TOKEN_FIELD = "token"  # noqa: S105 (the name of a field)
 _VALID_S = 12 * 3600
@@ -49,6 +56,62 @@ Form: TypeAlias = Annotated[Mapping[str, str], Depends(_posted)]
 403 if it is from elsewhere or its token is invalid, 413 and 415 if it is not a small form."""
 
 
+def chosen(
+    form: Mapping[str, str], choices: Mapping[str, T], field: str, text: str, longest: int
+) -> tuple[T, str]:
+    """The choice in a field of a form, and a text of the user about it.
+
+    :raises Refused: it is none of the choices, or the text is too long.
+    """
+    choice, words = form.get(field, ""), form.get(text, "").strip()
+    if choice not in choices or len(words) > longest:
+        noun = "comment" if text == "text" else text
+        raise Refused(
+            HTTPStatus.BAD_REQUEST,
+            f"Send {' or '.join(choices)}, with a {noun} of at most {longest} characters.",
+        )
+    return choices[choice], words
+
+
+def require_editor(
+    request: Request, user: Any, dag_ids: Collection[str], missing: Refused, forbidden: str
+) -> None:
+    """Returns if the user may see and edit all of some DAGs.
+
+    :raises Refused: as `missing`, if there are none or the user must not know of them; or since
+        editing is forbidden.
+    """
+    if not dag_ids or not all(airflow.may_read(request, user, dag_id) for dag_id in dag_ids):
+        raise missing
+    if not all(airflow.may_edit(request, user, dag_id) for dag_id in dag_ids):
+        raise Refused(HTTPStatus.FORBIDDEN, forbidden)
+
+
+def recorded_change(
+    session: Any,
+    user: Any,
+    event: str,
+    about: Collection[airflow.TaskRef | str],
+    facts: dict[str, Any],
+    action: Callable[[StoredResults], object],
+    address: str,
+) -> Response:
+    """Records what a user does in Airflow's audit log, and then does it; the response to the form.
+
+    The entries of the log are committed first, and stay if the store refuses.
+
+    :param about: the task instances or DAGs whose readers see the entries.
+    :param address: the page of the form, to which the browser is redirected.
+    """
+    for one in about:
+        airflow.record(session, user, event, one, facts)
+    session.close()
+    problem = store_client().change(action)
+    if problem is not None:
+        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
+    return back_to(address)
+
+
 def require_own_origin(request: Request) -> None:
     """Returns if the browser says that a page of this server made the request.
 
@@ -68,7 +131,7 @@ def require_own_origin(request: Request) -> None:
 
 def _own_hosts(request: Request) -> set[str]:
     """The hosts of this server: a foreign page cannot set either header."""
-    origins = [own_origin(), f"//{request.headers.get('host', '')}"]
+    origins = [airflow.own_origin(), f"//{request.headers.get('host', '')}"]
     origins.append(f"//{request.headers.get('x-forwarded-host', '').partition(',')[0].strip()}")
     return {_host(origin) for origin in origins} - {""}
 
@@ -126,4 +189,4 @@ def _require_token(token: str, user: Any) -> None:
 
 
 def _serializer() -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(signing_key(), salt=_SALT)
+    return URLSafeTimedSerializer(airflow.signing_key(), salt=_SALT)

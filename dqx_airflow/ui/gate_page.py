@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
 
@@ -18,10 +19,10 @@ from dqx_airflow.results.labels import Label
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, report_view, responses
-from dqx_airflow.ui.board_page import DEPTH, Cell, gate_rows
+from dqx_airflow.ui.board_page import DEPTH, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of, past_of
 from dqx_airflow.ui.forms import form_token
-from dqx_airflow.ui.source_view import SourceView, sources_of
+from dqx_airflow.ui.source_view import sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.values import GateReport, Outcome, SourceFile, Status, Verdict, worst_outcome
 
@@ -62,8 +63,8 @@ AssertionKey: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class GateFilters:
-    """The filters on assertions; empty strings mean all."""
+class GateFilters(responses.Filters):
+    """The filters on assertions."""
 
     status: str = ""
     severity: str = ""
@@ -102,86 +103,6 @@ class AssertionView:
         return "not evaluated" if self.lacks else self.verdict.status.value
 
 
-NO_FILTERS = GateFilters()
-
-
-@dataclass(frozen=True, slots=True)
-class GateAttempt:
-    """An attempt of the task that reported. `id` is Airflow's."""
-
-    id: str
-    number: int
-    outcome: str
-    is_shown: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ReportPart:
-    """One of several reports of an attempt: of a date, and of a suite. `name` is that of the report
-    in addresses."""
-
-    name: str
-    date: date
-    suite: str
-    outcome: str
-    is_shown: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierRun:
-    """An earlier run of the gate, and the address of its report."""
-
-    date: date
-    outcome: str
-    href: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShadowView:
-    """The result of the shadow suite of a gate. `changes` are the verdicts that differ, as pairs of
-    the gate's and the shadow's; None if the suite does not have the assertion."""
-
-    name: str
-    outcome: str
-    problem: str | None
-    changes: tuple[tuple[Verdict | None, Verdict | None], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GatePage:
-    """The report of an attempt, with its sources, other attempts, and the history of the gate."""
-
-    report: report_view.ReportView
-    assertions: tuple[AssertionView, ...]
-    filters: GateFilters
-    sources: tuple[SourceView, ...]
-    attempts: tuple[GateAttempt, ...]
-    past: tuple[EarlierRun, ...]
-    is_superseded: bool
-    shadow: ShadowView | None = None
-    parts: tuple[ReportPart, ...] = ()
-
-    @property
-    def wanted(self) -> tuple[AssertionView, ...]:
-        """The assertions that match the filters."""
-        return tuple(assertion for assertion in self.assertions if self.filters.wants(assertion))
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """The number of assertions of each displayed status, ignoring the filters."""
-        return Counter(assertion.state for assertion in self.assertions)
-
-    @property
-    def choices(self) -> Mapping[str, tuple[str, ...]]:
-        """What the filters can ask for."""
-        verdicts = [assertion.verdict for assertion in self.assertions]
-        return {
-            "status": tuple(sorted(self.counts)),
-            "severity": tuple(sorted({verdict.severity.value for verdict in verdicts})),
-            "column": tuple(sorted({verdict.column for verdict in verdicts if verdict.column})),
-        }
-
-
 def chosen_report(
     pushed: object, reports: Sequence[GateReport], attempt_id: str
 ) -> GateReport | None:
@@ -213,69 +134,91 @@ def _worst(reports: Sequence[GateReport]) -> GateReport:
     return next(report for report in reports if report.outcome is worst)
 
 
-def _attempts(reports: Sequence[GateReport], chosen: GateReport | None) -> Iterator[GateAttempt]:
+def _attempts(
+    reports: Sequence[GateReport], chosen: GateReport | None
+) -> Iterator[dict[str, object]]:
     """The attempts, oldest first, each with the worst of its outcomes."""
     by_id: dict[str, list[GateReport]] = {}
     for report in reversed(reports):
         by_id.setdefault(report.attempt.id, []).append(report)
     for attempt_id, own in by_id.items():
-        outcome = worst_outcome(report.outcome for report in own)
-        yield GateAttempt(attempt_id, own[0].attempt.number, outcome.value, chosen in own)
+        yield {
+            "id": attempt_id,
+            "number": own[0].attempt.number,
+            "outcome": worst_outcome(report.outcome for report in own).value,
+            "is_shown": chosen in own,
+        }
 
 
-def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> tuple[ReportPart, ...]:
+def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> list[dict[str, object]]:
     """The reports of the displayed attempt, by date and suite; empty if it has only one."""
     attempt = chosen.attempt.id if chosen else None
     keys: dict[tuple[str, date], GateReport] = {}
     for report in reports:
         if report.attempt.id == attempt:
             keys.setdefault((report.run_key.gate, report.run_key.date), report)
-    if len(keys) < 2:
-        return ()
     own = sorted(keys.values(), key=lambda report: (report.run_key.date, report.suite))
-    return tuple(
-        ReportPart(
-            responses.report_name(report.attempt.id, report.run_id),
-            report.run_key.date,
-            report.suite,
-            report.outcome.value,
-            report is chosen,
-        )
+    return [
+        {
+            "name": responses.report_name(report.attempt.id, report.run_id),
+            "date": report.run_key.date,
+            "suite": report.suite,
+            "outcome": report.outcome.value,
+            "is_shown": report is chosen,
+        }
         for report in own
-    )
+        if len(own) > 1
+    ]
 
 
-def gate_page(
+def _page_of(
+    view: report_view.ReportView,
     run: airflow.TaskRun,
     reports: Sequence[GateReport],
     chosen: GateReport | None,
-    past: Sequence[GateReport] = (),
-    sources: Sequence[SourceFile] = (),
-    filters: GateFilters = NO_FILTERS,
-) -> GatePage | None:
-    """The page of a task instance; None if it has neither a report nor a summary.
+    past: Sequence[GateReport],
+    sources: Sequence[SourceFile],
+    filters: GateFilters,
+) -> dict[str, Any]:
+    """The report of an attempt, with its sources, other attempts, and the history of the gate.
 
-    :param reports: the reports of its attempts, the one started last first.
+    :param reports: the reports of the attempts of the task instance, the one started last first.
     :param chosen: the report to display; None for the summary of the task.
     :param past: earlier reports of the gate, newest first.
     :param sources: the source files of the gate that the user may read.
-    :param filters: the filters on assertions.
     """
-    view = report_view.view_of_report(chosen) if chosen else report_view.view_of_summary(run.pushed)
-    if view is None:
-        return None
     history = _until(past, chosen) if chosen else ()
-    return GatePage(
-        report=view,
-        assertions=_assertions(view, run, history),
-        filters=filters,
-        sources=sources_of(view.verdicts, view.fail_on, sources),
-        attempts=tuple(_attempts(reports, chosen)),
-        past=tuple(_past_run(run, report) for report in history),
-        is_superseded=chosen is not None and chosen.attempt.id != run.attempt_id,
-        shadow=_shadow_view(chosen) if chosen else None,
-        parts=_parts(reports, chosen),
-    )
+    assertions = _assertions(view, run, history)
+    counts = Counter(assertion.state for assertion in assertions)
+    verdicts = [assertion.verdict for assertion in assertions]
+    return {
+        "report": view,
+        "assertions": assertions,
+        "wanted": [assertion for assertion in assertions if filters.wants(assertion)],
+        "counts": counts,
+        "choices": {
+            "status": sorted(counts),
+            "severity": sorted({verdict.severity.value for verdict in verdicts}),
+            "column": sorted({verdict.column for verdict in verdicts if verdict.column}),
+        },
+        "filters": filters,
+        "sources": sources_of(view.verdicts, view.fail_on, sources),
+        "attempts": [*_attempts(reports, chosen)],
+        "past": [
+            {
+                "date": report.run_key.date,
+                "outcome": report.outcome.value,
+                "href": responses.report_address(
+                    run.dag_id, run.task_id, report.run_key, report.attempt.id, report.run_id
+                ),
+            }
+            for report in history
+        ],
+        "is_superseded": chosen is not None and chosen.attempt.id != run.attempt_id,
+        "shadow": chosen.shadow if chosen else None,
+        "shadow_changes": [*shadow_changes(chosen)] if chosen and chosen.shadow else (),
+        "parts": _parts(reports, chosen),
+    }
 
 
 def histories(
@@ -291,20 +234,6 @@ def histories(
             past = past_of(report.run_key.date, verdict, href)
             by_assertion.setdefault((verdict.check, verdict.name), []).append((past, verdict))
     return by_assertion
-
-
-def _past_run(run: airflow.TaskRun, report: GateReport) -> EarlierRun:
-    key = report.run_key
-    href = responses.report_address(run.dag_id, run.task_id, key, report.attempt.id, report.run_id)
-    return EarlierRun(key.date, report.outcome.value, href)
-
-
-def _shadow_view(report: GateReport) -> ShadowView | None:
-    shadow = report.shadow
-    if shadow is None:
-        return None
-    outcome = shadow.outcome.value if shadow.outcome else ""
-    return ShadowView(shadow.name, outcome, shadow.problem, tuple(shadow_changes(report)))
 
 
 def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, ...]:
@@ -353,8 +282,8 @@ RUNS_OF_A_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class RunFilters:
-    """The filters as in the address; empty strings mean all."""
+class RunFilters(responses.Filters):
+    """The filters of the list of runs."""
 
     outcome: str = ""
     since: str = ""
@@ -372,62 +301,6 @@ class RunFilters:
             responses.whole_number(self.instance),
             {"partial": True, "whole": False}.get(self.part),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ListedRun:
-    """A run in the list, and the address of its report."""
-
-    line: RunRow
-    href: str
-
-    @property
-    def duration_s(self) -> float:
-        return (self.line.finished_at - self.line.started_at).total_seconds()
-
-    @property
-    def partial(self) -> report_view.PartialView | None:
-        """The selection of a partial run."""
-        return report_view.partial_view(self.line.partial)
-
-
-@dataclass(frozen=True, slots=True)
-class RunsPage:
-    """Page `page` of `pages`, counted from 1. `counts` are the runs by outcome, ignoring a filter
-    on outcomes, and `total` the matching ones. `silent` are recent task instances that ended
-    without a report, and `left` the summaries in Airflow if the store does not respond."""
-
-    dag_id: str
-    task_id: str
-    gate: str
-    rows: tuple[ListedRun, ...]
-    page: int
-    pages: int
-    total: int
-    counts: Mapping[str, int]
-    filters: RunFilters
-    is_mapped: bool
-    silent: tuple[airflow.TaskRun, ...]
-    left: tuple[Cell, ...]
-
-    def at(self, page: int = 1, **changes: str) -> str:
-        """The address of a page of the list, or of one with other filters."""
-        chosen = {**asdict(self.filters), **changes}
-        number = page if page > 1 else ""
-        return responses.address(
-            "runs", dag_id=self.dag_id, task_id=self.task_id, page=number, **chosen
-        )
-
-
-def rows_of(dag_id: str, task_id: str, lines: Sequence[RunRow]) -> tuple[ListedRun, ...]:
-    """The runs of a task with the addresses of their reports."""
-    return tuple(
-        ListedRun(
-            line,
-            responses.report_address(dag_id, task_id, line.run_key, line.attempt.id, line.run_id),
-        )
-        for line in lines
-    )
 
 
 router = APIRouter()
@@ -506,28 +379,31 @@ def gate(
         )
         if reads_code:
             sources = client.ask(lambda store: store.sources_of(report))
-    page = gate_page(
-        run, attempt_reports.reports, attempt_reports.chosen, past.found, sources.found, filters
-    )
-    if page is None and not runs:
+    chosen = attempt_reports.chosen
+    pushed = report_view.view_of_summary(run.pushed)
+    view = report_view.view_of_report(chosen) if chosen else pushed
+    if view is None and not runs:
         return responses.notice(
             HTTPStatus.NOT_FOUND,
             "No such task instance",
             f"Task {instance.task_id} has no instance in run {instance.run_id} of DAG "
             f"{instance.dag_id}: it was removed, or has not been scheduled yet.",
         )
-    if page is None:
+    if view is None:
         return responses.html_page(
             "no_report.html", run=run, stoppers=stoppers, problem=attempt_reports.problem
         )
+    page = _page_of(view, run, attempt_reports.reports, chosen, past.found, sources.found, filters)
+    attempt = ""
+    if chosen and instance.attempt:
+        part = chosen.run_id if page["parts"] else ""
+        attempt = responses.report_name(chosen.attempt.id, part)
     return responses.html_page(
         "gate.html",
         run=run,
         is_forgotten=not runs,
         page=page,
-        attempt=_name_of(attempt_reports.chosen, page)
-        if attempt_reports.chosen and instance.attempt
-        else "",
+        attempt=attempt,
         problem=attempt_reports.problem or past.problem or sources.problem,
         root=client.root or "",
         labels={(label.check, label.name): label for label in labels.found},
@@ -602,24 +478,34 @@ def runs_of_gate(
     total = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
     paging = responses.Paging.of(page, total, RUNS_OF_A_PAGE)
     lines = client.ask(lambda store: store.runs(wanted, RUNS_OF_A_PAGE, paging.skipped))
+    at = partial(responses.address, "runs", dag_id=dag_id, task_id=task_id)
     return responses.html_page(
         "runs.html",
-        page=RunsPage(
-            dag_id,
-            task_id,
-            row.gate,
-            rows_of(dag_id, task_id, lines.found),
-            paging.number,
-            paging.pages,
-            total,
-            {outcome.value: counts.get(outcome.value, 0) for outcome in Outcome},
-            filters,
-            any(run.map_index >= 0 for run in recent),
-            silent,
-            () if gates.found else row.cells,
-        ),
+        dag_id=dag_id,
+        task_id=task_id,
+        gate=row.gate,
+        rows=[
+            (
+                line,
+                report_view.partial_view(line.partial),
+                (line.finished_at - line.started_at).total_seconds(),
+                _address_of(dag_id, task_id, line),
+            )
+            for line in lines.found
+        ],
+        paging=paging,
+        at=lambda **changes: at(**{**filters.query, **changes}),
+        counts={outcome.value: counts.get(outcome.value, 0) for outcome in Outcome},
+        filters=filters,
+        is_mapped=any(run.map_index >= 0 for run in recent),
+        silent=silent,
+        left=() if gates.found else row.cells,
         problem=gates.problem or counted.problem or lines.problem,
     )
+
+
+def _address_of(dag_id: str, task_id: str, line: RunRow) -> str:
+    return responses.report_address(dag_id, task_id, line.run_key, line.attempt.id, line.run_id)
 
 
 def reported(
@@ -643,11 +529,6 @@ def reported(
     return AttemptReports(
         answer.found, chosen_report(run.pushed, answer.found, attempt), answer.problem
     )
-
-
-def _name_of(chosen: GateReport, page: GatePage) -> str:
-    """The identifier of the displayed report in addresses."""
-    return responses.report_name(chosen.attempt.id, chosen.run_id if page.parts else "")
 
 
 def _is_of_task(session: airflow.SessionDep, client: StoreClient, run: airflow.TaskRun) -> bool:

@@ -25,10 +25,10 @@ from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.board_page import DEPTH
-from dqx_airflow.ui.forms import Form, Refused, form_token
-from dqx_airflow.ui.report_view import ReportView, failing_total, view_of_report
+from dqx_airflow.ui.forms import Form, Refused, chosen, form_token, recorded_change, require_editor
+from dqx_airflow.ui.report_view import failing_total, view_of_report
 from dqx_airflow.ui.store import StoreClient
-from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Verdict
+from dqx_airflow.values import DatasetSnapshot, GateReport, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,53 +42,6 @@ class Fault:
     blocks: bool
     since: date
     failing: str
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetVersions:
-    """A dataset as the first bad run of a suite read it, and the version that the last good run
-    before it read; None if that is unknown."""
-
-    bad: DatasetSnapshot
-    good: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingTask:
-    """A task downstream of the gate, with its state in the last run of the incident."""
-
-    run: airflow.TaskRun
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class IncidentPage:
-    """An incident of a gate. `others` are the other ones, newest first, and `last` has the
-    last bad report of each suite."""
-
-    dag_id: str
-    task_id: str
-    map_index: int
-    gate: str
-    incident: Incident
-    others: tuple[Incident, ...]
-    last: tuple[ReportView, ...]
-    faults: tuple[Fault, ...]
-    versions: tuple[DatasetVersions, ...]
-    waiting: tuple[WaitingTask, ...]
-    assets: Mapping[str, tuple[str, ...]]
-    owners: str
-    notes: tuple[IncidentNote, ...]
-
-    @property
-    def contract(self) -> EnforcedContract | None:
-        """The contract that the gate enforces."""
-        return next((view.contract for view in self.last if view.contract), None)
-
-    @property
-    def acknowledged(self) -> IncidentNote | None:
-        """The last acknowledgement."""
-        return next((note for note in reversed(self.notes) if note.kind == ACKNOWLEDGED), None)
 
 
 def faults_of(
@@ -126,18 +79,17 @@ def _faults_of_run(run: RunRow, newest: GateReport, past: Sequence[GateReport]) 
 
 def versions_of(
     incident: Incident, reports_by_run: Mapping[str, GateReport]
-) -> tuple[DatasetVersions, ...]:
-    """The datasets of all suites, each as the suite that was bad first read it."""
-    versions: dict[str, DatasetVersions] = {}
+) -> tuple[tuple[DatasetSnapshot, int | None], ...]:
+    """The datasets of all suites, each as the suite that was bad first read it, with the version
+    that the last good run before it read; None if that is unknown."""
+    versions: dict[str, tuple[DatasetSnapshot, int | None]] = {}
     for run in incident.first_of_each:
         before = incident.before.get(run.run_key.gate)
-        report, sound = (
-            reports_by_run.get(run.run_id),
-            reports_by_run.get(before.run_id) if before else None,
-        )
+        report = reports_by_run.get(run.run_id)
+        sound = reports_by_run.get(before.run_id) if before else None
         good = {dataset.name: dataset.version for dataset in sound.datasets} if sound else {}
         for dataset in report.datasets if report else ():
-            versions.setdefault(dataset.name, DatasetVersions(dataset, good.get(dataset.name)))
+            versions.setdefault(dataset.name, (dataset, good.get(dataset.name)))
     return tuple(versions.values())
 
 
@@ -145,6 +97,7 @@ router = APIRouter()
 
 _MOST_RUNS, _MOST_NOTES, _MOST_LISTED = 1000, 200, 10
 _LONGEST_TEXT = 2000
+_FOREIGN_FORM = Refused(HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages.")
 
 
 @router.get("/incident", dependencies=[airflow.READS_DAG])
@@ -168,14 +121,14 @@ def incident(
         wanted = RunsWanted(gates, map_index=index)
         runs = client.ask(lambda store: store.runs(wanted, _MOST_RUNS))
         incidents, problem = incidents_of(runs.found), problem or runs.problem
-    chosen = _chosen(incidents, responses.day(on))
-    if chosen is None:
+    selected = _chosen(incidents, responses.day(on))
+    if selected is None:
         return responses.notice(
             HTTPStatus.NOT_FOUND,
             "No incident",
             problem or f"The results store has no incident of task {task_id} of DAG {dag_id}.",
         )
-    page, problem_inside = _page(session, client, chosen, incidents, gates, task)
+    page, problem_inside = _page(session, client, selected, incidents, gates, task)
     edits = airflow.may_edit(request, user, dag_id)
     return responses.html_page(
         "incident.html",
@@ -195,7 +148,7 @@ def _page(
     incidents: Sequence[Incident],
     gates: Sequence[str],
     task: airflow.TaskRef,
-) -> tuple[IncidentPage, str | None]:
+) -> tuple[dict[str, Any], str | None]:
     """The page of one of the incidents of a task, and why something is missing."""
     last, index = incident.last.run_key, task.map_index
     bad = {run.run_key.gate for run in incident.runs}
@@ -208,30 +161,34 @@ def _page(
     reports_by_run = {report.run_id: report for report in reports.found}
     after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
     states = airflow.states_of(session, task.dag_id, last.dag_run_id, after)
-    waiting = (
-        WaitingTask(
+    waiting = [
+        (
             airflow.TaskRun(task.dag_id, last.dag_run_id, waiting_id, -1, None, None, ""),
             states[waiting_id],
         )
         for waiting_id in after
         if waiting_id in states
-    )
+    ]
     newest = (reports_by_run.get(run.run_id) for run in incident.last_of_each)
-    page = IncidentPage(
-        task.dag_id,
-        task.task_id,
-        index,
-        bad.pop() if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
-        incident,
-        tuple(other for other in incidents if other is not incident)[:_MOST_LISTED],
-        tuple(view_of_report(report) for report in newest if report),
-        faults_of(incident, reports_by_run, past.found),
-        versions_of(incident, reports_by_run),
-        tuple(waiting),
-        airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
-        airflow.owners_of(session, task.dag_id),
-        notes.found[-_MOST_NOTES:],
-    )
+    views = [view_of_report(report) for report in newest if report]
+    acknowledged = [note for note in notes.found if note.kind == ACKNOWLEDGED]
+    page = {
+        "dag_id": task.dag_id,
+        "task_id": task.task_id,
+        "map_index": index,
+        "gate": bad.pop() if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
+        "incident": incident,
+        "others": [other for other in incidents if other is not incident][:_MOST_LISTED],
+        "last": views,
+        "contract": next((view.contract for view in views if view.contract), None),
+        "faults": faults_of(incident, reports_by_run, past.found),
+        "versions": versions_of(incident, reports_by_run),
+        "waiting": waiting,
+        "assets": airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
+        "owners": airflow.owners_of(session, task.dag_id),
+        "notes": notes.found[-_MOST_NOTES:],
+        "acknowledged": acknowledged[-1] if acknowledged else None,
+    }
     return page, reports.problem or past.problem or notes.problem
 
 
@@ -241,25 +198,18 @@ def add_note(
 ) -> Response:
     """Stores an acknowledgement or a comment, also in Airflow's audit log."""
     dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
-    kind, text, on = (
-        form.get("kind", ""),
-        form.get("text", "").strip(),
-        responses.day(form.get("on", "")),
-    )
+    kinds = {ACKNOWLEDGED: ACKNOWLEDGED, COMMENT: COMMENT}
+    kind, text = chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
+    on = responses.day(form.get("on", ""))
     index = responses.whole_number(form.get("instance", ""))
-    if kind not in (ACKNOWLEDGED, COMMENT) or len(text) > _LONGEST_TEXT or on is None:
-        raise Refused(
-            HTTPStatus.BAD_REQUEST,
-            f"Send acknowledged or comment, with a comment of at most {_LONGEST_TEXT} characters.",
-        )
+    if on is None:
+        raise _FOREIGN_FORM
     if kind == COMMENT and not text:
         raise Refused(HTTPStatus.BAD_REQUEST, "The comment is empty.")
-    if not dag_id or not airflow.may_read(request, user, dag_id):
-        raise Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
-    if not airflow.may_edit(request, user, dag_id):
-        raise Refused(HTTPStatus.FORBIDDEN, "You do not have permission to edit this DAG.")
-    client = responses.store_client()
-    gates, problem = _gates(session, client, dag_id, task_id)
+    dags = [dag_id] if dag_id else []
+    forbidden = "You do not have permission to edit this DAG."
+    require_editor(request, user, dags, Refused(HTTPStatus.NOT_FOUND, "Gate not found."), forbidden)
+    gates, problem = _gates(session, responses.store_client(), dag_id, task_id)
     if not gates:
         raise Refused(HTTPStatus.NOT_FOUND, problem or "Gate not found.")
     note = IncidentNote(
@@ -271,14 +221,14 @@ def add_note(
         -1 if index is None else index,
         id=_note_id(form.get("note", "")),
     )
-    facts = {"gate": note.gate, "date": on, "kind": kind, "text": text, "note": note.id}
-    airflow.record(
-        session, user, "dqx incident", airflow.TaskRef(dag_id, "", task_id, note.map_index), facts
-    )
-    session.close()
-    problem = client.change(lambda results: write_note(results, note))
-    return responses.form_response(
-        problem, responses.incident_address(dag_id, task_id, note.map_index, on)
+    return recorded_change(
+        session,
+        user,
+        "dqx incident",
+        [airflow.TaskRef(dag_id, "", task_id, note.map_index)],
+        {"gate": note.gate, "date": on, "kind": kind, "text": text, "note": note.id},
+        lambda results: write_note(results, note),
+        responses.incident_address(dag_id, task_id, note.map_index, on),
     )
 
 
@@ -288,9 +238,7 @@ def _note_id(text: str) -> str:
     try:
         return str(UUID(text))
     except ValueError as error:
-        raise Refused(
-            HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages."
-        ) from error
+        raise _FOREIGN_FORM from error
 
 
 def _gates(

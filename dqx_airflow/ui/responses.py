@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, timezone
 from functools import cache
 from http import HTTPStatus
@@ -54,21 +54,33 @@ def day(text: str) -> date | None:
 
 
 T = TypeVar("T")
+ROWS_OF_A_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters of a list, as in its address; empty strings mean all."""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The filters as parameters of an address."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Page `number` of `pages`, counted from 1, with at most `size` items."""
+    """Page `number` of `pages`, counted from 1, of a list of `total` items."""
 
     number: int
     pages: int
+    total: int
     size: int
 
     @classmethod
-    def of(cls, wanted: int, total: int, size: int) -> Paging:
+    def of(cls, wanted: int, total: int, size: int = ROWS_OF_A_PAGE) -> Paging:
         """The nearest page to the wanted one."""
         pages = max(math.ceil(total / size), 1)
-        return cls(min(max(wanted, 1), pages), pages, size)
+        return cls(min(max(wanted, 1), pages), pages, total, size)
 
     @property
     def skipped(self) -> int:
@@ -282,17 +294,6 @@ def back_to(address: str) -> Response:
     :param address: relative, as from `addresses.address`.
     """
     return Response(status_code=HTTPStatus.SEE_OTHER.value, headers={"Location": address})
-
-
-def form_response(problem: str | None, address: str) -> Response:
-    """The response to a form that was to change the store.
-
-    :param problem: why it was not changed.
-    :param address: the page of the form, as from `address`: the browser is redirected to it.
-    """
-    if problem is not None:
-        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
-    return back_to(address)
 
 
 def store_client() -> StoreClient:

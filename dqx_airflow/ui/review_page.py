@@ -7,7 +7,6 @@ Evidence is whatever an agent put into the store: what is not in the tuner's for
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -22,9 +21,9 @@ from dqx_airflow.tuning.stored_proposals import (
     decide,
     read_proposals,
 )
-from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, record, tasks_of
-from dqx_airflow.ui.forms import Form, Refused, form_token
-from dqx_airflow.ui.responses import address, back_to, form_response, html_page, plain, store_client
+from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, tasks_of
+from dqx_airflow.ui.forms import Form, Refused, chosen, form_token, recorded_change, require_editor
+from dqx_airflow.ui.responses import address, back_to, html_page, plain, store_client
 from dqx_airflow.ui.store import Answer, StoreClient
 
 _MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
@@ -32,83 +31,47 @@ _MOST_DECIDED = 20
 _LABELS = {True: "real issue", False: "false alarm"}
 
 
-@dataclass(frozen=True, slots=True)
-class SideChange:
-    """A day on which an assertion would change sides."""
-
-    date: str
-    assertion: str
-    before: str
-    after: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProposalView:
-    """A proposal. `facts` are named numbers before and after, on held-out days; `charts` drawings
-    of cost against threshold. `more_days` is the number of days that change sides and are not
-    displayed."""
-
-    stored: StoredProposal
-    can_decide: bool
-    facts: tuple[tuple[str, str, str], ...] = ()
-    held_out: str = ""
-    days: tuple[SideChange, ...] = ()
-    more_days: int = 0
-    charts: tuple[Markup, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewPage:
+def _page_of(stored: Sequence[StoredProposal], editable: frozenset[str]) -> dict[str, Any]:
     """The pending proposals, those that are approved and not applied yet, and the last finished
-    ones, newest first."""
+    ones, newest first.
 
-    pending: tuple[ProposalView, ...]
-    approved: tuple[ProposalView, ...]
-    done: tuple[ProposalView, ...]
-
-
-def review_page(stored: Sequence[StoredProposal], editable: frozenset[str]) -> ReviewPage:
-    """The page of these proposals, oldest first.
-
+    :param stored: oldest first.
     :param editable: the ids of those that the user may decide.
     """
-    views = [
-        _view(stored_proposal, stored_proposal.proposal.id in editable)
-        for stored_proposal in stored
-    ]
-    by_stage: dict[ProposalStage, list[ProposalView]] = {stage: [] for stage in ProposalStage}
-    for view in views:
-        by_stage[view.stored.stage].append(view)
+    by_stage: dict[ProposalStage, list[dict[str, Any]]] = {stage: [] for stage in ProposalStage}
+    for proposal in stored:
+        by_stage[proposal.stage].append(_view(proposal, proposal.proposal.id in editable))
     done = [*by_stage[ProposalStage.APPLIED], *by_stage[ProposalStage.REJECTED]]
-    done.sort(key=lambda view: view.stored.at, reverse=True)
-    return ReviewPage(
-        tuple(by_stage[ProposalStage.PENDING]),
-        tuple(by_stage[ProposalStage.APPROVED]),
-        tuple(done[:_MOST_DECIDED]),
-    )
+    done.sort(key=lambda view: view["stored"].at, reverse=True)
+    return {
+        "pending": by_stage[ProposalStage.PENDING],
+        "approved": by_stage[ProposalStage.APPROVED],
+        "done": done[:_MOST_DECIDED],
+    }
 
 
-def _view(stored: StoredProposal, can_decide: bool) -> ProposalView:
+def _view(stored: StoredProposal, can_decide: bool) -> dict[str, Any]:
+    """A proposal: named numbers before and after, on held-out days; the days that change sides;
+    drawings of cost against threshold."""
     evidence = _mapping(stored.proposal.evidence)
     held_out = _mapping(evidence.get("held_out"))
     before, after = _mapping(held_out.get("before")), _mapping(held_out.get("after"))
     named = (("false_alarms", "false alarms"), ("missed", "missed issues"), ("cost", "cost"))
     changes = [change for change in map(_change, _list(evidence.get("changes"))) if change]
     charts = [_chart(curve) for curve in _list(evidence.get("curves"))[:_MOST_CHARTS]]
-    return ProposalView(
-        stored,
-        can_decide,
-        facts=tuple(
+    return {
+        "stored": stored,
+        "can_decide": can_decide,
+        "facts": [
             (title, str(before[name]), str(after[name]))
             for name, title in named
             if name in before and name in after
-        ),
-        held_out=_span(evidence, held_out),
-        days=tuple(changes[:_MOST_DAYS]),
-        more_days=max(len(changes) - _MOST_DAYS, 0),
-        charts=tuple(chart for chart in charts if chart),
-    )
+        ],
+        "held_out": _span(evidence, held_out),
+        "days": changes[:_MOST_DAYS],
+        "more_days": max(len(changes) - _MOST_DAYS, 0),
+        "charts": [chart for chart in charts if chart],
+    }
 
 
 def _span(evidence: Mapping[str, Any], held_out: Mapping[str, Any]) -> str:
@@ -123,19 +86,17 @@ def _span(evidence: Mapping[str, Any], held_out: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _change(value: object) -> SideChange | None:
+def _change(value: object) -> dict[str, str] | None:
+    """A day on which an assertion would change sides; None for anything else."""
     fields = _mapping(value)
-    label = fields.get("label")
-    try:
-        date, assertion, before, after = (
-            str(fields[name]) for name in ("date", "assertion", "before", "after")
-        )
-    except KeyError:
+    names = ("date", "assertion", "before", "after")
+    if any(name not in fields for name in names):
         return None
+    change = {name: str(fields[name]) for name in names}
     if isinstance(index := fields.get("map_index"), int):
-        date += f"[{index}]"
-    label_text = _LABELS[label] if isinstance(label, bool) else ""
-    return SideChange(date, assertion, before, after, label_text)
+        change["date"] += f"[{index}]"
+    label = fields.get("label")
+    return {**change, "label": _LABELS[label] if isinstance(label, bool) else ""}
 
 
 def _chart(curve: object) -> Markup | None:
@@ -191,7 +152,7 @@ def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
     }
     return html_page(
         "review.html",
-        page=review_page(visible, frozenset(editable)),
+        page=_page_of(visible, frozenset(editable)),
         problem=answer.problem,
         read_only=client.read_only() if editable else None,
         token=form_token(user),
@@ -201,12 +162,7 @@ def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
 @router.post("/review")
 def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
     """Stores a decision in the table of proposals, and in Airflow's audit log."""
-    stage, reason = _STAGES.get(form.get("decision", "")), form.get("reason", "").strip()
-    if stage is None or len(reason) > _LONGEST_REASON:
-        raise Refused(
-            HTTPStatus.BAD_REQUEST,
-            f"Send approve or reject, with a reason of at most {_LONGEST_REASON} characters.",
-        )
+    stage, reason = chosen(form, _STAGES, "decision", "reason", _LONGEST_REASON)
     if stage is ProposalStage.REJECTED and not reason:
         raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and enter one.")
     client = store_client()
@@ -214,18 +170,12 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
     if answer.problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
     wanted = [stored for stored in answer.found if stored.proposal.id == form.get("proposal")]
-    dags = _dags_of(client, session, wanted)
-    if not wanted or not _all(
-        dags.get(wanted[0].proposal.id), lambda dag_id: may_read(request, user, dag_id)
-    ):
-        raise _NO_PROPOSAL
+    by_proposal = _dags_of(client, session, wanted)
+    dags = sorted(by_proposal.get(form.get("proposal", ""), ()))
+    forbidden = "You do not have permission to edit all DAGs whose gates run this suite."
+    require_editor(request, user, dags, _NO_PROPOSAL, forbidden)
     (stored,) = wanted
     proposal = stored.proposal
-    if not _all(dags[proposal.id], lambda dag_id: may_edit(request, user, dag_id)):
-        raise Refused(
-            HTTPStatus.FORBIDDEN,
-            "You do not have permission to edit all DAGs whose gates run this suite.",
-        )
     if stored.stage is stage:
         return back_to(address("review"))
     if stored.stage is not ProposalStage.PENDING:
@@ -233,20 +183,16 @@ def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form
             HTTPStatus.CONFLICT,
             f"{stored.agent} has already decided: the proposal is {stored.stage.value}.",
         )
-    facts = {
-        "suite": proposal.suite,
-        "proposal": proposal.id,
-        "decision": stage.value,
-        "reason": reason or None,
-    }
-    for dag_id in sorted(dags[proposal.id]):
-        record(session, user, "dqx review", dag_id, facts)
-    session.close()
-    author = user.get_name()
-    problem = client.change(
-        lambda results: decide(results, proposal, stage, author, reason or None)
+    why, author = reason or None, user.get_name()
+    return recorded_change(
+        session,
+        user,
+        "dqx review",
+        dags,
+        {"suite": proposal.suite, "proposal": proposal.id, "decision": stage.value, "reason": why},
+        lambda results: decide(results, proposal, stage, author, why),
+        address("review"),
     )
-    return form_response(problem, address("review"))
 
 
 def _dags_of(
