@@ -76,8 +76,8 @@ def emit_block_events(bindings: Iterable[tuple[str, str, str | None]]) -> None:
 
     :param bindings: each block with its contract, and its problem if it has one.
     """
-    from dqx_airflow.lineage.contracts import block_events
     from dqx_airflow.lineage.emitter import LineageEmitter
+    from dqx_airflow.lineage.events import block_events
 
     with LineageEmitter() as lineage:
         if not lineage.sends:

@@ -43,8 +43,8 @@ from dqx_airflow.engine.session.spark_session import (
 )
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
+from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
-from dqx_airflow.lineage.configured import is_configured
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
 from dqx_airflow.plan.evaluate import decide, evaluate

@@ -240,7 +240,7 @@ class LineageEmitter:
             if self.time_budget.is_over or time.monotonic() > deadline:
                 break
             try:
-                content = spools.read(path)
+                content = spools.event_in(path)
                 run_id = content["run"]["runId"]
                 event = rebuilt(content)
             except Exception as error:

@@ -1,4 +1,6 @@
-"""The OpenLineage events of one gate run: START, then COMPLETE or FAIL.
+"""The OpenLineage events of one gate run: START, then COMPLETE or FAIL; of a dataset that was put
+under a contract, so that catalogs show the promise with the data; and of a block and its contract,
+which show the binding without a manifest.
 
 Pure functions from a request and a report to an event; nothing is sent and no environment is read.
 All facets name one producer, and every text is truncated, so that an event stays small. The format
@@ -12,26 +14,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
-from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
-from openlineage.client.facet_v2 import (
-    JobFacet,
-    RunFacet,
-    error_message_run,
-    job_type_job,
-    nominal_time_run,
-    parent_run,
-    processing_engine_run,
+from openlineage.client import facet_v2 as ol
+from openlineage.client.event_v2 import (
+    DatasetEvent,
+    InputDataset,
+    Job,
+    OutputDataset,
+    Run,
+    RunEvent,
+    RunState,
+    StaticDataset,
 )
+from openlineage.client.facet_v2 import DatasetFacet, JobFacet, RunFacet
 
 from dqx_airflow import __version__
 from dqx_airflow.lineage import facets, sanitize
-from dqx_airflow.lineage.facets import PRODUCER
-from dqx_airflow.lineage.names import DatasetName, is_path, name_of_data, name_of_table
+from dqx_airflow.lineage.facets import PRODUCER, ours
+from dqx_airflow.lineage.names import (
+    DatasetName,
+    is_path,
+    name_of_data,
+    name_of_path,
+    name_of_table,
+)
 from dqx_airflow.values import (
+    ContractDescription,
     DatasetRef,
     DatasetSnapshot,
+    FieldDescription,
+    FieldSource,
     GateReport,
     GateRequest,
     ParentRun,
@@ -95,11 +109,11 @@ def terminal_event(
     """
     run_facets = _run_facets(request)
     if report.spark_version is not None:
-        run_facets["processing_engine"] = processing_engine_run.ProcessingEngineRunFacet(
+        run_facets["processing_engine"] = ours(
+            ol.processing_engine_run.ProcessingEngineRunFacet,
             version=report.spark_version,
             name="spark",
             openlineageAdapterVersion=__version__,
-            producer=PRODUCER,
         )
     run_facets["test"] = facets.tests(report)
     if (tags := facets.tags(report)) is not None:
@@ -319,8 +333,8 @@ def job_event(
 
     :param about: the other facets of the job.
     """
-    facet = job_type_job.JobTypeJobFacet(
-        processingType="BATCH", integration="DQX", jobType=job_type, producer=PRODUCER
+    facet = ours(
+        ol.job_type_job.JobTypeJobFacet, processingType="BATCH", integration="DQX", jobType=job_type
     )
     in_namespace = sanitize.name(namespace) or DEFAULT_NAMESPACE
     return RunEvent(
@@ -341,31 +355,33 @@ def _run_facets(request: GateRequest) -> dict[str, RunFacet]:
     return run_facets
 
 
-def _nominal_time(day: date) -> nominal_time_run.NominalTimeRunFacet:
+def _nominal_time(day: date) -> ol.nominal_time_run.NominalTimeRunFacet:
     # Python's last day has no next one.
     end = None if day == date.max else f"{day + timedelta(days=1)}T00:00:00Z"
-    return nominal_time_run.NominalTimeRunFacet(
-        nominalStartTime=f"{day}T00:00:00Z", nominalEndTime=end, producer=PRODUCER
+    return ours(
+        ol.nominal_time_run.NominalTimeRunFacet,
+        nominalStartTime=f"{day}T00:00:00Z",
+        nominalEndTime=end,
     )
 
 
-def _parent(parent: ParentRun) -> parent_run.ParentRunFacet | None:
+def _parent(parent: ParentRun) -> ol.parent_run.ParentRunFacet | None:
     """None if the parent's run id is not a UUID: an event with it would be rejected as a whole."""
     if not _is_uuid(parent.run_id):
         return None
     root = None
     if _is_uuid(parent.root_run_id):
-        root = parent_run.Root(
-            run=parent_run.RootRun(runId=parent.root_run_id),
-            job=parent_run.RootJob(
+        root = ol.parent_run.Root(
+            run=ol.parent_run.RootRun(runId=parent.root_run_id),
+            job=ol.parent_run.RootJob(
                 sanitize.name(parent.root_namespace), sanitize.name(parent.root_job)
             ),
         )
-    return parent_run.ParentRunFacet(
-        run=parent_run.Run(runId=parent.run_id),
-        job=parent_run.Job(sanitize.name(parent.namespace), sanitize.name(parent.job)),
+    return ours(
+        ol.parent_run.ParentRunFacet,
+        run=ol.parent_run.Run(runId=parent.run_id),
+        job=ol.parent_run.Job(sanitize.name(parent.namespace), sanitize.name(parent.job)),
         root=root,
-        producer=PRODUCER,
     )
 
 
@@ -376,12 +392,12 @@ def _is_uuid(value: str) -> bool:
         return False
 
 
-def error_message(message: str) -> error_message_run.ErrorMessageRunFacet:
+def error_message(message: str) -> ol.error_message_run.ErrorMessageRunFacet:
     """The facet of a failed run, with as much of the message as an event may contain."""
-    return error_message_run.ErrorMessageRunFacet(
-        message=sanitize.text(message, sanitize.MESSAGE),
+    return ours(
+        ol.error_message_run.ErrorMessageRunFacet,
+        message=sanitize.shortened(message, sanitize.MESSAGE),
         programmingLanguage="PYTHON",
-        producer=PRODUCER,
     )
 
 
@@ -390,3 +406,121 @@ def timestamp(when: datetime) -> str:
     if when.tzinfo is None:  # all times of our values are in UTC
         when = when.replace(tzinfo=timezone.utc)
     return when.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+_SOURCE = "DQX"
+
+
+def contract_event(
+    contract: ContractDescription, location: str, when: datetime, namespace: str
+) -> DatasetEvent:
+    """The promises of a contract about the dataset at a location: texts, owners, columns, lineage.
+
+    :param location: a path, or the name of a catalog table.
+    :param namespace: that of tables without a path.
+    """
+    name = name_of_path(location) if is_path(location) else name_of_table(location, namespace)
+    dataset_facets: dict[str, DatasetFacet] = {
+        "dataSource": facets.data_source(name),
+        "tags": _contract_tags(contract),
+    }
+    if contract.description:
+        dataset_facets["documentation"] = ours(
+            ol.documentation_dataset.DocumentationDatasetFacet,
+            description=sanitize.shortened(contract.description, sanitize.DESCRIPTION),
+        )
+    if contract.owners:
+        dataset_facets["ownership"] = ours(
+            ol.ownership_dataset.OwnershipDatasetFacet,
+            owners=[
+                ol.ownership_dataset.Owner(name=sanitize.name(owner), type="MAINTAINER")
+                for owner in contract.owners
+            ],
+        )
+    if contract.fields:
+        dataset_facets["schema"] = ours(
+            ol.schema_dataset.SchemaDatasetFacet,
+            fields=[_schema_field(item) for item in contract.fields],
+        )
+    column_fields = {
+        sanitize.name(item.name): ol.column_lineage_dataset.Fields(
+            inputFields=[_lineage_input(source) for source in item.sources]
+        )
+        for item in contract.fields
+        if item.sources
+    }
+    if column_fields:
+        dataset_facets["columnLineage"] = ours(
+            ol.column_lineage_dataset.ColumnLineageDatasetFacet, fields=column_fields
+        )
+    return DatasetEvent(
+        eventTime=timestamp(when),
+        producer=PRODUCER,
+        dataset=StaticDataset(name.namespace, name.name, facets=dataset_facets),
+    )
+
+
+def _contract_tags(contract: ContractDescription) -> ol.tags_dataset.TagsDatasetFacet:
+    pairs = {"contract": contract.id, "contract_version": contract.version}
+    return ours(
+        ol.tags_dataset.TagsDatasetFacet,
+        tags=[
+            ol.tags_dataset.TagsDatasetFacetFields(
+                key=key, value=sanitize.name(value), source=_SOURCE
+            )
+            for key, value in pairs.items()
+            if value is not None
+        ],
+    )
+
+
+def _schema_field(item: FieldDescription) -> ol.schema_dataset.SchemaDatasetFacetFields:
+    return ol.schema_dataset.SchemaDatasetFacetFields(
+        name=sanitize.name(item.name),
+        type=sanitize.content(item.type),
+        description=sanitize.optional_shortened(item.description, sanitize.DESCRIPTION),
+        fields=None,
+    )
+
+
+def _lineage_input(source: FieldSource) -> ol.column_lineage_dataset.InputField:
+    details: dict[str, Any] = {
+        "subtype": sanitize.optional_name(source.subtype),
+        "description": sanitize.optional_shortened(source.description, sanitize.DESCRIPTION),
+        "masking": source.masking,
+    }
+    return ol.column_lineage_dataset.InputField(
+        namespace=sanitize.name(source.namespace),
+        name=sanitize.name(source.name),
+        field=sanitize.name(source.field),
+        transformations=[
+            ol.column_lineage_dataset.Transformation(type=source.type or "DIRECT", **details)
+        ],
+    )
+
+
+_CONTRACTS = "datalex"
+"""The namespace of the contracts, which are the inputs of their blocks."""
+
+
+def block_events(
+    block: str, contract: str, problem: str | None, run_id: str, when: datetime, namespace: str
+) -> tuple[RunEvent, RunEvent]:
+    """START of the job `<block>.block`, whose input is the contract that it relies on, and its end:
+    COMPLETE, or FAIL with the problem.
+
+    :param contract: the id with its version: `commerce.Customer.active@1`.
+    """
+    begun = _block_event(RunState.START, block, contract, Run(run_id), when, namespace)
+    if problem is None:
+        return begun, _block_event(RunState.COMPLETE, block, contract, Run(run_id), when, namespace)
+    failed = Run(run_id, facets={"errorMessage": error_message(problem)})
+    return begun, _block_event(RunState.FAIL, block, contract, failed, when, namespace)
+
+
+def _block_event(
+    state: RunState, block: str, contract: str, run: Run, when: datetime, namespace: str
+) -> RunEvent:
+    job = sanitize.name(f"{block}.block")
+    inputs = [InputDataset(_CONTRACTS, sanitize.name(contract))]
+    return job_event(state, run, when, namespace, job, "BLOCK", inputs)

@@ -5,24 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from openlineage.client.facet_v2 import (
-    DatasetFacet,
-    InputDatasetFacet,
-    JobFacet,
-    data_quality_assertions_dataset,
-    data_quality_metrics_dataset,
-    data_quality_metrics_input_dataset,
-    dataset_version_dataset,
-    datasource_dataset,
-    documentation_job,
-    output_statistics_output_dataset,
-    ownership_job,
-    schema_dataset,
-    source_code_location_job,
-    symlinks_dataset,
-    tags_run,
-    test_run,
-)
+from openlineage.client import facet_v2 as ol
+from openlineage.client.facet_v2 import DatasetFacet, InputDatasetFacet, JobFacet
 
 from dqx_airflow import __version__
 from dqx_airflow.lineage import sanitize
@@ -41,23 +25,29 @@ from dqx_airflow.values.redact import redact_urls
 
 PRODUCER = f"https://github.com/dqx-airflow/dqx-airflow/tree/{__version__}"
 
+F = TypeVar("F")
+
+
+def ours(facet: Callable[..., F], **fields: Any) -> F:
+    """A facet that names us as its producer."""
+    return facet(**fields, producer=PRODUCER)
+
+
 ColumnMetrics = TypeVar(
     "ColumnMetrics",
-    data_quality_metrics_dataset.ColumnMetrics,
-    data_quality_metrics_input_dataset.ColumnMetrics,
+    ol.data_quality_metrics_dataset.ColumnMetrics,
+    ol.data_quality_metrics_input_dataset.ColumnMetrics,
 )
-
-MetricsFacet = TypeVar("MetricsFacet")
 
 # Our metric, the standard's field for it, and the values of that field. What is missing here
 # (averages, percentiles) has no field in the standard, and is only in the assertions.
 _COLUMN_FIELDS = {
     "null_count": ("nullCount", sanitize.integer),
     "unique_count": ("distinctCount", sanitize.integer),
-    "sum": ("sum", sanitize.number),
-    "count": ("count", sanitize.number),
-    "minimum": ("min", sanitize.number),
-    "maximum": ("max", sanitize.number),
+    "sum": ("sum", sanitize.finite_number),
+    "count": ("count", sanitize.finite_number),
+    "minimum": ("min", sanitize.finite_number),
+    "maximum": ("max", sanitize.finite_number),
 }
 _TEST_STATUS = {
     Status.PASSED: "pass",
@@ -70,14 +60,14 @@ _TEST_STATUS = {
 
 def data_assertions(
     verdicts: Iterable[Verdict], report: GateReport
-) -> data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet:
+) -> ol.data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet:
     """The verdicts as assertions about one dataset.
 
     A skipped verdict is left out: an assertion has no third state, and neither would be true. It is
     in the test facet of the run.
     """
     assertions = [
-        data_quality_assertions_dataset.Assertion(
+        ol.data_quality_assertions_dataset.Assertion(
             assertion=_kind(verdict),
             success=verdict.status is Status.PASSED,
             column=sanitize.optional_name(verdict.column),
@@ -86,27 +76,27 @@ def data_assertions(
         for verdict in verdicts
         if verdict.status is not Status.SKIPPED
     ]
-    return data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet(
-        assertions=assertions, producer=PRODUCER
+    return ours(
+        ol.data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet, assertions=assertions
     )
 
 
-def tests(report: GateReport) -> test_run.TestRunFacet:
+def tests(report: GateReport) -> ol.test_run.TestRunFacet:
     """All verdicts of a run, including skipped ones and those about no dataset."""
-    return test_run.TestRunFacet(
+    return ours(
+        ol.test_run.TestRunFacet,
         tests=[
-            test_run.TestExecution(
+            ol.test_run.TestExecution(
                 status=_TEST_STATUS[verdict.status],
                 type=_kind(verdict),
                 **_details(verdict, report),
             )
             for verdict in report.verdicts
         ],
-        producer=PRODUCER,
     )
 
 
-def tags(report: GateReport) -> tags_run.TagsRunFacet | None:
+def tags(report: GateReport) -> ol.tags_run.TagsRunFacet | None:
     """Tags of a run: its selection if assertions were left out, where it quarantined the rows of a
     dataset, what it promoted although it was blocked, and SQL without ANSI mode. None if there is
     nothing to say.
@@ -129,12 +119,12 @@ def tags(report: GateReport) -> tags_run.TagsRunFacet | None:
         values["dqx_ansi"] = "false"
     if not values:
         return None
-    return tags_run.TagsRunFacet(
+    return ours(
+        ol.tags_run.TagsRunFacet,
         tags=[
-            tags_run.TagsRunFacetFields(sanitize.name(key), sanitize.name(text), "dqx-airflow")
+            ol.tags_run.TagsRunFacetFields(sanitize.name(key), sanitize.name(text), "dqx-airflow")
             for key, text in values.items()
         ],
-        producer=PRODUCER,
     )
 
 
@@ -146,21 +136,22 @@ def origin(request: GateRequest) -> dict[str, JobFacet]:
     gate_origin = request.origin or GateOrigin()
     responsible = (request.contract.responsible if request.contract else None) or Responsible()
     facets: dict[str, JobFacet] = {
-        "documentation": documentation_job.DocumentationJobFacet(
-            description=sanitize.text(_documentation(request), sanitize.MESSAGE), producer=PRODUCER
+        "documentation": ours(
+            ol.documentation_job.DocumentationJobFacet,
+            description=sanitize.shortened(_documentation(request), sanitize.MESSAGE),
         )
     }
     if name := responsible.owner or gate_origin.owner:
-        owner = ownership_job.Owner(sanitize.name(name), "OWNER")
-        facets["ownership"] = ownership_job.OwnershipJobFacet(owners=[owner], producer=PRODUCER)
+        owner = ol.ownership_job.Owner(sanitize.name(name), "OWNER")
+        facets["ownership"] = ours(ol.ownership_job.OwnershipJobFacet, owners=[owner])
     if place := gate_origin.source:
-        facets["sourceCodeLocation"] = source_code_location_job.SourceCodeLocationJobFacet(
+        facets["sourceCodeLocation"] = ours(
+            ol.source_code_location_job.SourceCodeLocationJobFacet,
             type="git" if place.repository else "file",
             url=sanitize.content(place.url),
-            repoUrl=sanitize.optional_text(place.repository, sanitize.CONTENT),
-            path=sanitize.optional_text(place.path, sanitize.CONTENT),
+            repoUrl=sanitize.optional_shortened(place.repository, sanitize.CONTENT),
+            path=sanitize.optional_shortened(place.path, sanitize.CONTENT),
             version=sanitize.optional_name(place.version),
-            producer=PRODUCER,
         )
     return facets
 
@@ -187,20 +178,21 @@ def data_facets(
     if symlink is not None:
         facets["symlinks"] = symlinks(symlink)
     if snapshot.fields:
-        facets["schema"] = schema_dataset.SchemaDatasetFacet(
+        facets["schema"] = ours(
+            ol.schema_dataset.SchemaDatasetFacet,
             fields=[
-                schema_dataset.SchemaDatasetFacetFields(
+                ol.schema_dataset.SchemaDatasetFacetFields(
                     name=sanitize.name(field.name), type=sanitize.content(field.type), fields=None
                 )
                 for field in snapshot.fields
             ],
-            producer=PRODUCER,
         )
     if snapshot.version is not None:
-        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(
-            datasetVersion=str(snapshot.version), producer=PRODUCER
+        facets["version"] = ours(
+            ol.dataset_version_dataset.DatasetVersionDatasetFacet,
+            datasetVersion=str(snapshot.version),
         )
-    standard = data_quality_metrics_dataset
+    standard = ol.data_quality_metrics_dataset
     return facets | _metrics(
         snapshot, standard.DataQualityMetricsDatasetFacet, standard.ColumnMetrics
     )
@@ -208,26 +200,26 @@ def data_facets(
 
 def input_metrics(snapshot: DatasetSnapshot) -> dict[str, InputDatasetFacet]:
     """The metrics again: the standard has one facet for a dataset and one for an input."""
-    standard = data_quality_metrics_input_dataset
+    standard = ol.data_quality_metrics_input_dataset
     return _metrics(snapshot, standard.DataQualityMetricsInputDatasetFacet, standard.ColumnMetrics)
 
 
-def output_rows(rows: int) -> output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet:
-    return output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-        rowCount=rows, producer=PRODUCER
+def output_rows(
+    rows: int,
+) -> ol.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet:
+    return ours(
+        ol.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet, rowCount=rows
     )
 
 
-def data_source(name: DatasetName) -> datasource_dataset.DatasourceDatasetFacet:
-    return datasource_dataset.DatasourceDatasetFacet(
-        name=name.namespace, uri=name.uri, producer=PRODUCER
-    )
+def data_source(name: DatasetName) -> ol.datasource_dataset.DatasourceDatasetFacet:
+    return ours(ol.datasource_dataset.DatasourceDatasetFacet, name=name.namespace, uri=name.uri)
 
 
-def symlinks(table: DatasetName) -> symlinks_dataset.SymlinksDatasetFacet:
-    return symlinks_dataset.SymlinksDatasetFacet(
-        identifiers=[symlinks_dataset.Identifier(table.namespace, table.name, "TABLE")],
-        producer=PRODUCER,
+def symlinks(table: DatasetName) -> ol.symlinks_dataset.SymlinksDatasetFacet:
+    return ours(
+        ol.symlinks_dataset.SymlinksDatasetFacet,
+        identifiers=[ol.symlinks_dataset.Identifier(table.namespace, table.name, "TABLE")],
     )
 
 
@@ -241,7 +233,7 @@ def _details(verdict: Verdict, report: GateReport) -> dict[str, Any]:
         "name": sanitize.name(verdict.name),
         "severity": "error" if verdict.can_block(report.fail_on) else "warn",
         "description": _description(verdict.reason),
-        "expected": sanitize.text(verdict.expected, sanitize.VALUE),
+        "expected": sanitize.shortened(verdict.expected, sanitize.VALUE),
         "actual": sanitize.value_text(verdict.scaled_value),
         "content": sanitize.content(verdict.expression),
         "contentType": "expression",
@@ -251,7 +243,7 @@ def _details(verdict: Verdict, report: GateReport) -> dict[str, Any]:
 
 def _description(reason: str | None) -> str | None:
     # The reason of an error quotes the engine, and the engine quotes locations.
-    return None if reason is None else redact_urls(sanitize.text(reason, sanitize.DESCRIPTION))
+    return None if reason is None else redact_urls(sanitize.shortened(reason, sanitize.DESCRIPTION))
 
 
 def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
@@ -289,12 +281,12 @@ def _texts(values: Sequence[str]) -> list[str]:
 
 
 def _metrics(
-    snapshot: DatasetSnapshot, facet: Callable[..., MetricsFacet], columns: type[ColumnMetrics]
-) -> dict[str, MetricsFacet]:
+    snapshot: DatasetSnapshot, facet: Callable[..., F], columns: type[ColumnMetrics]
+) -> dict[str, F]:
     if not snapshot.metrics and snapshot.rows is None:
         return {}
     rows, by_column = _row_count(snapshot), _column_metrics(snapshot.metrics, columns)
-    return {"dataQualityMetrics": facet(rowCount=rows, columnMetrics=by_column, producer=PRODUCER)}
+    return {"dataQualityMetrics": ours(facet, rowCount=rows, columnMetrics=by_column)}
 
 
 def _row_count(snapshot: DatasetSnapshot) -> int | None:

@@ -19,7 +19,7 @@ MESSAGE = 4_000
 _LARGEST_SAFE_INT = 2**53
 
 
-def text(value: str, limit: int) -> str:
+def shortened(value: str, limit: int) -> str:
     """`value` in at most `limit` characters, truncated with an ellipsis.
 
     NUL characters (rejected by PostgreSQL, which many consumers use) and lone surrogates (not
@@ -30,20 +30,20 @@ def text(value: str, limit: int) -> str:
     return value if len(value) <= limit else value[: limit - 1] + "…"
 
 
-def optional_text(value: str | None, limit: int) -> str | None:
-    return None if value is None else text(value, limit)
+def optional_shortened(value: str | None, limit: int) -> str | None:
+    return None if value is None else shortened(value, limit)
 
 
 def name(value: str) -> str:
-    return text(value, NAME)
+    return shortened(value, NAME)
 
 
 def optional_name(value: str | None) -> str | None:
-    return optional_text(value, NAME)
+    return optional_shortened(value, NAME)
 
 
 def content(value: str) -> str:
-    return text(value, CONTENT)
+    return shortened(value, CONTENT)
 
 
 def optional_uri(uri: str | None) -> str | None:
@@ -56,11 +56,11 @@ def value_text(value: Any) -> str | None:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     if isinstance(value, Fraction):
-        return text(exact_text(value), VALUE)
-    return text(repr(value) if isinstance(value, float) else str(value), VALUE)
+        return shortened(exact_text(value), VALUE)
+    return shortened(repr(value) if isinstance(value, float) else str(value), VALUE)
 
 
-def number(value: Any) -> int | float | None:
+def finite_number(value: Any) -> int | float | None:
     """`value` if it is a finite number, else None; the nearest float of a fraction."""
     if isinstance(value, Fraction):
         value = nearest_float(value)
@@ -71,13 +71,13 @@ def number(value: Any) -> int | float | None:
 
 def integer(value: Any) -> int | None:
     """`value` if it is an integer, else None."""
-    finite = number(value)
+    finite = finite_number(value)
     return int(finite) if finite is not None and finite == int(finite) else None
 
 
 def param(value: Any) -> int | float | str | None:
     """A metric value for free-form parameters: a number if every reader keeps it, else a string."""
-    finite = number(value)
+    finite = finite_number(value)
     if finite is not None and abs(finite) <= _LARGEST_SAFE_INT and _is_exact(finite, value):
         return finite
     return value_text(value)

@@ -63,7 +63,7 @@ def kept(spool: Path) -> list[Path]:
     return [path for path in sorted(spool.iterdir()) if _NAME.fullmatch(path.name)]
 
 
-def read(path: Path) -> dict[str, Any]:
+def event_in(path: Path) -> dict[str, Any]:
     """The event of a spooled file.
 
     :raises OSError: the file cannot be read.

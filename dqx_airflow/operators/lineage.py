@@ -14,7 +14,7 @@ from typing import Any
 
 from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
 from dqx_airflow.errors import RequestError
-from dqx_airflow.lineage.configured import is_configured
+from dqx_airflow.lineage import is_configured
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
 _OF_DRIVERS = ("spark.yarn.appMasterEnv.", "spark.kubernetes.driverEnv.")

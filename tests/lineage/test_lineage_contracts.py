@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from dqx_airflow.lineage.contracts import block_events, contract_event
+from dqx_airflow.lineage.events import block_events, contract_event
 from dqx_airflow.values import ContractDescription, FieldDescription, FieldSource
 
 Problems = Callable[[Sequence[Any]], list[str]]

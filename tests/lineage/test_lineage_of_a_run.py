@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow.engine.job import run_events
-from dqx_airflow.lineage.configured import is_configured
+from dqx_airflow.lineage import is_configured
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest
 

@@ -57,7 +57,7 @@ def emitted(spool: Path, events: list[Any]) -> tuple[list[bool], float]:
 
 
 def types(spool: Path) -> list[str]:
-    return [spools.read(spooled)["eventType"] for spooled in spools.kept(spool)]
+    return [spools.event_in(spooled)["eventType"] for spooled in spools.kept(spool)]
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ def _print_changes(published: Published, contract: ContractDescription, *, is_dr
 
 
 def _emit(contract: ContractDescription, table: str) -> None:
-    from dqx_airflow.lineage.contracts import contract_event
     from dqx_airflow.lineage.emitter import LineageEmitter
+    from dqx_airflow.lineage.events import contract_event
 
     with LineageEmitter() as lineage:
         now = datetime.now(timezone.utc)
