@@ -202,12 +202,13 @@ class Results:
         """
         import pandas  # type: ignore[import-untyped]
 
-        from dqx_airflow.results.column import Source, written
-        from dqx_airflow.results.columns import RESULTS
+        from dqx_airflow.results.schema import RESULTS_COLUMNS, Source, written
 
         verdicts = enumerate(self.report.verdicts)
-        rows = [written(RESULTS, Source(self.report, at, verdict)) for at, verdict in verdicts]
-        names = [column.name for column in RESULTS if column.get is not None]
+        rows = [
+            written(RESULTS_COLUMNS, Source(self.report, at, verdict)) for at, verdict in verdicts
+        ]
+        names = [column.name for column in RESULTS_COLUMNS if column.get is not None]
         return pandas.DataFrame(rows, columns=names)
 
 

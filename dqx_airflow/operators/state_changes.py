@@ -146,7 +146,7 @@ def _failed_without_report(
     context: Any, report: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
 ) -> bool:
     """True if the task failed, by what Airflow knows, after the last report before this one."""
-    from dqx_airflow.results.column import as_utc
+    from dqx_airflow.results.schema import as_utc
 
     ti = context["ti"]
     reported = {(run["scheduler_run"], run["attempt"]) for run in runs}

@@ -12,18 +12,21 @@ from typing import TypeAlias
 
 from dqx_airflow.diagnostics.nearest import did_you_mean
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.column import Row
 from dqx_airflow.results.labels import Label, read_labels
 from dqx_airflow.results.past_days import PastRun, past_runs, runs_of_suite
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.results.report_rows import verdict_from_row
-from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS_SCHEMA
+from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS_SCHEMA, Row
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
 
 OF_VERDICTS = tuple(
     name for name in RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
 )
 """The columns of `results` that form a verdict."""
+
+
+AssertionOfGate: TypeAlias = tuple[str, int, str, str]
+"""A gate, a map index, a check, and the name of an assertion."""
 
 
 class LabelKind(str, Enum):
@@ -55,7 +58,7 @@ class LabelKind(str, Enum):
 @dataclass(frozen=True, slots=True)
 class Alert:
     """A verdict of a past day, with its label if it has one. `map_index` is that of an instance of
-    a mapped gate, -1 for others."""
+    a mapped gate, -1 for others; `attempt_id` is the scheduler's."""
 
     gate: str
     date: date
@@ -64,6 +67,12 @@ class Alert:
     label: Label | None = None
     suite: str = ""
     map_index: int = -1
+    attempt_id: str = ""
+
+    @property
+    def key(self) -> AssertionOfGate:
+        """The assertion: its gate, the instance, its check, its name."""
+        return self.gate, self.map_index, self.verdict.check, self.verdict.name
 
     @property
     def label_kind(self) -> LabelKind | None:
@@ -112,9 +121,9 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
             label = by_key.get((run.gate, run.date, run.map_index, row["check"], row["name"]))
             failed = row["status"] == Status.FAILED
             if failed or (label and label.ground_truth):
+                facts = row.get("suite") or "", run.map_index, run.attempt_id
                 verdict = verdict_from_row(row)
-                suite, index = row.get("suite") or "", run.map_index
-                listed.append(Alert(run.gate, run.date, run.run_id, verdict, label, suite, index))
+                listed.append(Alert(run.gate, run.date, run.run_id, verdict, label, *facts))
     return tuple(listed)
 
 
@@ -230,36 +239,17 @@ DAYS = 30
 
 _FAILED = f"\"status\" = '{Status.FAILED.value}'"
 
-AssertionOfGate: TypeAlias = tuple[str, int, str, str]
-"""A gate, a map index, a check, and the name of an assertion."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecentAlert:
-    """A failure of the last weeks. `attempt_id` is the scheduler's."""
-
-    alert: Alert
-    attempt_id: str
-
-    @property
-    def key(self) -> AssertionOfGate:
-        """The assertion: its gate, the instance, its check, its name."""
-        verdict = self.alert.verdict
-        return self.alert.gate, self.alert.map_index, verdict.check, verdict.name
-
 
 def recent_alerts(
     results: StoredResults, gates: Collection[str], *, until: date | None = None
-) -> tuple[RecentAlert, ...]:
+) -> tuple[Alert, ...]:
     """The failures of some gates in the last 30 days of data, oldest day first.
 
     :param until: the last day; by default the newest day of a gate's data.
     :raises StoreError: the store exists and cannot be read.
     """
-    recent = []
-    for run, labels in _runs(results, gates, until, OF_VERDICTS):
-        recent += [RecentAlert(alert, run.attempt_id) for alert in alerts_among([run], labels)]
-    return tuple(recent)
+    runs = _runs(results, gates, until, OF_VERDICTS)
+    return tuple(alert for run, labels in runs for alert in alerts_among([run], labels))
 
 
 def unlabelled_counts(
@@ -278,7 +268,7 @@ def unlabelled_counts(
     return tuple((gate, count) for gate, count in counts.items() if count)
 
 
-def alert_of(results: StoredResults, run: Row, check: str, name: str) -> tuple[RecentAlert, ...]:
+def alert_of(results: StoredResults, run: Row, check: str, name: str) -> tuple[Alert, ...]:
     """The failure of an assertion in a run; none if it did not fail, or another run counts.
 
     :param run: its id, gate and dataset_date.
@@ -289,12 +279,7 @@ def alert_of(results: StoredResults, run: Row, check: str, name: str) -> tuple[R
     wanted = RunsWanted(gates, since=day, until=day)
     runs = past_runs(results, wanted, OF_VERDICTS, row_conditions=rows)
     labels = read_labels(results, gates=gates, since=day, until=day)
-    return tuple(
-        RecentAlert(alert, past_run.attempt_id)
-        for past_run in runs
-        if past_run.run_id == run["run_id"]
-        for alert in alerts_among([past_run], labels)
-    )
+    return alerts_among((one for one in runs if one.run_id == run["run_id"]), labels)
 
 
 def labels_of(results: StoredResults, key: RunKey) -> tuple[Label, ...]:
@@ -326,19 +311,17 @@ def histories(
     return by_assertion
 
 
-def with_failing_rows(
-    results: StoredResults, alerts: Sequence[RecentAlert]
-) -> tuple[RecentAlert, ...]:
+def with_failing_rows(results: StoredResults, alerts: Sequence[Alert]) -> tuple[Alert, ...]:
     """The alerts with the sampled rows that failed.
 
     :raises StoreError: the store exists and cannot be read.
     """
     if not alerts:
         return ()
-    days = [recent_alert.alert.date for recent_alert in alerts]
-    gates = {recent_alert.alert.gate for recent_alert in alerts}
+    days = [alert.date for alert in alerts]
+    gates = {alert.gate for alert in alerts}
     where = [
-        is_in("run_id", {recent_alert.alert.run_id for recent_alert in alerts}),
+        is_in("run_id", {alert.run_id for alert in alerts}),
         *RunsWanted(gates, since=min(days), until=max(days)).conditions,
     ]
     sampled: dict[tuple[str, str, str], dict[int, FailingRow]] = {}
@@ -346,16 +329,16 @@ def with_failing_rows(
         key = row["run_id"], row["check"], row["name"]
         failing = FailingRow(row["dataset"], row["reason"], row["row"])
         sampled.setdefault(key, {})[row["number"]] = failing
-    return tuple(_with_rows(recent_alert, sampled) for recent_alert in alerts)
+    return tuple(_with_rows(alert, sampled) for alert in alerts)
 
 
 def _with_rows(
-    recent_alert: RecentAlert, sampled: Mapping[tuple[str, str, str], Mapping[int, FailingRow]]
-) -> RecentAlert:
-    verdict = recent_alert.alert.verdict
-    rows = sampled.get((recent_alert.alert.run_id, verdict.check, verdict.name), {})
-    with_rows = replace(verdict, failing_rows=tuple(row for _, row in sorted(rows.items())))
-    return replace(recent_alert, alert=replace(recent_alert.alert, verdict=with_rows))
+    alert: Alert, sampled: Mapping[tuple[str, str, str], Mapping[int, FailingRow]]
+) -> Alert:
+    verdict = alert.verdict
+    rows = sampled.get((alert.run_id, verdict.check, verdict.name), {})
+    failing_rows = tuple(row for _, row in sorted(rows.items()))
+    return replace(alert, verdict=replace(verdict, failing_rows=failing_rows))
 
 
 def _runs(

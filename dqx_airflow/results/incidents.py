@@ -8,10 +8,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 
-from dqx_airflow.results.column import Row, as_utc
 from dqx_airflow.results.query import StoredResults, is_in, of_dates, opened
 from dqx_airflow.results.report_rows import RunRow
-from dqx_airflow.results.schema import INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA
+from dqx_airflow.results.schema import (
+    INCIDENT_NOTES,
+    INCIDENT_NOTES_COLUMNS,
+    INCIDENT_NOTES_SCHEMA,
+    fields_of,
+    written,
+)
 from dqx_airflow.values import Outcome
 
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)
@@ -145,7 +150,7 @@ def write_note(results: StoredResults, note: IncidentNote) -> None:
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
     store = ResultsStore(results.root, results.storage_options)
-    store.append_rows({INCIDENT_NOTES: {note.id: [_row(note)]}})
+    store.append_rows({INCIDENT_NOTES: {note.id: [written(INCIDENT_NOTES_COLUMNS, note)]}})
 
 
 def notes_from(
@@ -162,30 +167,5 @@ def notes_from(
     where = [is_in("gate", gates), *of_dates(since, until), f'"map_index" = {int(map_index)}']
     order = 'ORDER BY "event_at", "event_id"'
     rows = opened(results).select(INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA.names, where, order)
-    return tuple({note.id: note for note in map(_note, rows)}.values())
-
-
-def _row(note: IncidentNote) -> Row:
-    return {
-        "event_id": note.id,
-        "gate": note.gate,
-        "dataset_date": note.date,
-        "map_index": note.map_index,
-        "kind": note.kind,
-        "text": note.text,
-        "author": note.author,
-        "event_at": note.at,
-    }
-
-
-def _note(row: Row) -> IncidentNote:
-    return IncidentNote(
-        row["gate"],
-        row["dataset_date"],
-        row["kind"],
-        row["author"],
-        row.get("text") or "",
-        row["map_index"],
-        as_utc(row["event_at"]),
-        row["event_id"],
-    )
+    notes = (IncidentNote(**fields_of(INCIDENT_NOTES_COLUMNS, row)) for row in rows)
+    return tuple({note.id: note for note in notes}.values())

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from typing import TypeAlias
 
-from dqx_airflow.results.column import Row, as_utc
 from dqx_airflow.results.query import RunsWanted, StoredResults, map_index_of, opened
-from dqx_airflow.results.schema import LABELS, LABELS_SCHEMA, RUNS
+from dqx_airflow.results.schema import (
+    LABELS,
+    LABELS_COLUMNS,
+    LABELS_SCHEMA,
+    RUNS,
+    Row,
+    fields_of,
+    written,
+)
 
 LabelKey: TypeAlias = tuple[str, date, int, str, str]
 """A gate, a date of its data, a map index, a check, and the name of an assertion."""
@@ -74,7 +81,7 @@ def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple
     if new:
         from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
-        rows = {label.id: [_row(label)] for label in new}
+        rows = {label.id: [written(LABELS_COLUMNS, label)] for label in new}
         ResultsStore(results.root, results.storage_options).append_rows({LABELS: rows})
     return tuple(new)
 
@@ -120,37 +127,9 @@ def _mapped_runs(results: StoredResults, wanted: RunsWanted) -> dict[str, int]:
     return {row["run_id"]: map_index_of(row) for row in rows}
 
 
-def _row(label: Label) -> Row:
-    return {
-        "run_id": label.run_id,
-        "label_id": label.id,
-        "gate": label.gate,
-        "dataset_date": label.date,
-        "map_index": label.map_index,
-        "suite": label.suite,
-        "check": label.check,
-        "name": label.name,
-        "ground_truth": label.ground_truth,
-        "reason": label.reason,
-        "author": label.author,
-        "labelled_at": label.at,
-    }
-
-
 def _label(row: Row, instances: Mapping[str, int]) -> Label:
     """:param instances: the map indexes of mapped runs, for a label that has none."""
-    index = row.get("map_index")
-    return Label(
-        row["gate"],
-        row["dataset_date"],
-        row["check"],
-        row["name"],
-        row["ground_truth"],
-        row["author"],
-        row.get("reason"),
-        row.get("suite") or "",
-        row.get("run_id"),
-        instances.get(row.get("run_id") or "", -1) if index is None else index,
-        as_utc(row["labelled_at"]),
-        row["label_id"],
-    )
+    label = Label(**fields_of(LABELS_COLUMNS, row))
+    if row.get("map_index") is not None:
+        return label
+    return replace(label, map_index=instances.get(label.run_id or "", -1))

@@ -15,11 +15,10 @@ from typing import Any
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.measured import Measurements, measurements_from
 from dqx_airflow.results import query
-from dqx_airflow.results.column import Row, as_utc, value_from_row
 from dqx_airflow.results.labels import read_labels
 from dqx_airflow.results.past import AssertionKey, PastDay, ShadowDay, StoredVerdict
 from dqx_airflow.results.query import RunsWanted, StoredResults, opened
-from dqx_airflow.results.schema import RESULTS, RUNS
+from dqx_airflow.results.schema import RESULTS, RUNS, Row, as_utc, value_from_row
 from dqx_airflow.values import DatasetSnapshot, ShadowReport, Status, from_json
 
 _OF_RUNS = (

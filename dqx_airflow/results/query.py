@@ -22,7 +22,6 @@ from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.column import Row
 from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
@@ -33,6 +32,7 @@ from dqx_airflow.results.schema import (
     RUNS_SCHEMA,
     SOURCES,
     SOURCES_SCHEMA,
+    Row,
 )
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, RunKey, SourceFile, from_json

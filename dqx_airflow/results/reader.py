@@ -11,7 +11,6 @@ from typing import Any
 from arro3.core import DataType
 
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.results.column import Row
 from dqx_airflow.results.query import (
     OF_A_RUN,
     RunsWanted,
@@ -23,7 +22,7 @@ from dqx_airflow.results.query import (
     opened,
 )
 from dqx_airflow.results.report_rows import RunRow, run_from_row
-from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA
+from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA, Row
 from dqx_airflow.results.tables import store_errors
 from dqx_airflow.values import EnforcedContract, GateReport, RunKey, from_json
 

@@ -11,8 +11,16 @@ from types import MappingProxyType
 
 from dqx_airflow import values
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
-from dqx_airflow.results.column import Row, Source, as_utc, written
-from dqx_airflow.results.columns import FAILING_ROWS, RESULTS, RUNS
+from dqx_airflow.results.schema import (
+    FAILING_ROWS_COLUMNS,
+    RESULTS_COLUMNS,
+    RUNS_COLUMNS,
+    Row,
+    Source,
+    as_utc,
+    fields_of,
+    written,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ class RunRow:
 def results_rows(report: values.GateReport) -> list[Row]:
     """The rows of the table `results`, in the order of the suite."""
     return [
-        written(RESULTS, Source(report, position, verdict))
+        written(RESULTS_COLUMNS, Source(report, position, verdict))
         for position, verdict in enumerate(report.verdicts)
     ]
 
@@ -53,7 +61,7 @@ def shadow_rows(report: values.GateReport) -> list[Row]:
     if shadow is None:
         return []
     return [
-        written(RESULTS, Source(report, position, verdict, shadow=shadow.name))
+        written(RESULTS_COLUMNS, Source(report, position, verdict, shadow=shadow.name))
         for position, verdict in enumerate(shadow.verdicts)
     ]
 
@@ -61,7 +69,7 @@ def shadow_rows(report: values.GateReport) -> list[Row]:
 def failing_rows(report: values.GateReport) -> list[Row]:
     """The rows of the table `failing_rows`, in the order of the suite."""
     return [
-        written(FAILING_ROWS, Source(report, position, verdict, number, failing))
+        written(FAILING_ROWS_COLUMNS, Source(report, position, verdict, number, failing))
         for position, verdict in enumerate(report.verdicts)
         for number, failing in enumerate(verdict.failing_rows)
     ]
@@ -69,7 +77,7 @@ def failing_rows(report: values.GateReport) -> list[Row]:
 
 def run_row(report: values.GateReport) -> Row:
     """The one row of the table `runs`."""
-    return written(RUNS, Source(report))
+    return written(RUNS_COLUMNS, Source(report))
 
 
 def report_from_rows(
@@ -177,8 +185,8 @@ def verdict_from_row(
 
     :param sample: its failing rows, by number.
     """
-    fields = {column.fills: column.field_value(row) for column in RESULTS if column.fills}
-    return values.Verdict(failing_rows=tuple(sample[number] for number in sorted(sample)), **fields)
+    failing = tuple(sample[number] for number in sorted(sample))
+    return values.Verdict(failing_rows=failing, **fields_of(RESULTS_COLUMNS, row))
 
 
 def digest_of(text: str) -> str:

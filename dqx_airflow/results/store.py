@@ -16,7 +16,6 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.column import Row
 from dqx_airflow.results.report_rows import (
     failing_rows,
     results_rows,
@@ -31,6 +30,7 @@ from dqx_airflow.results.schema import (
     RUNS,
     SOURCES,
     TABLES,
+    Row,
     TableDefinition,
 )
 from dqx_airflow.results.tables import (

@@ -13,8 +13,8 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from dqx_airflow.results.alerts import (
+    Alert,
     AssertionOfGate,
-    RecentAlert,
     alert_of,
     histories,
     recent_alerts,
@@ -52,24 +52,20 @@ class AlertFilters:
         return asdict(self)
 
 
-def chosen_alerts(
-    recent: Iterable[RecentAlert], filters: AlertFilters
-) -> tuple[tuple[RecentAlert, ...], int]:
+def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> tuple[tuple[Alert, ...], int]:
     """The displayed alerts, in the order of the page, and the number of other matches."""
-    groups: dict[AssertionOfGate, list[RecentAlert]] = {}
-    for recent_alert in recent:
-        if filters.show == "all" or recent_alert.alert.label is None:
-            groups.setdefault(recent_alert.key, []).append(recent_alert)
+    groups: dict[AssertionOfGate, list[Alert]] = {}
+    for alert in recent:
+        if filters.show == "all" or alert.label is None:
+            groups.setdefault(alert.key, []).append(alert)
     ranked = sorted(groups.values(), key=_rank)
-    chosen = [
-        recent_alert for group in ranked for recent_alert in sorted(group, key=_rank_in_group)
-    ]
+    chosen = [alert for group in ranked for alert in sorted(group, key=_rank_in_group)]
     return tuple(chosen[:MOST_SHOWN]), max(len(chosen) - MOST_SHOWN, 0)
 
 
 def _groups(
-    recent: Iterable[RecentAlert],
-    shown: Sequence[RecentAlert],
+    recent: Iterable[Alert],
+    shown: Sequence[Alert],
     histories: Mapping[AssertionOfGate, Sequence[tuple[date, Verdict]]],
     tasks: Mapping[str, airflow.TaskRef],
     editable: Collection[str],
@@ -81,26 +77,26 @@ def _groups(
     :param tasks: the tasks of attempts, as far as Airflow knows them.
     :param editable: the DAGs that the user may edit.
     """
-    unlabelled = Counter(alert.key for alert in recent if alert.alert.label is None)
-    groups: dict[AssertionOfGate, list[RecentAlert]] = {}
-    for recent_alert in shown:
-        groups.setdefault(recent_alert.key, []).append(recent_alert)
+    unlabelled = Counter(alert.key for alert in recent if alert.label is None)
+    groups: dict[AssertionOfGate, list[Alert]] = {}
+    for alert in shown:
+        groups.setdefault(alert.key, []).append(alert)
     return [
         {
             "gate": key[0],
             "instance": _instance(alerts, tasks),
-            "verdict": alerts[0].alert.verdict,
+            "verdict": alerts[0].verdict,
             "unlabelled": unlabelled[key],
             "spark": _spark(histories.get(key, ())),
             "alerts": [
                 {
-                    "date": alert.alert.date,
-                    "run_id": alert.alert.run_id,
-                    "verdict": alert.alert.verdict,
-                    "label": alert.alert.label,
+                    "date": alert.date,
+                    "run_id": alert.run_id,
+                    "verdict": alert.verdict,
+                    "label": alert.label,
                     "task": task,
                     "can_label": task is not None and task.dag_id in editable,
-                    "samples": samples_of(alert.alert.verdict.failing_rows),
+                    "samples": samples_of(alert.verdict.failing_rows),
                 }
                 for alert in alerts
                 for task in [tasks.get(alert.attempt_id)]
@@ -110,22 +106,22 @@ def _groups(
     ]
 
 
-def _rank(group: Sequence[RecentAlert]) -> tuple[object, ...]:
-    without = sum(recent_alert.alert.label is None for recent_alert in group)
-    newest = max(recent_alert.alert.date for recent_alert in group)
-    severity = min(recent_alert.alert.verdict.severity.value for recent_alert in group)
+def _rank(group: Sequence[Alert]) -> tuple[object, ...]:
+    without = sum(alert.label is None for alert in group)
+    newest = max(alert.date for alert in group)
+    severity = min(alert.verdict.severity.value for alert in group)
     return not without, severity, -without, -newest.toordinal(), group[0].key
 
 
-def _rank_in_group(recent_alert: RecentAlert) -> tuple[bool, int]:
-    return recent_alert.alert.label is not None, -recent_alert.alert.date.toordinal()
+def _rank_in_group(alert: Alert) -> tuple[bool, int]:
+    return alert.label is not None, -alert.date.toordinal()
 
 
-def _instance(alerts: Sequence[RecentAlert], tasks: Mapping[str, airflow.TaskRef]) -> str:
-    index = alerts[0].alert.map_index
+def _instance(alerts: Sequence[Alert], tasks: Mapping[str, airflow.TaskRef]) -> str:
+    index = alerts[0].map_index
     if index < 0:
         return ""
-    refs = (tasks.get(recent_alert.attempt_id) for recent_alert in alerts)
+    refs = (tasks.get(alert.attempt_id) for alert in alerts)
     labels = [task.label for task in refs if task is not None and task.label]
     return labels[0] if labels else str(index)
 
@@ -166,21 +162,21 @@ def alerts(
     session.close()
     client = store_client()
     gates, problem = gates_of_rows(client, selected)
-    answer: Answer[RecentAlert] = Answer(problem=problem)
+    answer: Answer[Alert] = Answer(problem=problem)
     if names := set(chain.from_iterable(gates.values())):
         answer = client.ask(lambda store: recent_alerts(store, names))
     selection, more = chosen_alerts(answer.found, filters)
     shown = client.ask(lambda store: with_failing_rows(store, selection)) if selection else Answer()
     past: Answer[Any] = Answer()
     if selection:
-        until = max(recent_alert.alert.date for recent_alert in answer.found)
-        keys = {recent_alert.key for recent_alert in selection}
+        until = max(alert.date for alert in answer.found)
+        keys = {alert.key for alert in selection}
         past = client.ask(lambda store: tuple(histories(store, keys, until).items()))
-    labelled = airflow.tasks_of(session, {recent_alert.attempt_id for recent_alert in selection})
+    labelled = airflow.tasks_of(session, {alert.attempt_id for alert in selection})
     editable = {dag_id for dag_id in _dags(labelled) if airflow.may_edit(request, user, dag_id)}
     page = {
         "groups": _groups(answer.found, shown.found, dict(past.found), labelled, editable),
-        "unlabelled": sum(recent_alert.alert.label is None for recent_alert in answer.found),
+        "unlabelled": sum(alert.label is None for alert in answer.found),
         "total": len(answer.found),
         "more": more,
         "dags": sorted({row.dag_id for row in rows}),
@@ -212,7 +208,7 @@ def label(
     answer = client.ask(lambda store: alert_of(store, runs.found[0], check, name))
     if task is None or not answer.found:
         raise _NO_ALERT
-    alert = answer.found[0].alert
+    alert = answer.found[0]
     new_label = Label(
         gate=alert.gate,
         date=alert.date,

@@ -121,7 +121,7 @@ def chart_of(
     :param read: the format of the values.
     :param is_age: whether they are durations in seconds.
     """
-    values = [_number(past.value) for past in history]
+    values = [_finite_or_none(past.value) for past in history]
     numbers = [value for value in values if value is not None]
     if len(numbers) < 2:
         return None
@@ -198,7 +198,7 @@ def _places(history: Sequence[PastValue]) -> list[float]:
     return [(day - days[0]) / max(days[-1] - days[0], 1) for day in days]
 
 
-def _number(value: MetricValue) -> float | None:
+def _finite_or_none(value: MetricValue) -> float | None:
     return float(value) if is_finite_number(value) and not isinstance(value, str | None) else None
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -24,10 +24,10 @@ from dqx_airflow.ui.board_page import (
     gate_rows,
     past_of_gates,
 )
-from dqx_airflow.ui.chart import Chart, PastValue, chart_of
+from dqx_airflow.ui.chart import PastValue, chart_of
 from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, notice, report_address
-from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
+from dqx_airflow.values import GateReport, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,78 +175,18 @@ _SHOWN_PAST = 30
 router = APIRouter()
 
 
-@dataclass(frozen=True, slots=True)
-class AssertionHistory:
-    """An assertion about the dataset. `past` is oldest first, `newest` its last verdict, and `read`
-    the format of its values."""
-
-    newest: Verdict
-    past: tuple[PastValue, ...]
-    chart: Chart | None
-    read: report_view.Reading
-
-    @property
-    def last_values(self) -> tuple[PastValue, ...]:
-        """The last values, newest first."""
-        return tuple(reversed(self.past))[:_SHOWN_PAST]
-
-    @property
-    def failures(self) -> int:
-        return sum(past.status is Status.FAILED for past in self.past)
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetDay:
-    """The snapshot of the dataset that a gate read on a date, whether it was promoted, and the
-    address of the report."""
-
-    date: date
-    outcome: str
-    snapshot: DatasetSnapshot
-    promotion: report_view.PromotionView | None
-    href: str
-
-    @property
-    def promoted(self) -> str:
-        """The promotion in the mark of the chart."""
-        done = self.promotion
-        return "" if done is None or done.version is None else f"promoted, version {done.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class GateHistory:
-    """The findings of one gate in the dataset. `names` are its names there, `snapshot` is what it
-    last read, `days` are newest first, `counts` those of its last verdicts by status."""
-
-    row: GateRow
-    names: tuple[str, ...]
-    snapshot: DatasetSnapshot | None
-    rows: Chart | None
-    days: tuple[DatasetDay, ...]
-    assertions: tuple[AssertionHistory, ...]
-    more: int
-    counts: Mapping[Status, int]
-
-    @property
-    def is_promoting(self) -> bool:
-        return any(day.promotion for day in self.days)
-
-    @property
-    def counted(self) -> str:
-        """The number of its assertions about the dataset that failed in the last run."""
-        return counts_line(self.counts) if self.counts else ""
-
-
-def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHistory:
+def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> dict[str, Any]:
+    """The findings of one gate in the dataset: its names there, what it last read, the days newest
+    first, and its assertions, those that failed most often first."""
     oldest_first = [report for report in reversed(reports) if _names(location, report)]
     days = [
-        DatasetDay(
-            report.run_key.date,
-            report.outcome.value,
-            snapshot,
-            report_view.promotion_of(snapshot),
-            report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
-        )
+        {
+            "date": report.run_key.date,
+            "outcome": report.outcome.value,
+            "snapshot": snapshot,
+            "promotion": report_view.promotion_of(snapshot),
+            "href": report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
+        }
         for report in oldest_first
         for snapshot in report.datasets
         if report_view.is_at(location, report.run_key.gate, snapshot)
@@ -257,34 +197,32 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> GateHis
         [verdict for verdict in last.verdicts if {*names} & {*verdict.datasets}] if last else []
     )
     keys = {(verdict.check, verdict.name) for verdict in newest}
-    counts = [
-        PastValue(
-            day.date.isoformat(),
-            day.snapshot.rows,
-            (),
-            Status.PASSED,
-            event=day.promoted,
-            on=day.date,
-            href=day.href,
-        )
-        for day in days
-    ]
     assertions = [
         _assertion(history)
         for key, history in histories(oldest_first, row.dag_id, row.task_id).items()
         if key in keys
     ]
-    assertions.sort(key=lambda assertion: (-assertion.failures, assertion.newest.severity.value))
-    return GateHistory(
-        row=row,
-        names=names,
-        snapshot=days[-1].snapshot if days else None,
-        rows=chart_of("rows", counts, WIDE_WIDTH, WIDE_HEIGHT),
-        days=tuple(reversed(days))[:_SHOWN_PAST],
-        assertions=tuple(assertions[:_SHOWN_ASSERTIONS]),
-        more=max(len(assertions) - _SHOWN_ASSERTIONS, 0),
-        counts=Counter(verdict.status for verdict in newest),
-    )
+    assertions.sort(key=lambda found: (-found["failures"], found["newest"].severity.value))
+    return {
+        "row": row,
+        "names": names,
+        "snapshot": days[-1]["snapshot"] if days else None,
+        "rows": chart_of("rows", [_counted_rows(day) for day in days], WIDE_WIDTH, WIDE_HEIGHT),
+        "days": days[::-1][:_SHOWN_PAST],
+        "is_promoting": any(day["promotion"] for day in days),
+        "assertions": assertions[:_SHOWN_ASSERTIONS],
+        "more": max(len(assertions) - _SHOWN_ASSERTIONS, 0),
+        "counted": counts_line(Counter(verdict.status for verdict in newest)) if newest else "",
+    }
+
+
+def _counted_rows(day: Mapping[str, Any]) -> PastValue:
+    """The rows of a day in a chart, with a mark if they were promoted."""
+    on, done = day["date"], day["promotion"]
+    is_promoted = done is not None and done.version is not None
+    event = f"promoted, version {done.version}" if is_promoted else ""
+    facts = {"event": event, "on": on, "href": day["href"]}
+    return PastValue(on.isoformat(), day["snapshot"].rows, (), Status.PASSED, **facts)
 
 
 def _names(location: str, report: GateReport) -> tuple[str, ...]:
@@ -295,13 +233,19 @@ def _names(location: str, report: GateReport) -> tuple[str, ...]:
     )
 
 
-def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
-    past = tuple(value for value, _ in history)
-    newest = history[-1][1]
-    read = report_view.reading_of(newest)
-    is_old = is_age(newest.expression)
-    chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old)
-    return AssertionHistory(newest, past, chart, read)
+def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> dict[str, Any]:
+    """An assertion about the dataset: its last verdict, its past values oldest first and their
+    format."""
+    past, newest = [value for value, _ in history], history[-1][1]
+    read, is_old = report_view.reading_of(newest), is_age(newest.expression)
+    return {
+        "newest": newest,
+        "past": past,
+        "chart": chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old),
+        "read": read,
+        "last_values": past[::-1][:_SHOWN_PAST],
+        "failures": sum(value.status is Status.FAILED for value in past),
+    }
 
 
 @router.get("/datasets")

@@ -219,12 +219,12 @@ def _view_of(pushed: object) -> ReportView | None:
     versions = _mapping(pushed.get("versions"))
     places = _mapping(pushed.get("places"))
     return ReportView(
-        run_id=_text(pushed.get("run_id")),
-        gate=_text(pushed.get("gate")),
+        run_id=_string_of(pushed.get("run_id")),
+        gate=_string_of(pushed.get("gate")),
         date=_day(pushed.get("date")),
-        suite=_text(pushed.get("suite")),
+        suite=_string_of(pushed.get("suite")),
         outcome=outcome,
-        headline=_text(pushed.get("headline")),
+        headline=_string_of(pushed.get("headline")),
         counts={status: _count(counts.get(status.value)) for status in Status},
         verdicts=tuple(
             verdict for item in _list(pushed.get("verdicts")) if (verdict := _verdict(item))
@@ -232,12 +232,12 @@ def _view_of(pushed: object) -> ReportView | None:
         datasets=tuple(
             DatasetSnapshot(
                 name,
-                location=_text(places.get(name)),
+                location=_string_of(places.get(name)),
                 format="",
                 version=_whole(versions.get(name)),
                 quarantined=_whole(quarantined.get(name)),
             )
-            for name in map(_text, _list(pushed.get("datasets")))
+            for name in map(_string_of, _list(pushed.get("datasets")))
         ),
         fail_on=_member(Severity, pushed.get("fail_on")),
         finished_at=_timestamp(pushed.get("finished_at")),
@@ -255,21 +255,22 @@ def _partial(value: object) -> PartialView | None:
     if not fields:
         return None
     selected, assertions = _count(fields.get("selected")), _count(fields.get("assertions"))
-    return PartialView(_text(fields.get("selection")), selected, assertions)
+    return PartialView(_string_of(fields.get("selection")), selected, assertions)
 
 
 def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
     versions, validated = _mapping(pushed.get("versions")), _mapping(pushed.get("validated"))
     done = {
-        _text(name): _whole(version) for name, version in _mapping(pushed.get("promoted")).items()
+        _string_of(name): _whole(version)
+        for name, version in _mapping(pushed.get("promoted")).items()
     }
-    names = [*done, *map(_text, _list(pushed.get("not_promoted")))]
+    names = [*done, *map(_string_of, _list(pushed.get("not_promoted")))]
     places = {name: _mapping(validated.get(name)) for name in done}
     return tuple(
         PromotionView(
             dataset=name,
             validated=_whole(versions.get(name)),
-            location=_text(places.get(name, {}).get("location")),
+            location=_string_of(places.get(name, {}).get("location")),
             version=done.get(name),
             rows=None,
         )
@@ -279,26 +280,26 @@ def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
 
 def _contract(value: object) -> EnforcedContract | None:
     contract = _mapping(value)
-    if not (contract_id := _text(contract.get("id"))):
+    if not (contract_id := _string_of(contract.get("id"))):
         return None
     return EnforcedContract(
         contract_id,
-        _text(contract.get("version")) or None,
-        _text(contract.get("dialect")),
+        _string_of(contract.get("version")) or None,
+        _string_of(contract.get("dialect")),
         checked=_count(contract.get("checked")),
         documented=_count(contract.get("documented")),
         unsupported=_count(contract.get("unsupported")),
-        pin=_text(contract.get("pin")) or None,
+        pin=_string_of(contract.get("pin")) or None,
         accepted=_count(contract.get("accepted")),
         responsible=_responsible(contract.get("responsible")),
-        name=_text(contract.get("name")) or None,
-        description=_text(contract.get("description")) or None,
-        status=_text(contract.get("status")) or None,
+        name=_string_of(contract.get("name")) or None,
+        description=_string_of(contract.get("description")) or None,
+        status=_string_of(contract.get("status")) or None,
     )
 
 
 def _responsible(value: object) -> Responsible | None:
-    texts = {_text(name): _text(text) or None for name, text in _mapping(value).items()}
+    texts = {_string_of(name): _string_of(text) or None for name, text in _mapping(value).items()}
     responsible = Responsible(
         texts.get("owner"),
         tuple(filter(None, [texts.get("contacts")])),
@@ -318,19 +319,19 @@ def _verdict(value: object) -> Verdict | None:
     multiplier = row.get("multiplier")
     reason = row.get("reason")
     return Verdict(
-        name=_text(row.get("name")),
+        name=_string_of(row.get("name")),
         check="",
         datasets=(),
-        expression=_text(row.get("expression")),
-        expected=_text(row.get("expected")),
+        expression=_string_of(row.get("expression")),
+        expected=_string_of(row.get("expected")),
         severity=severity,
         status=status,
-        value=_value(row.get("raw_value")),
-        scaled_value=_value(row.get("value")),
+        value=_metric_value_of(row.get("raw_value")),
+        scaled_value=_metric_value_of(row.get("value")),
         multiplier=float(multiplier) if isinstance(multiplier, int | float) else 1.0,
-        reason=_text(reason) if reason else None,
-        clause=_text(row.get("clause")) or None,
-        let_by=_text(row.get("let_by")) or None,
+        reason=_string_of(reason) if reason else None,
+        clause=_string_of(row.get("clause")) or None,
+        let_by=_string_of(row.get("let_by")) or None,
     )
 
 
@@ -341,11 +342,11 @@ def _member(kind: type[E], value: object) -> E | None:
         return None
 
 
-def _text(value: object) -> str:
+def _string_of(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def _value(value: object) -> MetricValue:
+def _metric_value_of(value: object) -> MetricValue:
     return value if value is None or isinstance(value, int | float | str) else str(value)
 
 
@@ -367,14 +368,14 @@ def _list(value: object) -> list[Any]:
 
 def _day(value: object) -> date | None:
     try:
-        return date.fromisoformat(_text(value))
+        return date.fromisoformat(_string_of(value))
     except ValueError:
         return None
 
 
 def _timestamp(value: object) -> datetime | None:
     try:
-        return datetime.fromisoformat(_text(value))
+        return datetime.fromisoformat(_string_of(value))
     except ValueError:
         return None
 

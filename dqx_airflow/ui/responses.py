@@ -195,7 +195,7 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-def plain(text: str) -> str:
+def without_invisible(text: str) -> str:
     """The text without invisible characters: direction marks, control characters.
 
     Lone surrogates are among them, with which no response could be encoded.
@@ -215,7 +215,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(_PAGES),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_printed,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -247,9 +247,9 @@ def _environment() -> Environment:
     return environment
 
 
-def _shown(value: object) -> object:
+def _printed(value: object) -> object:
     if isinstance(value, str) and not hasattr(value, "__html__"):
-        return plain(value)
+        return without_invisible(value)
     return "" if value is None else value
 
 

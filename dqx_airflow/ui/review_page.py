@@ -23,7 +23,7 @@ from dqx_airflow.tuning.stored_proposals import (
 )
 from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, tasks_of
 from dqx_airflow.ui.forms import Form, Refused, chosen, form_token, recorded_change, require_editor
-from dqx_airflow.ui.responses import address, back_to, html_page, plain, store_client
+from dqx_airflow.ui.responses import address, back_to, html_page, store_client, without_invisible
 from dqx_airflow.ui.store import Answer, StoreClient
 
 _MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
@@ -108,7 +108,7 @@ def _chart(curve: object) -> Markup | None:
     try:
         numbers = [[float(value), float(cost)] for value, cost in points]
         drawn = {
-            "param": plain(str(fields["param"])),
+            "param": without_invisible(str(fields["param"])),
             "type": fields.get("type"),
             "points": numbers,
             "today": float(fields["today"]),

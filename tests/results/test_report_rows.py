@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from arro3.core import Schema, Table
 
-from dqx_airflow.results.columns import RESULTS
 from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.report_rows import (
     Row,
@@ -18,7 +17,12 @@ from dqx_airflow.results.report_rows import (
     results_rows,
     run_row,
 )
-from dqx_airflow.results.schema import FAILING_ROWS_SCHEMA, RESULTS_SCHEMA, RUNS_SCHEMA
+from dqx_airflow.results.schema import (
+    FAILING_ROWS_SCHEMA,
+    RESULTS_COLUMNS,
+    RESULTS_SCHEMA,
+    RUNS_SCHEMA,
+)
 from dqx_airflow.results.store import arrow_table
 from dqx_airflow.values import GateReport, Origin, Outcome, Verdict
 
@@ -52,7 +56,7 @@ def test_every_field_of_a_verdict_has_a_column_and_comes_back() -> None:
         failed_groups=1,
         worst_group="store = 7",
     )
-    columns = {column.fills for column in RESULTS if column.fills}
+    columns = {column.fills for column in RESULTS_COLUMNS if column.fills}
     for field in fields(Verdict):
         assert field.name in {*columns, "failing_rows"}, f"no column fills {field.name}"
         assert getattr(verdict, field.name) != field.default, f"give {field.name} a value above"

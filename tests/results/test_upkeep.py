@@ -21,11 +21,10 @@ from second_lane import few_first
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import compaction, upkeep
-from dqx_airflow.results.column import Row
 from dqx_airflow.results.compaction import live_files
 from dqx_airflow.results.reader import find_report, list_runs, read_report
 from dqx_airflow.results.report_rows import digests_of, failing_rows, results_rows, run_row
-from dqx_airflow.results.schema import FAILING_ROWS, RESULTS, RUNS, SOURCES, STATES, TABLES
+from dqx_airflow.results.schema import FAILING_ROWS, RESULTS, RUNS, SOURCES, STATES, TABLES, Row
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table
 from dqx_airflow.results.tables import ResultsRoot, locate
