@@ -52,7 +52,7 @@ class ComparedNumber:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedDay:
+class LimitedDay:
     """What is compared on a day, and what the limit is a multiple of: 1 where it is the tunable."""
 
     index: int
@@ -75,7 +75,7 @@ class MovingLimit:
     :param bound: the limit as it is planned for some value.
     """
 
-    def __init__(self, name: str, op: str, bound: Term, days: Iterable[ComparedDay]) -> None:
+    def __init__(self, name: str, op: str, bound: Term, days: Iterable[LimitedDay]) -> None:
         self.name, self.op = name, op
         self._bound, self._days = bound, {day.index: day for day in days}
         above: list[tuple[float, int]] = []
@@ -108,7 +108,7 @@ class MovingLimit:
             self._known[value] = failing
         return self._known[value]
 
-    def _holds(self, day: ComparedDay, value: float) -> bool:
+    def _holds(self, day: LimitedDay, value: float) -> bool:
         limit = apply("*", (written_number(value), day.usual))
         if not isinstance(limit, NUMBERS):
             return False
@@ -532,7 +532,7 @@ class Backtest:
                 if not isinstance(subject, ComparedNumber):
                     continue
                 if isinstance(factor, NUMBERS):
-                    compared.append(ComparedDay(index, subject, factor))
+                    compared.append(LimitedDay(index, subject, factor))
                 elif position in moving or limit is None or not subject.holds(op, limit):
                     always.add(index)
             if position in moving:

@@ -41,7 +41,7 @@ def calendar_svg(comparison: BacktestComparison) -> str:
     """The picture, as one SVG document."""
     dates = comparison.dates
     rows = [row for assertion in comparison.assertions for row in _by_instance(assertion)]
-    longest = max((len(_shown(row.name)) for row in rows), default=0)
+    longest = max((len(_shortened(row.name)) for row in rows), default=0)
     left = round(longest * _LETTER) + 10
     width = left + len(dates) * (_CELL + _GAP) + 10
     height = _TOP + len(rows) * _ROW + 34
@@ -118,7 +118,7 @@ def _by_instance(assertion: ComparedAssertion) -> Iterator[ComparedAssertion]:
 def _row(row: ComparedAssertion, dates: Sequence[date], left: int, top: int) -> Iterator[str]:
     yield (
         f'<text x="{left - 8}" y="{top + 10}" text-anchor="end" fill="#222">'
-        f"{escape(_shown(row.name))}</text>"
+        f"{escape(_shortened(row.name))}</text>"
     )
     places = {on: left + number * (_CELL + _GAP) for number, on in enumerate(dates)}
     for day in row.days:
@@ -165,7 +165,7 @@ def _legend(y: int) -> Iterator[str]:
     yield f'<text x="{x + 4}" y="{y + 10}" fill="#444">{text}</text>'
 
 
-def _shown(name: str) -> str:
+def _shortened(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
 
 

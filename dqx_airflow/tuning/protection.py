@@ -226,7 +226,7 @@ def _weakness(pair: _Pair) -> str | None:
     old_condition, new_condition = old.condition, new.condition
     is_same_kind = old_condition.kind == new_condition.kind
     if not is_same_kind or old_condition.tolerance != new_condition.tolerance:
-        return f"its condition would become {_text(new)}"
+        return f"its condition would become {_condition_text(new)}"
     orders = _orders(old_condition.kind, len(old_condition.bounds))
     for old_bound, new_bound, order in zip(
         old_condition.bounds, new_condition.bounds, orders, strict=True
@@ -235,9 +235,9 @@ def _weakness(pair: _Pair) -> str | None:
         if old_bound == new_bound:
             continue
         if not (isinstance(was, NUMBERS) and isinstance(becomes, NUMBERS)):
-            return f"the new limit of {_text(new)} is not provably stricter"
+            return f"the new limit of {_condition_text(new)} is not provably stricter"
         if order == "=" or (becomes > was if order == "<" else becomes < was):
-            return f"{_text(new)} is weaker than {_text(old)}"
+            return f"{_condition_text(new)} is weaker than {_condition_text(old)}"
     return None
 
 
@@ -248,7 +248,7 @@ def _orders(kind: str, limits: int) -> tuple[str, ...]:
     return (kind[0] if kind in ("<", "<=", ">", ">=") else "=",) * limits
 
 
-def _text(assertion: PlannedAssertion) -> str:
+def _condition_text(assertion: PlannedAssertion) -> str:
     return f"`{assertion.condition.text}`"
 
 

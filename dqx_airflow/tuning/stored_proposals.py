@@ -12,9 +12,8 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.column import Row, as_utc
 from dqx_airflow.results.query import RunsWanted, StoredResults, opened
-from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA
+from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, Row, as_utc
 from dqx_airflow.tuning.proposals import Proposal, proposal_from_json
 
 _MOST_ATTEMPTS = 1000

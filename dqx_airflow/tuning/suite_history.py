@@ -161,12 +161,12 @@ def _line(entry: Mapping[str, Any]) -> str:
         entry if "ts" in entry else {"ts": timestamp_text(datetime.now(timezone.utc)), **entry}
     )
     try:
-        return json.dumps(stamped, ensure_ascii=False, allow_nan=False, default=_plain)
+        return json.dumps(stamped, ensure_ascii=False, allow_nan=False, default=_json_form)
     except (TypeError, ValueError) as error:
         raise RequestError(f"a history entry has an invalid value: {error}") from error
 
 
-def _plain(value: Any) -> Any:
+def _json_form(value: Any) -> Any:
     """The JSON form of unsupported values: numbers of numpy, fractions, dates."""
     if isinstance(value, Fraction):
         return nearest_float(value)

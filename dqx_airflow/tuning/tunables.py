@@ -298,7 +298,7 @@ def typed_values(arguments: Iterable[str]) -> dict[str, float]:
         name, equals, literal = text.partition("=")
         if not equals:
             raise RequestError(f"--set {text}: missing =", "write --set MAX_NULLS=3%")
-        values[name.strip()] = _number(text, literal.strip())
+        values[name.strip()] = _number_of_argument(text, literal.strip())
     return values
 
 
@@ -307,7 +307,7 @@ def number_text(value: float, unit: nodes.Unit) -> str:
     return show_number(nodes.Number(written_number(value), unit, Span("", 1, 1, 1, 1)))
 
 
-def _number(text: str, literal: str) -> float:
+def _number_of_argument(text: str, literal: str) -> float:
     parsed = parse(SourceFile("--set", f"export const X = {literal}\n"))
     constants = parsed.file.constants if parsed.file and not parsed.diagnostics else ()
     value = fold(constants[0].value, {}) if len(constants) == 1 else None

@@ -262,8 +262,8 @@ def evidence_of(
         "labels": labels,
         "held_out": {
             "days": sum(backtest.count_dates(trial.fold.held_out) for trial in trials),
-            "before": _plain(before),
-            "after": _plain(after),
+            "before": _counts_fields(before),
+            "after": _counts_fields(after),
             "gain": round(costs.mean_gain(trials), 6),
             "noise": round(costs.noise_of(trials), 6),
         },
@@ -271,8 +271,8 @@ def evidence_of(
             {
                 "from": dates[trial.fold.held_out[0]].isoformat(),
                 "to": dates[trial.fold.held_out[-1]].isoformat(),
-                "before": _plain(trial.before),
-                "after": _plain(trial.after),
+                "before": _counts_fields(trial.before),
+                "after": _counts_fields(trial.after),
             }
             for trial in trials
         ],
@@ -327,7 +327,7 @@ def change_of(
     }
 
 
-def _plain(counts: costs.Counts) -> dict[str, float]:
+def _counts_fields(counts: costs.Counts) -> dict[str, float]:
     return {
         "false_alarms": counts.false_alarms,
         "missed": counts.missed,

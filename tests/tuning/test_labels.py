@@ -77,6 +77,16 @@ def test_alerts_are_the_failures_of_the_last_days(root: Path) -> None:
     assert "8 (4 x 2)" in "\n".join(table)
 
 
+def test_a_suite_with_errors_can_be_labelled(root: Path) -> None:
+    """Only its name is needed, which identifies it in the results."""
+    alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--false-positive")
+    Path("suite.dql").write_text(SUITE.replace("num_rows() >= LEAST", "unknown_metric() >= MOST"))
+    assert label(*alert) == "1 labelled\n"
+    assert len(alerts()) == 8
+    Path("suite.dql").write_text(SUITE.replace("check", "chekc"))
+    assert "suite.dql:5" in label(*alert, code=2)
+
+
 def test_the_last_label_applies_and_all_are_kept(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--author", "ada")
     assert label(*alert, "--false-positive", "--reason", "Planned maintenance") == "1 labelled\n"

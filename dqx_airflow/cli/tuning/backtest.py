@@ -161,13 +161,13 @@ def _proposed(proposal: Path, checked: Checked, path: Path) -> tuple[Checked, di
         return suite_file(proposal).read(), {}
     from dqx_airflow.tuning.proposals import proposal_from_json
 
-    proposed = proposal_from_json(_read(proposal))
+    proposed = proposal_from_json(_text_of_file(proposal))
     if proposed.profile is None and proposed.form is None:
         return checked, proposed.values
     return suite_file(path).changed(checked, proposed.profile, proposed.form), proposed.values
 
 
-def _read(path: Path) -> str:
+def _text_of_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -476,15 +476,15 @@ def _print_shadow(
 
 
 def _both(assertion: ShadowedAssertion, field: str) -> str:
-    own, other = _number(assertion.own, field), _number(assertion.shadow, field)
+    own, other = _count_of(assertion.own, field), _count_of(assertion.shadow, field)
     return str(own) if own == other else f"{own} -> {other}"
 
 
 def _total(compared: Sequence[ShadowedAssertion], field: str) -> str:
-    own = sum(_number(assertion.own, field) for assertion in compared)
-    other = sum(_number(assertion.shadow, field) for assertion in compared)
+    own = sum(_count_of(assertion.own, field) for assertion in compared)
+    other = sum(_count_of(assertion.shadow, field) for assertion in compared)
     return f"{own} -> {other}"
 
 
-def _number(alarms: Alarms, field: str) -> int:
+def _count_of(alarms: Alarms, field: str) -> int:
     return int(getattr(alarms, field))

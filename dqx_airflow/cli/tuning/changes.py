@@ -245,10 +245,11 @@ def review(
     history of the suite.
     """
 
-    from dqx_airflow.cli.tuning.review_queue import ReviewQueue
+    from dqx_airflow.tuning.review import ReviewQueue
 
     root = results or call.known_results_root(suite)
-    queue = ReviewQueue(suite, call.results_of(suite, root) if root else None)
+    stored = call.results_of(suite, root) if root else None
+    queue = ReviewQueue(call.suite_file(suite), call.suite_name(suite), stored)
     actions = [bool(approve), bool(reject), apply]
     if sum(actions) > 1 or (pending and any(actions)):
         raise RequestError(

@@ -111,51 +111,39 @@ def _alert_fields(alert: Alert) -> dict[str, object]:
     }
 
 
+def _shown_fields(alert: Alert) -> dict[str, str]:
+    """The fields of an alert for people; empty if there are none."""
+    fields = {name: str(value or "") for name, value in _alert_fields(alert).items()}
+    instance = str(alert.map_index) if alert.map_index >= 0 else ""
+    return {**fields, "value": compared_value(alert), "map_index": instance, "instance": instance}
+
+
 def _alerts_csv(listed: tuple[Alert, ...]) -> str:
-    is_mapped = any(alert.map_index >= 0 for alert in listed)
+    head = ["date", "map_index", "check", "assertion", "value", "expected", "label", "reason"]
+    if all(alert.map_index < 0 for alert in listed):
+        head.remove("map_index")
     rows = []
-    for alert in listed:
-        label = alert.label_kind.value.replace(" ", "_") if alert.label_kind else ""
-        reason = (alert.label.reason if alert.label else None) or ""
-        instance = [alert.map_index if alert.map_index >= 0 else ""] if is_mapped else []
-        verdict = alert.verdict
-        cells = (
-            verdict.check,
-            verdict.name,
-            compared_value(alert),
-            verdict.expected,
-            label,
-            reason,
-        )
-        rows.append([alert.date, *instance, *cells])
-    head = ("check", "assertion", "value", "expected", "label", "reason")
-    return call.csv_text(["date", *(["map_index"] if is_mapped else []), *head], rows)
+    for fields in map(_shown_fields, listed):
+        label, reason = fields["label"].replace(" ", "_"), fields["label_reason"]
+        cells = {**fields, "label": label, "reason": reason}
+        rows.append([cells[name] for name in head])
+    return call.csv_text(head, rows)
 
 
 def _print_alerts(listed: tuple[Alert, ...]) -> None:
     from dqx_airflow.cli.reports import print_table
 
-    several = len({alert.gate for alert in listed}) > 1
-    is_mapped = any(alert.map_index >= 0 for alert in listed)
+    head = ["date", "gate", "instance", "assertion", "value", "expected", "status", "label"]
+    if len({alert.gate for alert in listed}) == 1:
+        head.remove("gate")
+    if all(alert.map_index < 0 for alert in listed):
+        head.remove("instance")
     rows = []
-    for alert in listed:
-        verdict, kind, label = alert.verdict, alert.label_kind, alert.label
-        cells = {
-            "date": alert.date.isoformat(),
-            "gate": alert.gate,
-            "instance": str(alert.map_index) if alert.map_index >= 0 else "",
-            "assertion": verdict.name,
-            "value": compared_value(alert),
-            "expected": verdict.expected,
-            "status": verdict.status.value,
-            "label": f"{kind.value} ({label.author})" if kind and label else "",
-        }
-        if not several:
-            del cells["gate"]
-        if not is_mapped:
-            del cells["instance"]
-        rows.append(cells)
-    print_table([*rows[0]], [tuple(cells.values()) for cells in rows])
+    for fields in map(_shown_fields, listed):
+        by = f" ({fields['labelled_by']})" if fields["label"] else ""
+        cells = {**fields, "label": fields["label"] + by}
+        rows.append(tuple(cells[name] for name in head))
+    print_table(head, rows)
 
 
 def compared_value(alert: Alert) -> str:
