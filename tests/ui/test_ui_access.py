@@ -157,13 +157,13 @@ def test_pages_are_closed_if_airflow_lacks_an_api_they_need(
 ) -> None:
     from fastapi.testclient import TestClient
 
-    from dqx_airflow import plugin
+    from dqx_airflow import ui
 
     for name in [name for name in sys.modules if name.startswith("dqx_airflow.ui.")]:
         monkeypatch.delitem(sys.modules, name)
-        monkeypatch.delattr(plugin, name.rpartition(".")[2])
+        monkeypatch.delattr(ui, name.rpartition(".")[2])
     monkeypatch.setitem(sys.modules, missing, None)
-    (mounted,) = plugin.DqxPlugin().fastapi_apps
+    (mounted,) = ui.DqxPlugin().fastapi_apps
     answer = TestClient(mounted["app"]).get("/board")
     assert answer.status_code == 403
     assert "Closed" in answer.text
