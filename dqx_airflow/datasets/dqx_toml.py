@@ -61,6 +61,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting
+from dqx_airflow.values.request import SETTABLE_OPTIONS
 
 Keys: TypeAlias = tuple[str, ...]
 
@@ -554,11 +555,18 @@ def _date_text(value: Any) -> str | None:
     return str(value) if date_of(str(value), date.max) else None
 
 
-def _truth(value: Any) -> bool | None:
-    return value if isinstance(value, bool) else None
-
-
 # The parsed value, or None if it is invalid; and what to write instead.
+_OF_TYPE: Mapping[type, tuple[Callable[[Any], Any], str]] = {
+    bool: (lambda value: value if isinstance(value, bool) else None, "write true or false"),
+    float: (
+        lambda value: float(value) if type(value) in (int, float) and value >= 0 else None,
+        "write a number of hours",
+    ),
+    Severity: (
+        lambda value: Severity(value) if value in tuple(Severity) else None,
+        'write "P0", "P1", "P2" or "P3"',
+    ),
+}
 _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
     "output": (
@@ -569,18 +577,8 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
         lambda value: value if isinstance(value, str) and value else None,
         "write the path or URI of a results store",
     ),
-    "fail_on": (
-        lambda value: Severity(value) if value in tuple(Severity) else None,
-        'write "P0", "P1", "P2" or "P3"',
-    ),
-    "allow_empty": (_truth, "write true or false"),
-    "require_history": (_truth, "write true or false"),
-    "ansi": (_truth, "write true or false"),
-    "max_clock_skew_hours": (
-        lambda value: float(value) if type(value) in (int, float) and value >= 0 else None,
-        "write a number of hours",
-    ),
-    "trust_log": (_truth, "write true or false"),
+    **{name: _OF_TYPE[type(option.default)] for name, option in SETTABLE_OPTIONS.items()},
+    "trust_log": _OF_TYPE[bool],
     "unsupported": (
         lambda value: Unsupported(value) if value in tuple(Unsupported) else None,
         'write "error" or "warn"',

@@ -24,6 +24,7 @@ from dqx_airflow.operators.datasets import (
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
 from dqx_airflow.values import GatePart, GateRequest, Severity
+from dqx_airflow.values.request import SETTABLE_OPTIONS
 from dqx_airflow.values.selection import require_whole_run
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.data_date import DataDate
     from dqx_airflow.operators.gate_arguments import GateArguments
     from dqx_airflow.values import GateOrigin, SourceFile
+
+
+_AS_GIVEN = (*SETTABLE_OPTIONS, "recompute", "sample_rows", "promote_partial")
+"""The arguments that the request takes over by name."""
 
 
 def build_request(
@@ -58,24 +63,18 @@ def build_request(
         suite=source,
         datasets=datasets,
         results_root=location.root,
-        fail_on=Severity(gate.fail_on),
-        allow_empty=gate.allow_empty,
-        require_history=gate.require_history,
-        ansi=gate.ansi,
-        max_clock_skew_hours=gate.max_clock_skew_hours,
-        recompute=gate.recompute,
         parent=of_task.lineage_parent_of(context),
         timeout_s=min(timeouts, default=None),
-        sample_rows=gate.sample_rows,
         quarantine=quarantine_paths(gate.quarantine, tuple(map(str, settings))),
         promote_to=promotions(gate.promote_to, tuple(map(str, settings))),
         date_from=chosen.source,
         promote_slice=slice_values(gate.promote_slice),
         origin=origin,
         selection=gate.selection,
-        promote_partial=gate.promote_partial,
         promote_blocked=bool(gate.promote_blocked),
+        **{name: getattr(gate, name) for name in _AS_GIVEN},
     )
+    request = replace(request, fail_on=Severity(gate.fail_on))
     parts = (GatePart(replace(request.run_key, date=on)) for on in chosen.later)
     request = replace(request, more=tuple(parts))
     if chosen.objection and (dated := [ref.name for ref in request.datasets if ref.date_column]):

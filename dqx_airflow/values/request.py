@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from datetime import date
 from enum import Enum
 from typing import Any
@@ -122,6 +122,9 @@ ANSI = "spark.sql.ansi.enabled"
 class RunOptions:
     """How a run judges, whether it was started by a gate, the command line or Python.
 
+    A field with a `help` is also a flag of commands and a key of `dqx.toml`, whose form follows
+    from the type of its default.
+
     A failure of `fail_on` or worse blocks. `allow_empty` drops the implicit assertions that the
     datasets have rows. With `require_history` a run is broken if an assertion of `fail_on` or worse
     lacks data of other dates. `skip_dates` are dates without data, for lagged metrics. `ansi` is
@@ -130,12 +133,28 @@ class RunOptions:
     `max_clock_skew_hours` in the future makes nothing fresh.
     """
 
-    fail_on: Severity = Severity.P1
-    allow_empty: bool = False
-    require_history: bool = False
+    fail_on: Severity = field(
+        default=Severity.P1, metadata={"help": "The lowest severity that blocks."}
+    )
+    allow_empty: bool = field(default=False, metadata={"help": "Whether an empty dataset passes."})
+    require_history: bool = field(
+        default=False,
+        metadata={"help": "Whether missing data of other dates makes the run broken (exit 3)."},
+    )
     skip_dates: tuple[date, ...] = ()
-    ansi: bool = True
-    max_clock_skew_hours: float = DEFAULT_CLOCK_SKEW_HOURS
+    ansi: bool = field(
+        default=True,
+        metadata={
+            "help": "Whether SQL of the suite, the contract and the datasets is evaluated in "
+            "Spark's ANSI mode."
+        },
+    )
+    max_clock_skew_hours: float = field(
+        default=DEFAULT_CLOCK_SKEW_HOURS,
+        metadata={
+            "help": "By how many hours a timestamp may be in the future and still make data fresh."
+        },
+    )
 
     @property
     def session_settings(self) -> dict[str, str]:
@@ -145,7 +164,13 @@ class RunOptions:
     @property
     def keywords(self) -> dict[str, Any]:
         """The options by name."""
-        return {field.name: getattr(self, field.name) for field in fields(RunOptions)}
+        return {option.name: getattr(self, option.name) for option in fields(RunOptions)}
+
+
+SETTABLE_OPTIONS: dict[str, Field[Any]] = {
+    option.name: option for option in fields(RunOptions) if "help" in option.metadata
+}
+"""The options of runs that `dqx.toml` and commands set in the same way, by name."""
 
 
 _MAP_INDEX = re.compile(r"\[(\d{1,9})\]$")

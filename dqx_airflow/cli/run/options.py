@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection
+from dataclasses import Field
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -12,6 +13,7 @@ import typer
 
 from dqx_airflow.datasets.dqx_toml import Output, Unsupported
 from dqx_airflow.values import Severity
+from dqx_airflow.values.request import SETTABLE_OPTIONS
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.run.call import Options
@@ -44,39 +46,9 @@ def shared_options(
     recompute: Annotated[
         bool, typer.Option("--recompute", help="Ignore stored states and compute everything.")
     ] = False,
-    fail_on: Annotated[
-        Severity | None, typer.Option("--fail-on", help="The lowest severity that blocks.")
-    ] = None,
-    allow_empty: Annotated[
-        bool | None,
-        typer.Option("--allow-empty/--no-allow-empty", help="Whether an empty dataset passes."),
-    ] = None,
-    require_history: Annotated[
-        bool | None,
-        typer.Option(
-            "--require-history/--no-require-history",
-            help="Whether missing data of other dates makes the run broken (exit 3).",
-        ),
-    ] = None,
     skip_date: Annotated[
         list[str] | None,
         typer.Option("--skip-date", help="A date without data, for lagged metrics."),
-    ] = None,
-    ansi: Annotated[
-        bool | None,
-        typer.Option(
-            "--ansi/--no-ansi",
-            help="Whether SQL of the suite, the contract and the datasets is evaluated in Spark's "
-            "ANSI mode.",
-        ),
-    ] = None,
-    max_clock_skew_hours: Annotated[
-        float | None,
-        typer.Option(
-            "--max-clock-skew-hours",
-            min=0,
-            help="By how many hours a timestamp may be in the future and still make data fresh.",
-        ),
     ] = None,
     unsupported: Annotated[
         Unsupported | None,
@@ -93,14 +65,15 @@ def shared_options(
     watch: Annotated[
         bool, typer.Option("--watch", help="Run again when a source file or dqx.toml changes.")
     ] = False,
+    **run_options: Any,
 ) -> Options:
-    """The typed options; a command adds its paths and its own ones."""
+    """The typed options; a command adds its paths and its own ones.
+
+    :param run_options: those of `SETTABLE_OPTIONS`; None if one is not given.
+    """
     from dqx_airflow.cli.run.call import Options
     from dqx_airflow.values.selection import selection_of
 
-    judged: dict[str, object] = {"fail_on": fail_on, "allow_empty": allow_empty}
-    judged |= {"require_history": require_history}
-    judged |= {"ansi": ansi, "max_clock_skew_hours": max_clock_skew_hours}
     return Options(
         (),
         connection=connection,
@@ -111,7 +84,7 @@ def shared_options(
         output=output,
         results=results,
         recompute=recompute,
-        run_options={name: value for name, value in judged.items() if value is not None},
+        run_options={name: value for name, value in run_options.items() if value is not None},
         unsupported=unsupported,
         selection=selection_of(only, tag, exclude_tag, severity, dimension),
         output_file=output_file,
@@ -123,10 +96,12 @@ def with_shared_options(
     command: Callable[..., None], without: Collection[str] = ()
 ) -> Callable[..., None]:
     """The command with these options besides its own, but for some; it gets them as `shared`."""
-    common, own = _signature(shared_options), _signature(command)
+    own = _signature(command)
     parameters = [parameter for parameter in own.parameters.values() if parameter.name != "shared"]
-    names = [name for name in common.parameters if name not in without]
-    parameters += (common.parameters[name] for name in names)
+    *common, _ = _signature(shared_options).parameters.values()
+    common += map(_run_option, SETTABLE_OPTIONS.values())
+    parameters += (parameter for parameter in common if parameter.name not in without)
+    names = [parameter.name for parameter in common if parameter.name not in without]
 
     @wraps(command)
     def called(**given: Any) -> None:
@@ -136,6 +111,19 @@ def with_shared_options(
     called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
+
+
+def _run_option(option: Field[Any]) -> inspect.Parameter:
+    """The parameter of a command for an option of runs."""
+    kind, flag = type(option.default), option.name.replace("_", "-")
+    typed = typer.Option(
+        f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}",
+        min=0 if kind is float else None,
+        help=option.metadata["help"],
+    )
+    annotation = Annotated[kind | None, typed]  # type: ignore[valid-type]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(option.name, keyword, default=None, annotation=annotation)
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
