@@ -271,6 +271,8 @@ class _Positions:
         match node:
             case One(characters=characters):
                 return self._position(characters)
+            case Anything(length=int(length)):
+                return self._read(Concatenation((_ANY_ONE,) * length))
             case Anything():
                 at, _, _ = self._position(chars.EVERYTHING)
                 self._join(at, at)
@@ -626,6 +628,8 @@ def _is_empty(node: Node) -> bool:
             return low == 0 or _is_empty(body)
         case Group(body=body, kind="plain" | "atomic"):
             return _is_empty(body)
+        case Anything(length=int(length)):
+            return length == 0
         case One() | End():
             return False
         case _:
