@@ -39,9 +39,8 @@ from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.registry.open import registry_at
 from dqx_airflow.contracts.registry.versions import Publication
 from dqx_airflow.contracts.source.references import FolderReader, no_files
-from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import DqxError, RegistryError, RequestError, SourceError

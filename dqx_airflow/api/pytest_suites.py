@@ -20,7 +20,7 @@ from dqx_airflow.api.run import run
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.datasets.dqx_toml import Settings, date_of, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import errors_of
-from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK

@@ -12,7 +12,7 @@ from typing import Any, TypedDict, TypeVar
 from dqx_airflow.api.database import Database, SparkDatabase, StoredDatabase
 from dqx_airflow.api.results import DatedResults, Results
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.errors import RequestError, SourceError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate

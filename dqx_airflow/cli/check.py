@@ -118,19 +118,19 @@ def written(
     """The findings in a format; empty if there is nothing to display."""
     match format:
         case DiagnosticFormat.JSON:
-            from dqx_airflow.diagnostics.machine_formats import json_list
+            from dqx_airflow.diagnostics.renderers import json_list
 
             return json_list(diagnostics)
         case DiagnosticFormat.GITHUB:
-            from dqx_airflow.diagnostics.machine_formats import github_annotations
+            from dqx_airflow.diagnostics.renderers import github_annotations
 
             return github_annotations(diagnostics)
         case DiagnosticFormat.SARIF:
-            from dqx_airflow.diagnostics.machine_formats import sarif_log
+            from dqx_airflow.diagnostics.renderers import sarif_log
 
             return sarif_log(diagnostics)
         case DiagnosticFormat.TEXT:
-            from dqx_airflow.diagnostics.text import draw
+            from dqx_airflow.diagnostics.renderers import draw
 
             drawn = draw(diagnostics, sources, colour=sys.stdout.isatty())
             return drawn + "\n" if drawn else ""

@@ -16,7 +16,7 @@ import typer
 
 from dqx_airflow.cli.command_group import TextFormatOption, TextOrJson
 from dqx_airflow.cli.run.options import with_shared_options
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import Span
 
@@ -72,7 +72,7 @@ def explain(
         raise RequestError(
             f"no suite found at {path}", f"{what_to_give(path)}; a code looks like E001"
         )
-    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import FileReader, search_path
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -100,7 +100,7 @@ def explain(
 def _explain_code(code: str, format: TextOrJson) -> None:
     """Prints the page of a code: rendered in a terminal, otherwise as Markdown."""
     from dqx_airflow.diagnostics.codes import CODES, page
-    from dqx_airflow.diagnostics.nearest import did_you_mean
+    from dqx_airflow.diagnostics.diagnostic import did_you_mean
 
     if code not in CODES:
         raise RequestError(f"unknown code {code}", did_you_mean(code, CODES) or "")
@@ -151,9 +151,8 @@ def _plan(options: Options, format: TextOrJson) -> str:
     :raises SourceError: that call has errors, other than datasets that are not given.
     """
     from dqx_airflow.cli.run.request_builder import read_call
-    from dqx_airflow.diagnostics.diagnostic import errors_of
-    from dqx_airflow.diagnostics.listing import listed
-    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.diagnostics.diagnostic import errors_of, listed
+    from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import inlined
     from dqx_airflow.plan.passes import describe_plans

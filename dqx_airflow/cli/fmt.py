@@ -74,7 +74,7 @@ def fmt(
 
 def _format(path: Path, *, is_dry: bool, shows_diff: bool) -> bool:
     """Formats one file; True if that changes it."""
-    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.dql.formatter import format_source
     from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG, TableOrJson, print_or_write
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.importing.foreign_rule import ForeignRule

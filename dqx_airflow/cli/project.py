@@ -78,7 +78,7 @@ def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
 def what_to_give(missing: Path, endings: frozenset[str] = SUITE_ENDINGS) -> str:
     """The hint for a path without files of these kinds: those beside it, the nearest name first."""
-    from dqx_airflow.diagnostics.nearest import did_you_mean
+    from dqx_airflow.diagnostics.diagnostic import did_you_mean
 
     folder = missing if missing.is_dir() else missing.parent
     beside = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []

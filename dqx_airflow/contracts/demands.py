@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, TypeAlias, get_args
 
-from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.diagnostics.diagnostic import listed
 
 Literal: TypeAlias = "str | int | float | bool | None"
 """A value in a contract."""

@@ -16,8 +16,7 @@ from dqx_airflow.contracts.source.schema_errors import schema_errors
 from dqx_airflow.contracts.source.unknown_keys import unknown_keys
 from dqx_airflow.contracts.source.variables import Variables
 from dqx_airflow.contracts.source.yaml_document import Document, Mapping, Scalar, read_document
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of
 from dqx_airflow.values import SourceFile
 
 _WITHOUT = ("3.0", "3.1")

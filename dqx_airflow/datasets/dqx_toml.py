@@ -55,8 +55,7 @@ from dqx_airflow.datasets.reader_options import (
     wrong_option,
 )
 from dqx_airflow.datasets.settings import SETTINGS, dataset_ref
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, options_of
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef, Span
 

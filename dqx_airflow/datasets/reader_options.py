@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.diagnostics.diagnostic import nearest
 from dqx_airflow.values import JDBC, DatasetRef
 
 Read = Callable[[str], bool]

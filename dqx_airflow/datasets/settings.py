@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dqx_airflow.datasets.reader_options import wrong_option
-from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.diagnostics.diagnostic import nearest
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting, redact_urls

@@ -2,6 +2,6 @@
 
 from dqx_airflow.diagnostics.codes import CODES
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related
-from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.diagnostics.renderers import draw
 
 __all__ = ["CODES", "Diagnostic", "Level", "Related", "draw"]

@@ -1,10 +1,15 @@
-"""The diagnostic value. It depends on nothing but `values`."""
+"""The diagnostic value, and the words of messages: the nearest names, lists with a limit.
+
+It depends on nothing but `values`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
+from itertools import islice
 
 from dqx_airflow.values import Span
 
@@ -49,3 +54,98 @@ class Diagnostic:
 def errors_of(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Those that are errors, in order."""
     return tuple(diagnostic for diagnostic in diagnostics if diagnostic.level is Level.ERROR)
+
+
+_SHOWN = 12
+_COMPARED = 600
+"""The maximum number of names compared: thousands of errors and names would take seconds."""
+_LENGTHS_OF_SLIPS = (3, 6)
+"""The minimum lengths of a word with one edit, and with two, to count as a typo."""
+_LONGEST = 200
+"""A longer word is never a typo."""
+
+
+def define_constant(name: str) -> str:
+    """The hint for a constant that does not exist and resembles no other."""
+    return f"define it: const {name} = 100"
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str | None:
+    """`did you mean 'x'?`, or else the list of known names; None if there are none."""
+    names = [name for name in dict.fromkeys(islice(known, _COMPARED)) if name]
+    near = nearest(word, names)
+    if near:
+        return f"did you mean '{near}'?"
+    if not names:
+        return None
+    more = len(names) - _SHOWN + max(0, len(known) - _COMPARED)
+    rest = f" and {more} more" if more > 0 else ""
+    return f"available: {', '.join(names[:_SHOWN])}{rest}"
+
+
+def nearest(word: str, known: Collection[str]) -> str | None:
+    """The known name of which `word` is most likely a typo or an abbreviation."""
+    if len(word) > _LONGEST:
+        return None
+    names = list(islice(known, _COMPARED))
+    near = get_close_matches(word, names, n=1, cutoff=0.6)
+    if not near and len(word) > 1:
+        # `avg` is not a typo of `average`, but its letters occur there in this order.
+        near = [name for name in names if _abbreviates(word, name)]
+    return near[0] if near else None
+
+
+def _abbreviates(word: str, name: str) -> bool:
+    letters = iter(name)
+    return word[:1] == name[:1] and all(letter in letters for letter in word)
+
+
+def slip_of(word: str, known: Collection[str]) -> str | None:
+    """The known word that another one is a slip of: in other letters, or with an edit or two.
+
+    Unlike `nearest`, it takes no word for a slip that may well be meant: of up to 2 letters none,
+    of up to 5 letters those with one edit, of longer ones those with two.
+    """
+    folded = folded_word(word)
+    forms = {folded_word(name): name for name in reversed(list(known))}
+    if folded in forms:
+        return forms[folded]
+    most = sum(len(folded) >= length for length in _LENGTHS_OF_SLIPS)
+    distances = {name: edits(folded, form, most) for form, name in forms.items()}
+    near = [name for name, distance in distances.items() if distance <= most]
+    return min(near, key=distances.__getitem__) if near else None
+
+
+def folded_word(word: str) -> str:
+    """A word in its canonical form: `minLength`, `min_length` and `min-length` are the same."""
+    return "".join(letter for letter in word.lower() if letter.isalnum() or letter == "$")
+
+
+def edits(word: str, other: str, most: int) -> int:
+    """The number of letters that are omitted, added, replaced or swapped with their neighbor
+    between two words; `most + 1` if there are more.
+
+    Damerau, F. J. (1964): A technique for computer detection and correction of spelling errors;
+    here in the restricted form, which edits no letter twice.
+    """
+    if abs(len(word) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(word, 1):
+        before, above, row = row, before, [i]
+        for j, wanted in enumerate(other, 1):
+            cost = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == wanted:
+                cost = min(cost, above[j - 2] + 1)
+            row.append(cost)
+    return min(row[-1], most + 1)
+
+
+MOST_LISTED = 10
+
+
+def listed(items: Sequence[str], between: str = ", ", most: int = MOST_LISTED) -> str:
+    """The items with a separator between them: `a, b, c`, or `a, b, c and 90 more`."""
+    more = len(items) - most
+    return between.join(items[:most]) + (f" and {more} more" if more > 0 else "")

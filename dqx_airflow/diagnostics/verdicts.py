@@ -8,9 +8,8 @@ import re
 import shlex
 from fractions import Fraction
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.diagnostics.text import draw, printable
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, listed
+from dqx_airflow.diagnostics.renderers import draw, printable
 from dqx_airflow.values import (
     FailingRow,
     GateReport,

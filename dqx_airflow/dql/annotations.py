@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.limits import MOST_GROUPS
 

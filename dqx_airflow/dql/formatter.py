@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from lark import Token, Tree
 
-from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.dql.printer import Rung
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, gc_paused, grammar, is_line_start

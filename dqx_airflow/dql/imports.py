@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.syntax.parser import parse

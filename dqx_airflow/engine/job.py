@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
-from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.imports import inlined

@@ -1,4 +1,9 @@
-"""The definition of a metric: the one entry behind argument checks, hints, docs and the scan."""
+"""The definition of a metric: the one entry behind argument checks, hints, docs and the scan.
+
+A result over some rows is merged with one over others. Results are plain metric values, as in
+states. A merged value equals that of one pass over all rows; results that do not determine it are
+not merged.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,60 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
-from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.types import Family
+from dqx_airflow.metrics.spark_values import plain
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, WHOLE_SIZES, Family, decimal_size, family_of
 from dqx_airflow.values import MetricValue
+
+_UNREADABLE = "\ufffd"
+"""The replacement for bytes that are not text; Spark orders by the bytes."""
+
+
+class Merge(str, Enum):
+    """The merge of two results over different rows."""
+
+    COUNT = "counts are added"
+    SUM = "sums are added"
+    LEAST = "the smaller one is taken"
+    MOST = "the larger one is taken"
+
+    def merged(self, first: MetricValue, second: MetricValue) -> MetricValue:
+        """The result over the rows of both. None, the result over no rows, is neutral."""
+        if first is None or second is None:
+            return second if first is None else first
+        pair: tuple[Any, Any] = (first, second)
+        match self:
+            case Merge.COUNT | Merge.SUM:
+                return plain(pair[0] + pair[1])
+            case Merge.LEAST:
+                return plain(min(pair))
+            case Merge.MOST:
+                return plain(max(pair))
+
+    def is_exact(self, spark_type: str, result: MetricValue) -> bool:
+        """True if a result over values of a type suffices to merge it.
+
+        No value may mean no values, or a result that no metric value can hold: a sum that
+        overflowed, a timestamp in the year 10000, NaN.
+        """
+        if self is Merge.COUNT:
+            return True
+        if isinstance(result, float):
+            return False
+        if spark_type in WHOLE_SIZES:
+            return True
+        if spark_type.startswith("decimal"):
+            return self._is_exact_decimal(decimal_size(spark_type)[1], result)
+        if spark_type == "string":
+            return _UNREADABLE not in str(result)
+        if family_of(spark_type) is Family.TIME:
+            return result is not None
+        return spark_type == "boolean"
+
+    def _is_exact_decimal(self, scale: int, result: MetricValue) -> bool:
+        if result is None:
+            return self is not Merge.SUM
+        return not isinstance(result, str) and abs(result) < 10 ** (LONGEST_DECIMAL - scale)
+
 
 Arguments: TypeAlias = tuple[Any, ...]
 """The arguments of a metric request: a column name, a tuple of column names, a literal, or a
@@ -294,9 +350,10 @@ class Metric:
     most: float | None = None
     """The upper bound of its values, if it differs from that of the unit."""
     in_python: Callable[..., Any] | None = None
-    """The same without Spark, for the reference engine: from `metrics.in_python.ColumnValues`, one
-    for each column among the arguments, or from the rows if there are no arguments. None if only
-    Spark can compute it."""
+    """The same without Spark, for the reference engine: from `metrics.spark_values.ColumnValues`,
+    one for each column among the arguments, or from the rows if there are no arguments.
+
+    None if only Spark can compute it."""
     raised_by: Callable[[Arguments], RowsBehind] | None = None
     """The rows that make the value larger, for samples of failing rows."""
     lowered_by: Callable[[Arguments], RowsBehind] | None = None

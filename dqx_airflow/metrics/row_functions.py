@@ -8,9 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from dqx_airflow.metrics.comparison import order_key, timestamp_of
-from dqx_airflow.metrics.datetime_text import date_in
-from dqx_airflow.metrics.in_python import rounded_half_up
+from dqx_airflow.metrics.spark_values import date_in, order_key, rounded_half_up, timestamp_of
 from dqx_airflow.metrics.sql import negated_decimal
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,

@@ -3,6 +3,9 @@
 A name is a column, however it is spelled; if no column has it, it may be a field of a struct:
 `address.city`. Names that differ only in case are the same, as in Spark, unless a column is spelled
 exactly so.
+
+Typos in the types of declared schemas of files, such as `id int, total decimal(18, 2)`, are found
+here: only what resembles one of Spark's types is reported.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from typing import Any
+
+from dqx_airflow.diagnostics.diagnostic import slip_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,3 +402,37 @@ def spark_type_of_arrow(arrow: Any, *, has_zone: bool = False, of_nulls: str = "
         case name if name in _ARROW_TYPES:
             return _ARROW_TYPES[name]
     raise ValueError(f"Spark has no type for {arrow}")
+
+
+_COLUMN = re.compile(r"(?:`(?:[^`]|``)+`|\w+)[\s:]+(\w+)")
+_RARE = ("void", "null", "time", "geometry", "geography", "character", "numeric")
+"""Names of types that Spark knows, and that resemble typos of others."""
+
+
+def slip_in_schema(schema: str) -> tuple[str, str] | None:
+    """The first misspelled type of a column, and the intended type; None if there is none.
+
+    >>> slip_in_schema("id itn, total decimal(18, 2) NOT NULL")
+    ('itn', 'int')
+    """
+    for column in _columns(schema):
+        match = _COLUMN.match(column.strip())
+        if match is not None and match[1].lower() not in (*TYPE_NAMES, *_RARE):
+            near = slip_of(match[1], TYPE_NAMES)
+            if near is not None:
+                return match[1], near
+    return None
+
+
+def _columns(schema: str) -> list[str]:
+    """The parts between commas outside of brackets and quotes."""
+    parts, depth, quote = [""], 0, ""
+    for letter in schema:
+        if quote or letter in "`'\"":
+            quote = "" if letter == quote else quote or letter
+        depth += 0 if quote else (letter in "<(") - (letter in ">)")
+        if letter == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts

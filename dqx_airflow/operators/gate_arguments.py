@@ -127,7 +127,7 @@ def has_open(value: object) -> bool:
 def one_of(name: str, value: object, words: Sequence[str]) -> Iterator[str]:
     """Yields a mistake if the value of an argument is not one of its words."""
     if value not in words:
-        from dqx_airflow.diagnostics.nearest import slip_of
+        from dqx_airflow.diagnostics.diagnostic import slip_of
 
         listed = f"{', '.join(words[:-1])} or {words[-1]}"
         near = slip_of(value, words) if isinstance(value, str) else None

@@ -376,7 +376,7 @@ def _query_mistakes(name: str, query: object) -> Iterator[str]:
 
 
 def _schema_mistakes(name: str, schema: object) -> Iterator[str]:
-    from dqx_airflow.metrics.declared_schema import slip_in_schema
+    from dqx_airflow.metrics.types import slip_in_schema
 
     if isinstance(schema, str) and (slip := slip_in_schema(schema)) is not None:
         written, meant = slip

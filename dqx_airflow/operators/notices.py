@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.diagnostics.text import printable
+from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import format_like_limit
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY

@@ -253,7 +253,7 @@ def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
     unknown = [name for name in given if name not in known]
     if not unknown:
         return []
-    from dqx_airflow.diagnostics.nearest import nearest, slip_of
+    from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
 
     own = [name for base in kind.__mro__[:3] for name in _parameters(base)]
     mistakes = []

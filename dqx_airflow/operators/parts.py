@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.values import (
     DatasetSnapshot,
     GateReport,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from dqx_airflow.diagnostics.text import printable
+from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import (
     account,
     draw_verdict,

@@ -60,7 +60,7 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
 
 def _meant(paths: Iterable[Path]) -> str:
     """A question with the name of a similar file next to a missing one, if there is one."""
-    from dqx_airflow.diagnostics.nearest import nearest
+    from dqx_airflow.diagnostics.diagnostic import nearest
 
     for path in paths:
         with suppress(OSError, ValueError):
@@ -84,7 +84,7 @@ def errors_in(
     :param name: the source, as messages name it.
     """
     from dqx_airflow.diagnostics.diagnostic import errors_of
-    from dqx_airflow.diagnostics.text import draw, shown
+    from dqx_airflow.diagnostics.renderers import draw, shown
 
     errors = errors_of(diagnostics)
     if not errors:
@@ -103,7 +103,7 @@ def log_diagnostics(
     :raises GateMisconfigured: it has errors; the message contains the first of them.
     """
     from dqx_airflow.diagnostics.diagnostic import Level, errors_of
-    from dqx_airflow.diagnostics.text import draw, shown
+    from dqx_airflow.diagnostics.renderers import draw, shown
 
     diagnostics = list(diagnostics)
     displayed, rest = shown(diagnostics)

@@ -77,7 +77,7 @@ def _single_braces(argument: str, text: str) -> Iterator[str]:
 def _mistakes_in(argument: str, text: str, environment: Any, *, is_own: bool) -> Iterator[str]:
     from jinja2 import StrictUndefined, TemplateSyntaxError, meta
 
-    from dqx_airflow.diagnostics.nearest import slip_of
+    from dqx_airflow.diagnostics.diagnostic import slip_of
 
     try:
         environment.compile(text, raw=True)
@@ -102,7 +102,7 @@ def _unknown_macros(argument: str, text: str, tree: Any) -> Iterator[str]:
     from airflow.sdk.execution_time import macros
     from jinja2 import nodes
 
-    from dqx_airflow.diagnostics.nearest import slip_of
+    from dqx_airflow.diagnostics.diagnostic import slip_of
 
     for attribute in tree.find_all(nodes.Getattr):
         is_macro = isinstance(attribute.node, nodes.Name) and attribute.node.name == "macros"

@@ -17,7 +17,7 @@ from dqx_airflow.dql.walk import joined
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, DEFAULT_SHARE_TOLERANCE, WINDOWS, window_lags
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments
-from dqx_airflow.metrics.plain_values import plain, spark_number
+from dqx_airflow.metrics.spark_values import plain, spark_number
 from dqx_airflow.metrics.types import TYPE_WORDS, canonical_type
 from dqx_airflow.plan.model import (
     Applied,

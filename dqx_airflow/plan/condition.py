@@ -21,10 +21,9 @@ from datetime import date, datetime, timezone
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.verdicts import format_value, show_in_full
-from dqx_airflow.metrics.comparison import COMPARATORS
-from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.metrics.spark_values import COMPARATORS, plain
 from dqx_airflow.metrics.types import misfits
 from dqx_airflow.plan.group_verdicts import EvaluatedCondition
 from dqx_airflow.plan.model import (

@@ -18,9 +18,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.counts import infinite_values
-from dqx_airflow.metrics.datetime_text import timestamp_in
 from dqx_airflow.metrics.metric import MetricUnit, Scan
-from dqx_airflow.metrics.plain_values import plain, spark_number
+from dqx_airflow.metrics.spark_values import plain, spark_number, timestamp_in
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.evaluate import judge_one, void_requests

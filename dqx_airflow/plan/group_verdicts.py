@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dqx_airflow.diagnostics.verdicts import format_like_limit, format_value
-from dqx_airflow.metrics.comparison import timestamp_of
+from dqx_airflow.metrics.spark_values import timestamp_of
 from dqx_airflow.plan.groupings import show_group
 from dqx_airflow.plan.masks import is_masked, reveals_comparison
 from dqx_airflow.plan.model import (

@@ -12,7 +12,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show_for_each, show_name, show_text
 from dqx_airflow.limits import DEFAULT_MOST_GROUPS
-from dqx_airflow.metrics.datetime_text import is_day
+from dqx_airflow.metrics.spark_values import is_day
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.model import Group, Grouping, JudgedGroups, RowPredicate
 from dqx_airflow.plan.predicates import settled

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.metrics.comparison import FLOATING
+from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.metrics.metric import Arguments, Scan
+from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     ColumnPath,

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import rewritten

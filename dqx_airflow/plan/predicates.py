@@ -18,16 +18,14 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import members_in
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import ITEM, rewritten
+from dqx_airflow.metrics.aggregates import Limit, ValueBound, WithinRanges, typed
 from dqx_airflow.metrics.builtin.counts import listed_values, nan_count
 from dqx_airflow.metrics.builtin.values import rows_where
-from dqx_airflow.metrics.comparison import FLOATING, MIRRORED, literal_of_type
 from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
-from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.regex_rewrites import quick_pattern, quicker
-from dqx_airflow.metrics.shortcuts import Limit, ValueBound, WithinRanges
+from dqx_airflow.metrics.spark_values import FLOATING, MIRRORED, literal_of_type, spark_number
 from dqx_airflow.metrics.sql import filtered, quote_literal, quote_name
-from dqx_airflow.metrics.sums import typed
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.plan.model import Lookup, MetricRequest, RowPredicate, Scanned

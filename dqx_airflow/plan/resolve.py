@@ -18,7 +18,7 @@ from dqx_airflow.dql.checks.profile_rules import (
     is_scalable,
     selects,
 )
-from dqx_airflow.dql.checks.shares import is_about_share
+from dqx_airflow.dql.checks.rows_and_groups import is_about_share
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.dates import is_active

@@ -15,13 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import ITEM
-from dqx_airflow.metrics.comparison import literal_type
-from dqx_airflow.metrics.datetime_text import has_nanoseconds, timestamp_in
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+from dqx_airflow.metrics.spark_values import has_nanoseconds, literal_type, timestamp_in
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     WHOLE_SIZES,

@@ -15,10 +15,14 @@ from dataclasses import dataclass, replace
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import ITEM
-from dqx_airflow.metrics.comparison import FLOATING, MIRRORED, literal_type
-from dqx_airflow.metrics.datetime_text import timestamp_in
-from dqx_airflow.metrics.plain_values import spark_number
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+from dqx_airflow.metrics.spark_values import (
+    FLOATING,
+    MIRRORED,
+    literal_type,
+    spark_number,
+    timestamp_in,
+)
 from dqx_airflow.metrics.sql import MAY_STAY_SIGNED, negated_decimal, quote_literal, quote_name
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.metrics.builtin.counts import listed_values
-from dqx_airflow.metrics.comparison import literal_type
 from dqx_airflow.metrics.metric import Argument, ArgumentKind
-from dqx_airflow.metrics.sequence_steps import objection_to_step
+from dqx_airflow.metrics.spark_values import literal_type, objection_to_step
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import (
     WHOLE_SIZES,

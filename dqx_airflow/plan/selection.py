@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from types import MappingProxyType
 
-from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.checks.assertions import datasets_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from dqx_airflow.metrics.derived import apply, is_infinite, takes_none
-from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.metrics.spark_values import plain
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta, timezone
 from enum import Enum
 from typing import TypeAlias
 
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.labels import Label, read_labels
 from dqx_airflow.results.past_days import PastRun, past_runs, runs_of_suite

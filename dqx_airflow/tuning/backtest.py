@@ -18,7 +18,7 @@ from itertools import chain
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.profile_rules import is_required
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.metrics.spark_values import plain
 from dqx_airflow.plan.condition import Side, compare
 from dqx_airflow.plan.model import Applied, ConstantTerm, Measured, Plan, PlannedAssertion, Term
 from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve

@@ -20,7 +20,7 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import apply, takes_none
-from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.metrics.spark_values import plain
 from dqx_airflow.plan import model
 from dqx_airflow.plan.evaluate import judge_one
 from dqx_airflow.plan.measured import keys_of, requests_behind

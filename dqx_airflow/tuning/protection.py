@@ -13,8 +13,7 @@ from datetime import date
 from itertools import zip_longest
 from typing import TypeAlias
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.checks.profile_rules import is_required

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any
 
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, source_of

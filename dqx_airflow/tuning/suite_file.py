@@ -15,7 +15,7 @@ from textwrap import indent
 from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.constants import settle

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show_number

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from dqx_airflow.cli.command_group import CommandGroup
 from dqx_airflow.cli.main import app
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import StoreError
 
 DQL = Path(sys.executable).with_name("dql")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.dql.sql.calls import objection_to_calls
-from dqx_airflow.dql.sql.spark_tokens import spark_tokens
+from dqx_airflow.dql.spark_calls import objection_to_calls, spark_tokens
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.dql.sql.calls import objection_to_calls
+from dqx_airflow.dql.spark_calls import objection_to_calls
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 

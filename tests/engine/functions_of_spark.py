@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dqx_airflow.dql.sql.spark_functions import REVIEWED
+from dqx_airflow.dql.spark_functions import REVIEWED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,22 +11,32 @@ from typing import Any
 
 import pytest
 
+from dqx_airflow.metrics.aggregates import (
+    NeverNan,
+    ValueBound,
+    WithinRanges,
+    has_overflown,
+    sum_of,
+    typed,
+)
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.comparison import (
+from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.metric import Aggregate, Merge
+from dqx_airflow.metrics.spark_values import (
+    ColumnValues,
+    SumOverflow,
     comparable,
+    date_in,
+    has_nanoseconds,
     literal_type,
     literal_value,
     order_key,
+    plain,
+    rounded_half_up,
+    spark_number,
+    timestamp_in,
     timestamp_of,
 )
-from dqx_airflow.metrics.datetime_text import date_in, has_nanoseconds, timestamp_in
-from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow, rounded_half_up
-from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.metric import Aggregate
-from dqx_airflow.metrics.plain_values import plain, spark_number
-from dqx_airflow.metrics.shortcuts import NeverNan, ValueBound, WithinRanges
-from dqx_airflow.metrics.sums import has_overflown, sum_of, typed
 
 NAN, INF = math.nan, math.inf
 total, smallest, largest, percentile, first, correlation, share_difference = (

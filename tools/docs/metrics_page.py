@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from dqx_airflow.metrics.aliases import ASSERTIONS, FUNCTIONS, MEASURES
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, FUNCTION_DOCS, SHORTCUTS, WINDOW_DOCS
-from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Metric, Scan
+from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Merge, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.types import Family
 

@@ -23,7 +23,7 @@ from dqx_airflow.cli.contract.published import (
 from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.contracts.versions import end_of_period
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:
@@ -163,8 +163,8 @@ def _by_manifest(
     from dqx_airflow.contracts.datalex.check import find_manifest
     from dqx_airflow.contracts.datalex.manifest import read_manifest
     from dqx_airflow.contracts.uses import promise_reliances
-    from dqx_airflow.diagnostics.nearest import did_you_mean
-    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.diagnostics.diagnostic import did_you_mean
+    from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     folders = [path if path.is_dir() else path.parent for path in (*code, Path())]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from dqx_airflow.cli.command_group import EXIT_FAILED
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage

@@ -12,7 +12,7 @@ from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.publishing import Deletion, ReleasedContracts, StrandedPin
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.machine_formats import github_annotations, json_text
+from dqx_airflow.diagnostics.renderers import github_annotations, json_text
 from dqx_airflow.values import Span
 
 _COLOURS = {Bump.MAJOR: "red", Bump.MINOR: "yellow", Bump.PATCH: "dim"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG, TextFormatOption, TextOrJson
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.datalex.impact import Impact
@@ -72,7 +72,7 @@ def impact(
 def _manifest(path: Path) -> Manifest | None:
     """The manifest in a file; None, with a message, if it is invalid."""
     from dqx_airflow.contracts.datalex.manifest import read_manifest
-    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     source = read_source(path, str(path))

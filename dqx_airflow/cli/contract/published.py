@@ -75,7 +75,7 @@ def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion,
 
     :raises RequestError: there are none.
     """
-    from dqx_airflow.diagnostics.nearest import did_you_mean
+    from dqx_airflow.diagnostics.diagnostic import did_you_mean
 
     versions = registry.versions(contract_id)
     if not versions:

@@ -21,7 +21,7 @@ from dqx_airflow.cli.contract.published import (
     versions_of,
 )
 from dqx_airflow.cli.reports import print_table
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError, SourceError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     """A contract with its files, named relative to its folder."""
     from dqx_airflow.contracts.read import read_contract
     from dqx_airflow.contracts.source.references import FolderReader
-    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     source = read_source(path, path.name)

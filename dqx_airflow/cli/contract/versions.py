@@ -19,8 +19,8 @@ from dqx_airflow.contracts.model import Contract, Model
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
-from dqx_airflow.diagnostics.nearest import did_you_mean
-from dqx_airflow.diagnostics.text import draw
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile

@@ -14,9 +14,7 @@ from rich.text import Text
 
 from dqx_airflow.cli.reports import COLOURS, printable
 from dqx_airflow.datasets.dqx_toml import FILE_NAME, Output, Settings, Unsupported
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
-from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of, listed, nearest
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Selection, Span
 
 

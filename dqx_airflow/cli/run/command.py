@@ -169,7 +169,7 @@ def _print_diagnostics(call: RunCall) -> None:
     """Draws the diagnostics of a call, with its secrets hidden."""
     if not call.diagnostics:
         return
-    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.diagnostics.renderers import draw
 
     sources = {
         name: "\n".join(map(_without_secrets, text.split("\n")))

@@ -27,8 +27,7 @@ from dqx_airflow.datasets.dqx_toml import (
 )
 from dqx_airflow.datasets.mistakes import datasets_of_arguments
 from dqx_airflow.datasets.settings import dataset_ref
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of

@@ -34,8 +34,8 @@ from dqx_airflow.cli.tuning.call import (
     suite_file,
     suite_name,
 )
-from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError, SourceError, SparkError
 from dqx_airflow.values import Status, day_of_instance
 
@@ -346,7 +346,7 @@ def _opened(
     """The datasets of the suite, its plan for each of the days, and the measuring function."""
     from dqx_airflow.cli.run.call import Options
     from dqx_airflow.cli.run.request_builder import read_call
-    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.imports import inlined
     from dqx_airflow.plan.selection import plan_of

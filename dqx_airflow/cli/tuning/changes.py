@@ -13,7 +13,7 @@ import typer
 
 from dqx_airflow.cli.command_group import SheetFormat, TableFormatOption, TableOrJson
 from dqx_airflow.cli.tuning import call
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
     :raises RequestError: there is neither a suite nor a history.
     """
     from dqx_airflow.cli.reports import printable
-    from dqx_airflow.diagnostics.text import draw
+    from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.tuning.suite_history import History
 
     log = History.of(suite)

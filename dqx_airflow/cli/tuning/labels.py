@@ -14,7 +14,7 @@ import typer
 
 from dqx_airflow.cli.command_group import SheetFormat
 from dqx_airflow.cli.tuning import call
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:

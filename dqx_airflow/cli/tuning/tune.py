@@ -14,8 +14,8 @@ import typer
 from dqx_airflow.cli.check import counted
 from dqx_airflow.cli.command_group import TableFormatOption, TableOrJson
 from dqx_airflow.cli.tuning import call
-from dqx_airflow.diagnostics.listing import listed
-from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import day_of_instance
 

@@ -18,7 +18,7 @@ from dqx_airflow.contracts.compile.sql_predicates import (
 )
 from dqx_airflow.contracts.compile.values import among, matches
 from dqx_airflow.contracts.model import Field
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.errors import NoCounterpartError

@@ -12,7 +12,7 @@ from dqx_airflow.contracts.demands import Literal, literal_text
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.metrics.datetime_text import timestamp_in
+from dqx_airflow.metrics.spark_values import timestamp_in
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
 from dqx_airflow.values.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude

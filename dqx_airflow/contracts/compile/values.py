@@ -14,7 +14,7 @@ from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.ecma_regex import java_pattern
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
 from dqx_airflow.contracts.model import Field
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.bounds import bounded

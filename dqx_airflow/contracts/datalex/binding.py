@@ -17,8 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dqx_airflow.contracts.datalex.manifest import Manifest, ManifestContract
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.dql.syntax.datalex_blocks import Block, Value
 from dqx_airflow.values import Span
 

@@ -26,8 +26,7 @@ from dqx_airflow.contracts.source.yaml_document import (
     leaves,
     show_path,
 )
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, slip_of
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
     TYPE_NAMES,

@@ -24,7 +24,7 @@ from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.unknown_keys import STATES
 from dqx_airflow.contracts.source.yaml_document import Mapping
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 
 _TYPES = {
     **dict.fromkeys(("integer", "int"), "whole_number"),

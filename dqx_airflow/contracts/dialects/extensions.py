@@ -37,8 +37,7 @@ from dqx_airflow.contracts.source.yaml_document import (
     leaves,
     show_path,
 )
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 
 

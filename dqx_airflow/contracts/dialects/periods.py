@@ -13,8 +13,7 @@ from itertools import pairwise
 from math import isfinite
 
 from dqx_airflow.contracts.source.yaml_document import Node, Scalar, show_path
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, nearest
 
 MINUTE_S = 60
 HOUR_S = 60 * MINUTE_S

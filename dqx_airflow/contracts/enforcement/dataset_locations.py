@@ -11,7 +11,7 @@ from dqx_airflow.contracts.demands import Digits
 from dqx_airflow.contracts.model import Contract, Field, Model, Server
 from dqx_airflow.datasets.databases import DATABASES
 from dqx_airflow.datasets.settings import S3A_ENDPOINT, format_of, settings_of, spark_location
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, DatasetRef
 

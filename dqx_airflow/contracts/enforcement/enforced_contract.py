@@ -31,8 +31,7 @@ from dqx_airflow.contracts.model import (
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.source.references import FileReader, no_files
 from dqx_airflow.contracts.versions import end_of_period
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE

@@ -18,9 +18,9 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.model import Contract, ExampleRows, Field, Model, Rule
-from dqx_airflow.diagnostics.nearest import slip_of
+from dqx_airflow.diagnostics.diagnostic import slip_of
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.metrics.comparison import order_key
+from dqx_airflow.metrics.spark_values import order_key
 from dqx_airflow.metrics.types import Family, canonical_type, family_of, fields_of, parts_of
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure

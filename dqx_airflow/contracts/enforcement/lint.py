@@ -52,8 +52,7 @@ from dqx_airflow.contracts.model import (
     UnknownKey,
     day_of,
 )
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.diagnostics.nearest import did_you_mean, nearest, slip_of
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest, slip_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Span
 

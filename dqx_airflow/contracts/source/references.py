@@ -17,8 +17,7 @@ from dqx_airflow.contracts.source.yaml_document import (
     read_document,
 )
 from dqx_airflow.contracts.source.yaml_document import Sequence as SequenceNode
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import SourceFile, Span
 

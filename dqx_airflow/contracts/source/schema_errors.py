@@ -9,8 +9,7 @@ from typing import Any
 from dqx_airflow.contracts.source import yaml_document
 from dqx_airflow.contracts.source.unknown_keys import meant_key
 from dqx_airflow.contracts.source.yaml_document import Node, show_path
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 
 _TYPE_NAMES = {
     "string": "a text",

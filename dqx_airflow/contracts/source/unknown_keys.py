@@ -16,7 +16,7 @@ from typing import Any
 from dqx_airflow.contracts.model import UnknownKey
 from dqx_airflow.contracts.source.references import References
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence, show_path
-from dqx_airflow.diagnostics.nearest import folded_word, slip_of
+from dqx_airflow.diagnostics.diagnostic import folded_word, slip_of
 
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 _CASES = ("then", "else")

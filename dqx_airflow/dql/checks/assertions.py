@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import time
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.diagnostics.nearest import define_constant, did_you_mean, nearest
+from dqx_airflow.diagnostics.diagnostic import (
+    Diagnostic,
+    Related,
+    define_constant,
+    did_you_mean,
+    nearest,
+)
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker, takes_where
-from dqx_airflow.dql.checks.groups import GroupChecker
 from dqx_airflow.dql.checks.metric_expressions import WITH_CONDITION, MeasureChecker
-from dqx_airflow.dql.checks.row_predicates import RowChecker
+from dqx_airflow.dql.checks.rows_and_groups import GroupChecker, RowChecker
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import calls_in, filters_over, simple_claims

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dqx_airflow.diagnostics.nearest import define_constant, did_you_mean, nearest
+from dqx_airflow.diagnostics.diagnostic import define_constant, did_you_mean, nearest
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker, first_column, takes_where
-from dqx_airflow.dql.checks.row_predicates import RowChecker
+from dqx_airflow.dql.checks.rows_and_groups import RowChecker
 from dqx_airflow.dql.checks.sql_text import check_sql
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show_name

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 from typing import TypeAlias
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.values import Severity, Span
 from dqx_airflow.values.exact import Exact, exact, exact_text

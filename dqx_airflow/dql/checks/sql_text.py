@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.call_arguments import ArgumentChecker
-from dqx_airflow.dql.sql.calls import objection_to_calls
+from dqx_airflow.dql.spark_calls import objection_to_calls
 
 if TYPE_CHECKING:
     from sqlglot import Expr, exp

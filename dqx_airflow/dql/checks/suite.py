@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.annotations import check_annotation
 from dqx_airflow.dql.checks.assertions import ClaimChecker
 from dqx_airflow.dql.checks.profile_rules import SelectableAssertions, check_rules
-from dqx_airflow.dql.checks.shares import is_about_share
+from dqx_airflow.dql.checks.rows_and_groups import is_about_share
 from dqx_airflow.dql.checks.units import Quantity, check_units, constant_quantities
 from dqx_airflow.dql.constants import fold, settle_one
 from dqx_airflow.dql.dates import check_date, is_backwards
 from dqx_airflow.dql.expand import placeholders_in, placeholders_of
-from dqx_airflow.dql.satisfiability.metric_assertions import CertaintyChecker
+from dqx_airflow.dql.satisfiability.assertions import (
+    CertaintyChecker,
+    check_filter,
+    check_predicate,
+)
 from dqx_airflow.dql.satisfiability.metric_ranges import constant_ranges
-from dqx_airflow.dql.satisfiability.row_predicates import check_filter, check_predicate
 from dqx_airflow.dql.walk import filters_over, joined
 from dqx_airflow.values import Severity, Span
 from dqx_airflow.values.exact import NUMBERS

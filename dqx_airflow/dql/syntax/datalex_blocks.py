@@ -16,8 +16,7 @@ from typing import TypeAlias
 from lark import Lark, Token, Tree, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
-from dqx_airflow.diagnostics.nearest import nearest
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, nearest
 from dqx_airflow.dql.syntax.errors import expected_terminals, move_lexer, unwind
 from dqx_airflow.values import SourceFile, Span
 

@@ -28,9 +28,8 @@ from pyspark.sql.types import (
 
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.listing import DataFile
-from dqx_airflow.metrics.merging import Merge
-from dqx_airflow.metrics.metric import Aggregate
-from dqx_airflow.metrics.plain_values import plain
+from dqx_airflow.metrics.metric import Aggregate, Merge
+from dqx_airflow.metrics.spark_values import plain
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.predicates import lookups_of

@@ -20,7 +20,7 @@ from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.plain_values import is_finite
+from dqx_airflow.metrics.spark_values import is_finite
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned

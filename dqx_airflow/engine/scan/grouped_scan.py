@@ -28,11 +28,11 @@ from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.aggregates import OVERFLOW, has_overflown
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate
-from dqx_airflow.metrics.plain_values import is_finite
+from dqx_airflow.metrics.spark_values import is_finite
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.metrics.sums import OVERFLOW, has_overflown
 from dqx_airflow.plan.groupings import only_listed, show_columns, show_group, too_many_groups
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned

@@ -24,7 +24,7 @@ from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.schema_drift import drift_of
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.comparison import FLOATING
+from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, widest
 from dqx_airflow.plan.condition import FLOAT_TOLERANCE

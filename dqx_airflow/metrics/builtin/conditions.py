@@ -1,4 +1,7 @@
-"""Metrics of conditions that rows satisfy or violate, and of shares."""
+"""Metrics of conditions that rows satisfy or violate, and of shares.
+
+Metrics written in Spark SQL are here, too.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,18 @@ from dqx_airflow.metrics.builtin.values import (
     value_aggregate,
 )
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.in_python import ColumnValues
-from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
     ArgumentKind,
     Arguments,
+    Merge,
     Metric,
     MetricUnit,
     RowsBehind,
+    Scan,
 )
+from dqx_airflow.metrics.spark_values import ColumnValues
 from dqx_airflow.metrics.sql import malformed_sql
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import Exact, exact
@@ -154,5 +158,26 @@ CONDITIONS = (
         value=_furthest_share,
         is_internal=True,
         in_python=_share_difference,
+    ),
+)
+
+
+SPARK_SQL = (
+    Metric(
+        "sql",
+        (Argument("expression", ArgumentKind.SQL),),
+        MetricUnit.UNKNOWN,
+        "One aggregate expression in Spark SQL.",
+        'assert sql("sum(amount) / count(*)") > 10',
+        lambda arguments: (Aggregate(arguments[0]),),
+    ),
+    Metric(
+        "query",
+        (Argument("select", ArgumentKind.SQL),),
+        MetricUnit.UNKNOWN,
+        "One Spark SQL query that returns a number, over the rows of the date.",
+        'assert query("SELECT count(*) FROM orders JOIN returns USING (order_id)") < 100',
+        scan=Scan.QUERY,
+        no_value="the query returned no row, or NULL",
     ),
 )

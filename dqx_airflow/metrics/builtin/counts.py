@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from dqx_airflow.metrics.aggregates import NeverNan, ValueBound, WithinRanges
 from dqx_airflow.metrics.builtin.values import (
     ANY,
     NUMBER,
@@ -18,19 +19,17 @@ from dqx_airflow.metrics.builtin.values import (
     rows_where,
     value_aggregate,
 )
-from dqx_airflow.metrics.comparison import comparable, literal_type, order_key
-from dqx_airflow.metrics.in_python import ColumnValues
-from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
     ArgumentKind,
     Arguments,
+    Merge,
     Metric,
     MetricUnit,
     RowsBehind,
 )
-from dqx_airflow.metrics.shortcuts import NeverNan, ValueBound, WithinRanges
+from dqx_airflow.metrics.spark_values import ColumnValues, comparable, literal_type, order_key
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 
 

@@ -13,13 +13,10 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from dqx_airflow.diagnostics.listing import listed
+from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.metrics.builtin.counts import equal_to_any, is_equal_to_any, listed_values
 from dqx_airflow.metrics.builtin.values import ANY, ORDERED, columns_of, value_aggregate
-from dqx_airflow.metrics.comparison import order_key
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.in_python import ColumnValues
-from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.metric import (
     COPIES,
     RANK,
@@ -29,11 +26,13 @@ from dqx_airflow.metrics.metric import (
     ArgumentKind,
     Arguments,
     Frequencies,
+    Merge,
     Metric,
     MetricUnit,
     RowsBehind,
     Scan,
 )
+from dqx_airflow.metrics.spark_values import ColumnValues, order_key
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import find_column_path
 from dqx_airflow.values import MetricValue

@@ -12,8 +12,6 @@ from typing import Any
 
 from dqx_airflow.metrics.builtin.counts import distinct_values
 from dqx_airflow.metrics.builtin.values import ORDERED, rows_where, value_aggregate
-from dqx_airflow.metrics.comparison import FLOATING, order_key
-from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
@@ -23,7 +21,7 @@ from dqx_airflow.metrics.metric import (
     MetricUnit,
     Steps,
 )
-from dqx_airflow.metrics.sequence_steps import POSITIONS, step_of
+from dqx_airflow.metrics.spark_values import FLOATING, POSITIONS, ColumnValues, order_key, step_of
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, WHOLE_SIZES, Family
 from dqx_airflow.values import MetricValue

@@ -9,23 +9,22 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dqx_airflow.metrics.comparison import order_key
+from dqx_airflow.metrics.aggregates import sum_of
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.in_python import EXACT, ColumnValues, SumOverflow, has_room
-from dqx_airflow.metrics.merging import Merge
 from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
     ArgumentKind,
     Arguments,
+    Merge,
     Metric,
     MetricUnit,
     RowsBehind,
     Shortcut,
     Statistic,
 )
+from dqx_airflow.metrics.spark_values import EXACT, ColumnValues, SumOverflow, has_room, order_key
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.metrics.sums import sum_of
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import Number

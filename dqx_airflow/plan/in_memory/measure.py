@@ -9,12 +9,17 @@ from datetime import date
 from itertools import compress
 from typing import Any
 
+from dqx_airflow.metrics.aggregates import OVERFLOW
 from dqx_airflow.metrics.builtin.counts import count_nan
-from dqx_airflow.metrics.comparison import comparable, timestamp_of
-from dqx_airflow.metrics.in_python import ColumnValues, SumOverflow
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
-from dqx_airflow.metrics.plain_values import is_finite, plain
-from dqx_airflow.metrics.sums import OVERFLOW
+from dqx_airflow.metrics.spark_values import (
+    ColumnValues,
+    SumOverflow,
+    comparable,
+    is_finite,
+    plain,
+    timestamp_of,
+)
 from dqx_airflow.plan import matching, schema_check
 from dqx_airflow.plan.condition import is_within
 from dqx_airflow.plan.groupings import only_listed, too_many_groups

@@ -17,11 +17,10 @@ from functools import cache
 from typing import Any
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.metrics.comparison import COMPARATORS, comparable, literal_value
-from dqx_airflow.metrics.in_python import ColumnValues
 from dqx_airflow.metrics.patterns import syntax
 from dqx_airflow.metrics.patterns.bounds import bounded_like, longest_in_python
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+from dqx_airflow.metrics.spark_values import COMPARATORS, ColumnValues, comparable, literal_value
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import WHOLE_SIZES, spelled_like
 from dqx_airflow.plan.in_memory.table import calculate, fitted, has_bits_for, narrowed, negated

@@ -15,9 +15,15 @@ from math import isinf, isnan
 from types import MappingProxyType
 from typing import Any
 
-from dqx_airflow.metrics.comparison import order_key, timestamp_of
-from dqx_airflow.metrics.datetime_text import date_in, timestamp_in
-from dqx_airflow.metrics.in_python import EXACT, has_room, rounded_half_up
+from dqx_airflow.metrics.spark_values import (
+    EXACT,
+    date_in,
+    has_room,
+    order_key,
+    rounded_half_up,
+    timestamp_in,
+    timestamp_of,
+)
 from dqx_airflow.metrics.sql import PATTERNS, whole_pattern
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,

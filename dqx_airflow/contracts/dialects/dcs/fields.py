@@ -12,7 +12,7 @@ from dqx_airflow.contracts.dialects.dcs.quality import read_quality
 from dqx_airflow.contracts.dialects.extensions import is_sensitive, with_unique_names
 from dqx_airflow.contracts.model import Clause, Field, Rule
 from dqx_airflow.contracts.source.yaml_document import Entry, Mapping, Node, Scalar, show_path
-from dqx_airflow.diagnostics.nearest import slip_of
+from dqx_airflow.diagnostics.diagnostic import slip_of
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of
 from dqx_airflow.values import FieldSource

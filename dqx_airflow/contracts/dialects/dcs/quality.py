@@ -30,7 +30,7 @@ from dqx_airflow.contracts.source.yaml_document import (
     leaves,
     show_path,
 )
-from dqx_airflow.diagnostics.nearest import did_you_mean, slip_of
+from dqx_airflow.diagnostics.diagnostic import did_you_mean, slip_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import SourceFile
 

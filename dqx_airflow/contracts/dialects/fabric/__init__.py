@@ -39,7 +39,7 @@ from dqx_airflow.contracts.model import (
 from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.unknown_keys import has_misspelled
 from dqx_airflow.contracts.source.yaml_document import Mapping
-from dqx_airflow.diagnostics.nearest import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.values import FORMATS
 
 _STATUS = {

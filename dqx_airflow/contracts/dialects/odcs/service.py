@@ -29,7 +29,7 @@ from dqx_airflow.contracts.dialects.extensions import RuleOfModel, check_address
 from dqx_airflow.contracts.dialects.periods import seconds_of
 from dqx_airflow.contracts.model import Consumer, Lifecycle, Promise, Server
 from dqx_airflow.contracts.source.yaml_document import Mapping, show_path
-from dqx_airflow.diagnostics.nearest import nearest, slip_of
+from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
 
 _ABOUT = ("id", "tags", "customProperties", "authoritativeDefinitions")
 _ABOUT_ELEMENTS = ("name", "physicalName", "businessName", "description", "synonyms", "context")

@@ -1,1 +1,0 @@
-"""SQL inside suites: its tokens as Spark reads them, and the functions that it may call."""
