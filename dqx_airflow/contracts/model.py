@@ -125,7 +125,7 @@ class Rule:
 
     `name` is the last part of the assertion's name, `required` for `orders.order_id.required`. It
     is unique within its field or model. `severity` is None if the document states none. `share`
-    below 1 applies to demands on single values (`VALUE_DEMANDS`): at least this share of the values
+    below 1 applies to demands on single values (`ValueDemand`): at least this share of the values
     that are not NULL satisfies it, as in `N% of rows:`. `id` is its identifier in the document.
     """
 

@@ -7,7 +7,6 @@ of their suites.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from markdown_cases import Case, cases
@@ -15,7 +14,7 @@ from written_rules import written_contract
 
 from dqx_airflow.contracts.compile import Compiled, compile_contract
 from dqx_airflow.contracts.compile.demands import CLAIMS as COMPILED
-from dqx_airflow.contracts.demands import Demand
+from dqx_airflow.contracts.demands import KINDS
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
@@ -49,7 +48,7 @@ def test_a_contract_becomes_the_suite_of_the_case(case: Case) -> None:
 
 
 def test_every_demand_of_the_model_has_an_entry() -> None:
-    assert set(COMPILED) == set(get_args(Demand))
+    assert set(COMPILED) == set(KINDS)
 
 
 def test_ten_thousand_values_are_one_readable_assertion() -> None:

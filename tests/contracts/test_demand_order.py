@@ -23,6 +23,7 @@ from dqx_airflow.contracts.demands import (
     MetricRule,
     MultipleOf,
     OneOf,
+    Order,
     Pattern,
     Prompt,
     QueryGives,
@@ -30,9 +31,9 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
     Volume,
+    compare_demands,
 )
 from dqx_airflow.contracts.diff.columns import compare_types, is_delta_widening
-from dqx_airflow.contracts.diff.demands import Order, compare_demands
 
 BACK = {Order.LOOSER: Order.TIGHTER, Order.TIGHTER: Order.LOOSER}
 

@@ -41,10 +41,10 @@ def days_due(demand: demands.Arrives, on: date | None) -> int:
     """
     if on is not None and demand.schedule is not None:
         return (on - _last_run(demand.schedule, on)).days + 1
-    months, rest = divmod(demand.interval_s, _MONTH_S)
+    months, rest = divmod(demand.seconds, _MONTH_S)
     if on is not None and rest == 0:
         return (on - _months_before(on, int(months))).days
-    return max(1, math.ceil(demand.interval_s / _DAY_S))
+    return max(1, math.ceil(demand.seconds / _DAY_S))
 
 
 def _last_run(cron: str, on: date) -> date:
@@ -108,8 +108,8 @@ def fresh(context: RuleContext, demand: demands.Fresh) -> CompiledClaim:
     except NoCounterpartError:
         if not _is_delta(context):
             raise
-        return CompiledClaim(f"commit_age() <= {_time(demand.age_s)}")
-    return _younger(context, column, demand.age_s)
+        return CompiledClaim(f"commit_age() <= {_time(demand.seconds)}")
+    return _younger(context, column, demand.seconds)
 
 
 def _is_delta(context: RuleContext) -> bool:

@@ -248,7 +248,7 @@ def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field
         return item
     rules = tuple(
         replace(rule, share=float(share), clauses=(*rule.clauses, reading.clause(node)))
-        if isinstance(rule.demand, demands.VALUE_DEMANDS)
+        if isinstance(rule.demand, demands.ValueDemand)
         else rule
         for rule in item.rules
     )

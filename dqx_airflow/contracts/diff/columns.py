@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from dqx_airflow.contracts.demands import Complete, Demand, OfType, Presence, Required, literal_text
-from dqx_airflow.contracts.diff.demands import ColumnChanges, ContractLocation, Order, compare_rules
+from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.demands import Demand, Order, literal_text
+from dqx_airflow.contracts.diff.demands import ColumnChanges, ContractLocation, compare_rules
 from dqx_airflow.contracts.diff.kinds import Change, Wording, compare_wording
 from dqx_airflow.contracts.model import Field, Model, Renamed
 from dqx_airflow.metrics.types import parts_of
@@ -26,7 +27,7 @@ _SAME_PLACE = 0.2
 _SHARED_COLUMNS = 0.6
 _MOST_PAIRS = 4000
 _LONGEST_TEXT = 400
-_NO_SIGN = (Presence, OfType, Required)
+_NO_SIGN = (demands.Presence, demands.OfType, demands.Required)
 
 
 def renamed_fields(
@@ -311,10 +312,9 @@ def _located(
 
 def _must_be_there(item: Field) -> bool:
     """True if rows without the column are invalid."""
-    demands = (rule.demand for rule in item.rules)
-    return any(
-        isinstance(demand, Required) or (isinstance(demand, Complete) and demand.share > 0)
-        for demand in demands
+    stated = (rule.demand for rule in item.rules)
+    return not item.is_nullable or any(
+        isinstance(demand, demands.Complete) and demand.share > 0 for demand in stated
     )
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.demands import (
-    VALUE_DEMANDS,
     Demand,
     Required,
     RowsSatisfy,
     Unique,
+    ValueDemand,
     literal_text,
 )
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
@@ -62,7 +62,7 @@ def held(value: object, spark_type: str) -> Any:
 
 
 _ANY_DAY = date(2000, 1, 1)
-_OF_ROWS = (*VALUE_DEMANDS, Required, RowsSatisfy, Unique)
+_OF_ROWS = (ValueDemand, Required, RowsSatisfy, Unique)
 _NESTED = ("array", "map", "struct")
 _LONGEST_VALUE = 60
 _MOST_ROWS = 50
@@ -112,7 +112,7 @@ def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenE
         if value is not None:
             column = replace(item, name=_COLUMN, path=_COLUMN)
             alone = replace(model, fields=(column,), rules=())
-            for rule in _broken_rules(contract, alone, (column,), [[value]], VALUE_DEMANDS):
+            for rule in _broken_rules(contract, alone, (column,), [[value]], (ValueDemand,)):
                 yield BrokenExample(f"the {kind} {shown} of {path} is rejected", span, rule, kind)
 
 

@@ -13,32 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 from itertools import combinations
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.compile.ecma_regex import BrokenPatternError, java_pattern
 from dqx_airflow.contracts.compile.sql_predicates import RuleContext
-from dqx_airflow.contracts.demands import (
-    AllComplete,
-    AmongRows,
-    Bound,
-    Complete,
-    Condition,
-    Demand,
-    Digits,
-    Distinct,
-    Fresh,
-    HourlyVolume,
-    Interval,
-    Length,
-    Literal,
-    MetricRule,
-    OneOf,
-    Prompt,
-    QueryGives,
-    Refers,
-    RowsSatisfy,
-    Unique,
-    Volume,
-)
+from dqx_airflow.contracts.demands import Demand, Interval, Literal
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.extensions import looks_personal
 from dqx_airflow.contracts.enforcement.examples import broken_examples
@@ -99,7 +78,7 @@ def _span_of(contract: Contract, text: str) -> Span:
 
 
 _UPPER, _LOWER = ("<", "<="), (">", ">=")
-_ANY_CONDITION = Condition("!=", 0)
+_ANY_CONDITION = demands.Condition("!=", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +112,12 @@ def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
     bounds = [
         _Limit(rule, rule.demand.op, rule.demand.value)
         for rule in strict
-        if isinstance(rule.demand, Bound)
+        if isinstance(rule.demand, demands.Bound)
     ]
     lengths = [
         _Limit(rule, rule.demand.op, rule.demand.count)
         for rule in strict
-        if isinstance(rule.demand, Length)
+        if isinstance(rule.demand, demands.Length)
     ]
     yield from _crossed(bounds, "minimum", "maximum")
     yield from _crossed(lengths, "least length", "greatest length")
@@ -146,12 +125,14 @@ def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
     yield from _conditions(rules)
     for rule in rules:
         match rule.demand:
-            case Digits(precision=precision, scale=scale) if scale > precision:
+            case demands.Digits(precision=precision, scale=scale) if scale > precision:
                 message = f"the scale {scale} is larger than the precision {precision}"
                 yield Contradiction((rule,), message)
-            case Volume(low=float() | int() as low, high=float() | int() as high) if low > high:
+            case demands.Volume(low=float() | int() as low, high=float() | int() as high) if (
+                low > high
+            ):
                 yield Contradiction((rule,), f"the band starts at {low}, above its end at {high}")
-            case HourlyVolume(low=float() | int() as low, high=float() | int() as high) if (
+            case demands.HourlyVolume(low=float() | int() as low, high=float() | int() as high) if (
                 low > high
             ):
                 yield Contradiction((rule,), f"at least {low} rows per hour, but at most {high}")
@@ -186,7 +167,7 @@ def _is_above(low: Literal, high: Literal, *, or_equal: bool) -> bool:
 def _no_value_left(rules: Sequence[Rule], limits: Sequence[Rule]) -> Iterator[Contradiction]:
     """The lists of values of which none satisfies the bounds next to it."""
     for rule in rules:
-        if isinstance(rule.demand, OneOf) and rule.demand.values:
+        if isinstance(rule.demand, demands.OneOf) and rule.demand.values:
             for limit in limits:
                 kept = (_keeps(value, limit.demand) for value in rule.demand.values)
                 if not any(kept):
@@ -195,9 +176,9 @@ def _no_value_left(rules: Sequence[Rule], limits: Sequence[Rule]) -> Iterator[Co
 
 def _keeps(value: Literal, limit: object) -> bool:
     match limit:
-        case Length(op=op, count=count) if isinstance(value, str):
+        case demands.Length(op=op, count=count) if isinstance(value, str):
             return _holds(len(value), op, count)
-        case Bound(op=op, value=bound) if (
+        case demands.Bound(op=op, value=bound) if (
             isinstance(value, int | float)
             and isinstance(bound, int | float)
             and not isinstance(value, bool)
@@ -218,9 +199,9 @@ def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
     numbers: dict[object, list[tuple[Rule, Interval]]] = {}
     for rule in rules:
         match rule.demand:
-            case MetricRule() as demand:
+            case demands.MetricRule() as demand:
                 key: object = replace(demand, condition=_ANY_CONDITION)
-            case QueryGives(query=query):
+            case demands.QueryGives(query=query):
                 key = query
             case _:
                 continue
@@ -243,19 +224,6 @@ def _is_apart(first: Interval, second: Interval) -> bool:
 _OWN_KEY = "let the name of your own key begin with x-"
 _SEMVER = re.compile(r"v?\d+\.\d+\.\d+([-+][\w.+-]+)?", re.ASCII)
 _FORMAT = re.compile(r"^\s*v?\d+\s*$", re.ASCII)
-
-_QUALITY = (
-    AllComplete,
-    AmongRows,
-    Complete,
-    Distinct,
-    Fresh,
-    MetricRule,
-    Prompt,
-    QueryGives,
-    RowsSatisfy,
-    Volume,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +346,7 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
     for model, item, rule in stated:
         demand = rule.demand
         span = rule.clauses[0].span if rule.clauses else model.span
-        if isinstance(demand, Refers):
+        if isinstance(demand, demands.Refers):
             target = models.get(demand.dataset)
             if target is None:
                 near = nearest(demand.dataset, models)
@@ -388,7 +356,7 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
             else:
                 for column in demand.other_columns:
                     yield from _no_field(target, column, span)
-        if isinstance(demand, QueryGives | RowsSatisfy):
+        if isinstance(demand, demands.QueryGives | demands.RowsSatisfy):
             # sqlglot is imported for contracts with SQL.
             from dqx_airflow.contracts.enforcement.enforced_contract import missing_columns
 
@@ -401,15 +369,15 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
             for diagnostic in _no_field(model, column, span):
                 # A query may read columns of the table that are not in the contract.
                 paths = [field.path for field in model.walk()]
-                is_sure = not isinstance(demand, QueryGives) or model.is_closed
+                is_sure = not isinstance(demand, demands.QueryGives) or model.is_closed
                 is_sure = is_sure or slip_of(column, paths) is not None
                 yield diagnostic if is_sure else replace(diagnostic, is_mild=True)
 
 
 def _stated_in(demand: Demand) -> tuple[Demand, ...]:
     """The demand; for one on some of the rows, also the predicate that selects them."""
-    if isinstance(demand, AmongRows):
-        return RowsSatisfy(demand.where, demand.sql_dialect), demand.demand
+    if isinstance(demand, demands.AmongRows):
+        return demands.RowsSatisfy(demand.where, demand.sql_dialect), demand.demand
     return (demand,)
 
 
@@ -458,17 +426,16 @@ def _version(contract: Contract) -> Iterator[Diagnostic]:
 
 def _keys(contract: Contract) -> Iterator[Diagnostic]:
     for model in contract.models:
-        demands = [rule.demand for item in model.walk() for rule in item.rules]
-        demands += [rule.demand for rule in model.rules]
-        if model.fields and not any(isinstance(demand, Unique | Distinct) for demand in demands):
+        rules = [*model.rules, *(rule for item in model.walk() for rule in item.rules)]
+        kinds = demands.Unique | demands.Distinct
+        if model.fields and not any(isinstance(rule.demand, kinds) for rule in rules):
             message = f"'{model.name}' has no primary key and no unique column"
             help_line = "add a primary key, or mark a column as unique"
             yield Diagnostic(message, model.span, "W033", help=help_line)
 
 
 def _quality(contract: Contract) -> Iterator[Diagnostic]:
-    demands = [rule.demand for _, _, rule in contract.rules()]
-    if contract.models and not any(isinstance(demand, _QUALITY) for demand in demands):
+    if contract.models and not any(rule.demand.is_quality for _, _, rule in contract.rules()):
         message = f"the contract {contract.id} promises only a schema"
         help_line = (
             "add freshness, completeness or volume: a stale table still has the right schema"

@@ -8,7 +8,7 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dqx_airflow.contracts.demands import VALUE_DEMANDS, Presence, QueryGives, Required
+from dqx_airflow.contracts.demands import Presence, QueryGives, Required, ValueDemand
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.service_levels import SQL_DIALECTS, sql_dialect_of
 from dqx_airflow.contracts.dialects.extensions import PlacedRule, RuleOfModel, slug
@@ -132,7 +132,7 @@ _ENGINES = {
     "greatexpectations": great_expectations.translate,
     "gx": great_expectations.translate,
 }
-_OF_A_FIELD = (Presence, Required, *VALUE_DEMANDS)
+_OF_A_FIELD = (Presence, Required, ValueDemand)
 """Demands that do not name their column."""
 _IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
 _NO_THRESHOLD = "it has no threshold: add one, such as mustBe or mustBeLessThan"
