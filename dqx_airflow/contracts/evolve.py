@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import IntEnum
 
-from dqx_airflow.contracts.demands import Required
+from dqx_airflow.contracts.demands import one_line
 from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.diff.columns import is_delta_widening
 from dqx_airflow.contracts.enforcement.dataset_locations import table_type
@@ -38,6 +38,18 @@ class EvolutionStep:
     phase: Phase
     what: str
     statements: tuple[str, ...] = ()
+
+
+def _add(what: str, *statements: str) -> EvolutionStep:
+    return EvolutionStep(Phase.ADD, what, statements)
+
+
+def _fill(what: str, *statements: str) -> EvolutionStep:
+    return EvolutionStep(Phase.FILL, what, statements)
+
+
+def _drop(what: str, *statements: str) -> EvolutionStep:
+    return EvolutionStep(Phase.DROP, what, statements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +80,6 @@ class Evolution:
                 statements = [f"{statement};" for statement in step.statements]
                 blocks.append("\n".join([_comment(step.what), *statements]))
         return "\n\n".join(blocks) + "\n"
-
-
-def one_line(text: str) -> str:
-    """A text without its line breaks."""
-    return " ".join(text.split())
 
 
 def _comment(text: str) -> str:
@@ -188,7 +195,7 @@ class Scene:
 
 def _added(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
-    yield EvolutionStep(Phase.ADD, change.message, tuple(_additions(item, parts, scene)))
+    yield _add(change.message, *_additions(item, parts, scene))
 
 
 def _additions(item: Field, parts: tuple[str, ...], scene: Scene) -> Iterator[str]:
@@ -200,20 +207,17 @@ def _additions(item: Field, parts: tuple[str, ...], scene: Scene) -> Iterator[st
 
 def _added_required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
-    yield EvolutionStep(
-        Phase.ADD,
-        f"add {item.path}, which may be NULL for now",
-        scene.add(parts, table_type(item), column_comment(item)),
-    )
-    yield EvolutionStep(Phase.FILL, f"all producers fill {item.path}; set a value in older rows")
-    if any(isinstance(rule.demand, Required) for rule in item.rules):
-        yield EvolutionStep(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
+    added = scene.add(parts, table_type(item), column_comment(item))
+    yield _add(f"add {item.path}, which may be NULL for now", *added)
+    yield _fill(f"all producers fill {item.path}; set a value in older rows")
+    if not item.is_nullable:
+        yield _drop(f"{item.path} must not be NULL", scene.not_null(parts))
 
 
 def _removed(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _old(change, scene)
     yield _deprecation(item, parts, "it will be dropped", scene)
-    yield EvolutionStep(Phase.DROP, change.message, scene.drop(parts))
+    yield _drop(change.message, *scene.drop(parts))
 
 
 def _renamed(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
@@ -224,38 +228,27 @@ def _renamed(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
         if old.name == change.old and scene.old_parts[path][:-1] == parts[:-1]
     )
     old_parts = scene.old_parts[before.path]
-    yield EvolutionStep(
-        Phase.ADD,
-        f"add {item.path}, which replaces {before.path}",
-        scene.add(parts, table_type(item), column_comment(item)),
-    )
+    added = scene.add(parts, table_type(item), column_comment(item))
+    yield _add(f"add {item.path}, which replaces {before.path}", *added)
     yield _filling(parts, quote_name(*old_parts), f"fill {item.path} from the old column", scene)
     yield _deprecation(before, old_parts, f"use {item.path}", scene)
     if before.path in scene.old_partitions and item.path in scene.partitions:
         message = f"rewrite the table without {before.path}, in a maintenance window"
         columns = f"* EXCEPT ({quote_name(*old_parts)})"
-        yield EvolutionStep(Phase.DROP, message, scene.written_anew(columns, scene.partitions))
+        yield _drop(message, *scene.written_anew(columns, scene.partitions))
         return
-    yield EvolutionStep(Phase.DROP, f"drop {before.path}", scene.drop(old_parts))
+    yield _drop(f"drop {before.path}", *scene.drop(old_parts))
 
 
 def _widened(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
     before, after = table_type(_before(change, scene)), table_type(item)
     if before == after:
-        yield EvolutionStep(Phase.ADD, f"{change.message}: the table has this type already")
-    elif is_delta_widening(before, after):
-        yield EvolutionStep(
-            Phase.ADD,
-            change.message,
-            (
-                scene.set_property("delta.enableTypeWidening", "true"),
-                scene.alter(f"ALTER COLUMN {quote_name(*parts)} TYPE {after}"),
-            ),
-        )
-    elif after.startswith(("varchar", "string")):
+        yield _add(f"{change.message}: the table has this type already")
+    elif (is_delta := is_delta_widening(before, after)) or after.startswith(("varchar", "string")):
+        allowed = [scene.set_property("delta.enableTypeWidening", "true")] if is_delta else []
         statement = scene.alter(f"ALTER COLUMN {quote_name(*parts)} TYPE {after}")
-        yield EvolutionStep(Phase.ADD, change.message, (statement,))
+        yield _add(change.message, *allowed, statement)
     else:
         yield from _replaced(change, scene)
 
@@ -266,26 +259,23 @@ def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     before = _before(change, scene)
     successor = (*parts[:-1], f"{parts[-1]}_v{scene.major}")
     shown, spark = ".".join(successor), table_type(item)
-    yield EvolutionStep(
-        Phase.ADD,
-        f"{change.message}: {shown} takes its place",
-        scene.add(successor, spark, column_comment(item)),
-    )
+    added = scene.add(successor, spark, column_comment(item))
+    yield _add(f"{change.message}: {shown} takes its place", *added)
     if change.kind.name not in _OTHER_MEANING and _can_be_cast(table_type(before), spark):
         source = f"try_cast({quote_name(*parts)} AS {spark})"
         message = f"fill {shown}; values that do not fit become NULL: count them first"
         yield _filling(successor, source, message, scene)
     else:
-        yield EvolutionStep(Phase.FILL, f"the producer fills {shown} with the new meaning")
+        yield _fill(f"the producer fills {shown} with the new meaning")
     yield _deprecation(before, parts, f"use {shown}", scene)
     if item.path in scene.partitions:
         was, name = quote_name(*parts), quote_name(*successor)
         columns = f"* EXCEPT ({was}, {name}), {name} AS {was}"
         message = f"rewrite the table with {shown} under the name, in a maintenance window"
-        yield EvolutionStep(Phase.DROP, message, scene.written_anew(columns, scene.partitions))
+        yield _drop(message, *scene.written_anew(columns, scene.partitions))
         return
     rename = scene.alter(f"RENAME COLUMN {quote_name(*successor)} TO {quote_name(parts[-1])}")
-    yield EvolutionStep(Phase.DROP, f"{shown} gets the name", (*scene.drop(parts), rename))
+    yield _drop(f"{shown} gets the name", *scene.drop(parts), rename)
 
 
 _OTHER_MEANING = ("semantic_changed", "unit_changed")
@@ -299,17 +289,17 @@ def _can_be_cast(old: str, new: str) -> bool:
 
 def _filling(parts: tuple[str, ...], source: str, message: str, scene: Scene) -> EvolutionStep:
     if {"element", "key", "value"} & set(parts[:-1]):
-        return EvolutionStep(Phase.FILL, f"{message}: the producer rewrites the rows")
+        return _fill(f"{message}: the producer rewrites the rows")
     name = quote_name(*parts)
     statement = f"UPDATE {scene.table} SET {name} = {source} WHERE {name} IS NULL"  # noqa: S608
-    return EvolutionStep(Phase.FILL, f"{message}, also by the producer in all writes", (statement,))
+    return _fill(f"{message}, also by the producer in all writes", statement)
 
 
 def _deprecation(item: Field, parts: tuple[str, ...], advice: str, scene: Scene) -> EvolutionStep:
     notice = f"DEPRECATED until version {scene.major}: {advice}."
     comment = " ".join(filter(None, (notice, column_comment(item))))
     message = f"{item.path} is deprecated; check who still reads it"
-    return EvolutionStep(Phase.FILL, message, (scene.comment(parts, comment),))
+    return _fill(message, scene.comment(parts, comment))
 
 
 def _rule(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
@@ -329,43 +319,38 @@ def _required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
     name = quote_name(*parts)
     if change.bump is Bump.MAJOR:
-        yield EvolutionStep(Phase.FILL, f"set a value in all rows of {item.path}: count NULL first")
-        yield EvolutionStep(Phase.DROP, f"{item.path} must not be NULL", (scene.not_null(parts),))
+        yield _fill(f"set a value in all rows of {item.path}: count NULL first")
+        yield _drop(f"{item.path} must not be NULL", scene.not_null(parts))
     else:
         statement = scene.alter(f"ALTER COLUMN {name} DROP NOT NULL")
-        yield EvolutionStep(Phase.ADD, f"{item.path} may be NULL", (statement,))
+        yield _add(f"{item.path} may be NULL", statement)
 
 
 def _described(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     if change.column is None:
         if change.new is not None:
             statement = f"COMMENT ON TABLE {scene.table} IS {quote_literal(one_line(change.new))}"
-            yield EvolutionStep(Phase.ADD, change.message, (statement,))
+            yield _add(change.message, statement)
         return
     item, parts = _new(change, scene)
-    statement = scene.comment(parts, column_comment(item) or "")
-    yield EvolutionStep(Phase.ADD, change.message, (statement,))
+    yield _add(change.message, scene.comment(parts, column_comment(item) or ""))
 
 
 def _default(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     item, parts = _new(change, scene)
     name = quote_name(*parts)
     if not item.has_default or item.default is None:
-        statement = scene.alter(f"ALTER COLUMN {name} DROP DEFAULT")
-        yield EvolutionStep(Phase.ADD, change.message, (statement,))
+        yield _add(change.message, scene.alter(f"ALTER COLUMN {name} DROP DEFAULT"))
         return
     statement = scene.alter(f"ALTER COLUMN {name} SET DEFAULT {_default_value(item)}")
     allowed = scene.set_property("delta.feature.allowColumnDefaults", "supported")
-    yield EvolutionStep(Phase.ADD, change.message, (allowed, statement))
+    yield _add(change.message, allowed, statement)
 
 
 def _repartitioned(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     columns = [part.strip() for part in (change.new or "").split(",") if part.strip() != "none"]
-    yield EvolutionStep(
-        Phase.DROP,
-        f"{change.message}: rewrite the table, in a maintenance window",
-        scene.written_anew("*", columns),
-    )
+    message = f"{change.message}: rewrite the table, in a maintenance window"
+    yield _drop(message, *scene.written_anew("*", columns))
 
 
 def _default_value(item: Field) -> str:
@@ -380,7 +365,7 @@ def _default_value(item: Field) -> str:
 def _nothing_to_alter(change: Change, _scene: Scene) -> Iterator[EvolutionStep]:
     if change.bump is Bump.MAJOR:
         message = f"{change.path}: {change.message}; no statement: the data has to change first"
-        yield EvolutionStep(Phase.DROP, message)
+        yield _drop(message)
 
 
 _STEPS: dict[str, Callable[[Change, Scene], Iterator[EvolutionStep]]] = {
@@ -458,7 +443,7 @@ def evolution(diff: Diff, model: Model, table: str) -> Evolution:
     title = f"{diff.new.id} {diff.old.version} → {diff.new.version}, table {table}"
     before = _model_before(diff, model)
     if before is None:
-        create = EvolutionStep(Phase.ADD, f"{model.name} is new", (_create(model, table),))
+        create = _add(f"{model.name} is new", _create(model, table))
         steps = (create, *_unknown_partitions(model))
         return Evolution(title, (EvolutionRelease(str(diff.new.version), "", steps),))
     last = version_of(_release_names(diff)[2])
@@ -491,17 +476,13 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
     # Names are quoted.
     view = f"CREATE OR REPLACE VIEW {quoted_table(table)} AS SELECT * FROM {quoted_table(after)}"  # noqa: S608
     both_written = (
-        EvolutionStep(
-            Phase.ADD, f"version {major} gets a separate table", (_create(model, after),)
-        ),
+        _add(f"version {major} gets a separate table", _create(model, after)),
         *_unknown_partitions(model),
-        EvolutionStep(Phase.FILL, f"the producer writes {before} and {after}"),
+        _fill(f"the producer writes {before} and {after}"),
     )
     alone = (
-        EvolutionStep(Phase.DROP, "the alias shows the new version", (view,)),
-        EvolutionStep(
-            Phase.DROP, f"when {before} is no longer read", (f"DROP TABLE {quoted_table(before)}",)
-        ),
+        _drop("the alias shows the new version", view),
+        _drop(f"when {before} is no longer read", f"DROP TABLE {quoted_table(before)}"),
     )
     releases = (
         EvolutionRelease(_release_names(diff)[2], "both tables are written", both_written),
@@ -526,7 +507,7 @@ def _unknown_partitions(model: Model) -> Iterator[EvolutionStep]:
     for path in model.partition_by:
         if path not in known:
             message = f"it is to be partitioned by {path}, which the contract does not have: add it"
-            yield EvolutionStep(Phase.ADD, message)
+            yield _add(message)
 
 
 def _releases(diff: Diff, steps: list[EvolutionStep]) -> Iterator[EvolutionRelease]:
@@ -577,6 +558,3 @@ def _definition(item: Field) -> str:
             *((f"COMMENT {quote_literal(comment)}",) if comment else ()),
         )
     )
-
-
-__all__ = ["Evolution", "evolution", "versioned_evolution"]

@@ -1,8 +1,7 @@
 """Documents of YAML with the position of each value, and the rows of examples in them.
 
 Scalars are resolved as in YAML 1.2: `yes` is a string and so is `2024-01-31`; only numbers may
-contain underscores, as in YAML 1.1. The parser's events are read without recursion, so that no text
-is too deep for the stack.
+contain underscores, as in YAML 1.1.
 """
 
 from __future__ import annotations
@@ -196,137 +195,133 @@ def _is_too_large(text: str) -> bool:
     return bool(_OTHER_BASE.fullmatch(text)) and not is_finite_number(_resolved(text))
 
 
-@dataclass(slots=True)
-class _Open:
-    """A mapping or sequence that is being read."""
-
-    is_mapping: bool
-    path: Path
-    span: Span
-    anchor: str | None
-    entries: dict[str, Entry] = field(default_factory=dict)
-    merged: list[Node] = field(default_factory=list)
-    items: list[Node] = field(default_factory=list)
-    key: tuple[str, Span] | None = None
-
-
 class _RefusedYamlError(Exception):
     """The text is not a document; the diagnostic has been reported."""
 
 
 class _Composer:
-    """Builds nodes from the events of the YAML parser."""
+    """Builds nodes from the events of the YAML parser. Its recursion ends at `DEEPEST`."""
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source
         self.found: list[Diagnostic] = []
-        self.anchors: dict[str, Node] = {}
+        self.anchors: dict[str | None, Node] = {}
+        self.unfinished: list[str | None] = []
+        """The anchors of the enclosing mappings and sequences."""
         self.sizes: dict[int, int] = {}
         self.nodes = 0
-        self.open: list[_Open] = []
-        self.root: Node | None = None
 
     def compose(self) -> Document:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        documents = 0
+        root = None
         try:
-            for event in yaml.parse(self.source.text, Loader=loader):
+            self.events: Iterator[Any] = iter(yaml.parse(self.source.text, Loader=loader))
+            for event in self.events:
                 if isinstance(event, yaml.DocumentStartEvent):
-                    documents += 1
-                    if documents > 1:
-                        self._refuse(
-                            "E401",
-                            "a second YAML document starts here",
-                            self._span(event),
-                            "a file has one contract: move it to a separate file",
-                        )
-                self._take(event)
+                    if root is not None:
+                        message = "a second YAML document starts here"
+                        help_line = "a file has one contract: move it to a separate file"
+                        self._refuse("E401", message, self._span(event), help_line)
+                    root = self._node(next(self.events), ())
         except _RefusedYamlError:
-            self.root = None
+            root = None
         except yaml.YAMLError as error:
             self._report_syntax(error)
-            self.root = None
-        if self.root is None and not self.found:
+            root = None
+        if root is None and not self.found:
             start = Span(self.source.name, 1, 1, 1, 2)
             self._report(
                 "E401", "the file is empty", start, "write a contract into it, or give another file"
             )
-        return Document(self.source, self.root, tuple(self.found))
+        return Document(self.source, root, tuple(self.found))
 
-    def _take(self, event: Any) -> None:
-        match event:
-            case yaml.ScalarEvent():
-                self._scalar(event)
-            case yaml.AliasEvent():
-                self._alias(event)
-            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
-                self._begin(event)
-            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                self._end()
-
-    def _scalar(self, event: Any) -> None:
+    def _node(self, event: Any, path: Path) -> Node:
+        """The node that begins with an event."""
         span = self._span(event)
-        name = self._tag_of(event, span)
-        if name == "str" or (name is None and not event.implicit[0]):
-            value, is_plain = event.value, False
+        if isinstance(event, yaml.AliasEvent):
+            return self._repeated(event.anchor, span)
+        if isinstance(event, yaml.ScalarEvent):
+            node: Node = self._scalar(event, path, span)
+            size = 1
         else:
-            value, is_plain = _resolved(event.value), True
-        top = self.open[-1] if self.open else None
-        if top is not None and top.is_mapping and top.key is None:
-            top.key = (event.value, span)
-            return
-        if MANY_DIGITS.search(event.value) or (is_plain and _is_too_large(event.value)):
+            self._tag_of(event, span)
+            if len(self.unfinished) >= DEEPEST:
+                message = "the document is nested too deeply"
+                self._refuse("E409", message, span, f"use at most {DEEPEST} levels")
+            self.unfinished.append(event.anchor)
+            is_mapping = isinstance(event, yaml.MappingStartEvent)
+            node = self._mapping(path, span) if is_mapping else self._sequence(path, span)
+            self.unfinished.pop()
+            inner = (
+                [entry.node for entry in node.entries.values()]
+                if isinstance(node, Mapping)
+                else node.items
+            )
+            size = 1 + sum(self.sizes[id(item)] for item in inner)
+        self.sizes[id(node)] = size
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            self._refuse_size(node, "split it into several contracts")
+        if event.anchor is not None:
+            self.anchors[event.anchor] = node
+        return self._counted(node)
+
+    def _scalar(self, event: Any, path: Path, span: Span) -> Scalar:
+        name = self._tag_of(event, span)
+        is_text = name == "str" or (name is None and not event.implicit[0])
+        value = event.value if is_text else _resolved(event.value)
+        if MANY_DIGITS.search(event.value) or (not is_text and _is_too_large(event.value)):
             self._report("E405", TOO_LARGE, span, "write a smaller one, or a string in quotes")
-        node = Scalar(value, event.value, self._path(), span, event.style == "|")
-        self._keep(event.anchor, node, 1)
-        self._put(node, 1)
+        return Scalar(value, event.value, path, span, event.style == "|")
 
-    def _alias(self, event: Any) -> None:
-        span = self._span(event)
-        top = self.open[-1] if self.open else None
-        node = self.anchors.get(event.anchor)
-        if node is None:
-            if any(item.anchor == event.anchor for item in self.open):
-                message = f"the alias *{event.anchor} is inside the node that it refers to"
-                self._refuse("E401", message, span, "write the value here instead")
-            message = f"unknown alias *{event.anchor}"
-            self._refuse(
-                "E401", message, span, f"define it with &{event.anchor} before the node to repeat"
-            )
-        if top is not None and top.is_mapping and top.key is None:
-            self._refuse("E401", "an alias cannot be a key", span, "write the key itself")
-        self._put(node, self.sizes[id(node)])
+    def _repeated(self, anchor: str | None, span: Span) -> Node:
+        """The node that an alias refers to."""
+        if anchor not in self.anchors and anchor in self.unfinished:
+            message = f"the alias *{anchor} is inside the node that it refers to"
+            self._refuse("E401", message, span, "write the value here instead")
+        if anchor not in self.anchors:
+            help_line = f"define it with &{anchor} before the node to repeat"
+            self._refuse("E401", f"unknown alias *{anchor}", span, help_line)
+        return self._counted(self.anchors[anchor])
 
-    def _begin(self, event: Any) -> None:
-        span = self._span(event)
-        self._tag_of(event, span)
-        if len(self.open) >= DEEPEST:
-            self._refuse(
-                "E409", "the document is nested too deeply", span, f"use at most {DEEPEST} levels"
-            )
-        top = self.open[-1] if self.open else None
-        if top is not None and top.is_mapping and top.key is None:
-            self._refuse(
-                "E401", "a list or mapping cannot be a key", span, "write a string as the key"
-            )
-        is_mapping = isinstance(event, yaml.MappingStartEvent)
-        self.open.append(_Open(is_mapping, self._path(), span, event.anchor))
+    def _sequence(self, path: Path, span: Span) -> Sequence:
+        items: list[Node] = []
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            items.append(self._node(event, (*path, len(items))))
+        return Sequence(tuple(items), path, span)
 
-    def _end(self) -> None:
-        done = self.open.pop()
-        if not done.is_mapping:
-            sequence = Sequence(tuple(done.items), done.path, done.span)
-            size = 1 + sum(self.sizes[id(item)] for item in done.items)
-            self._keep(done.anchor, sequence, size)
-            self._put(sequence, size)
-            return
-        entries = done.entries
-        for node in done.merged:
+    def _mapping(self, path: Path, span: Span) -> Mapping:
+        entries: dict[str, Entry] = {}
+        merged: list[Node] = []
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key, key_span = self._key(event)
+            node = self._node(next(self.events), (*path, key))
+            if key == "<<":
+                merged.append(node)
+            elif key in entries:
+                first = Related(entries[key].span, "first here")
+                message = f"duplicate key '{key}'"
+                help_line = "remove one of them: other tools would silently use the last one"
+                self.found.append(
+                    Diagnostic(message, key_span, "E402", related=(first,), help=help_line)
+                )
+            else:
+                entries[key] = Entry(key, node, key_span)
+        for node in merged:
             self._merge(entries, node)
-        mapping = Mapping(entries, done.path, done.span)
-        size = 1 + sum(self.sizes[id(entry.node)] for entry in entries.values())
-        self._keep(done.anchor, mapping, size)
-        self._put(mapping, size)
+        return Mapping(entries, path, span)
+
+    def _key(self, event: Any) -> tuple[str, Span]:
+        span = self._span(event)
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self.anchors:
+                self._repeated(event.anchor, span)
+            self._refuse("E401", "an alias cannot be a key", span, "write the key itself")
+        self._tag_of(event, span)
+        if not isinstance(event, yaml.ScalarEvent):
+            message = "a list or mapping cannot be a key"
+            self._refuse("E401", message, span, "write a string as the key")
+        return event.value, span
 
     def _merge(self, entries: dict[str, Entry], node: Node) -> None:
         """`<<: *base` adds the keys of `base` that are not written here."""
@@ -337,43 +332,11 @@ class _Composer:
             for key, entry in source.entries.items():
                 entries.setdefault(key, entry)
 
-    def _keep(self, anchor: str | None, node: Node, size: int) -> None:
-        self.sizes[id(node)] = size
-        self.nodes += 1
-        if self.nodes > MOST_NODES:
-            self._refuse_size(node, "split it into several contracts")
-        if anchor is not None:
-            self.anchors[anchor] = node
-
-    def _put(self, node: Node, size: int) -> None:
-        if size > MOST_NODES:
+    def _counted(self, node: Node) -> Node:
+        """The node, if it is not too large."""
+        if self.sizes[id(node)] > MOST_NODES:
             self._refuse_size(node, "nested aliases multiply the nodes: use fewer of them")
-        if not self.open:
-            self.root = node
-            return
-        top = self.open[-1]
-        if not top.is_mapping:
-            top.items.append(node)
-            return
-        assert top.key is not None
-        (key, span), top.key = top.key, None
-        if key == "<<":
-            top.merged.append(node)
-        elif key in top.entries:
-            first = Related(top.entries[key].span, "first here")
-            message = f"duplicate key '{key}'"
-            help_line = "remove one of them: other tools would silently use the last one"
-            self.found.append(Diagnostic(message, span, "E402", related=(first,), help=help_line))
-        else:
-            top.entries[key] = Entry(key, node, span)
-
-    def _path(self) -> Path:
-        if not self.open:
-            return ()
-        top = self.open[-1]
-        if not top.is_mapping:
-            return (*top.path, len(top.items))
-        return (*top.path, top.key[0]) if top.key else top.path
+        return node
 
     def _tag_of(self, event: Any, span: Span) -> str | None:
         """The short name of an explicit tag, if there is one."""
