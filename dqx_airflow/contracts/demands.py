@@ -232,7 +232,6 @@ _SQL = ("predicate", "query", "where")
 _WORDS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("columns", "other_columns"), columns_text),
     **dict.fromkeys(("share", "duplicates"), percent_text),
-    **dict.fromkeys(("seconds", "delay_s"), duration_text),
     **dict.fromkeys(("demand", "condition"), lambda value: value.text),
     **dict.fromkeys(_SQL, one_line),
     "values": values_text,
@@ -702,18 +701,34 @@ class ServiceLevel(Demand, is_service_level=True):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DemandOnPeriod(ServiceLevel, stricter={"seconds": falling}):
+_PERIODS = ("age_s", "period_s", "interval_s")
+
+
+class DemandOnPeriod(ServiceLevel):
     """A demand on the time between the values of a column and something else."""
 
+    __slots__ = ()
     column: str | None
-    seconds: float
+
+    @property
+    def seconds(self) -> float:
+        seconds: float = next(value for name, value in self._values.items() if name in _PERIODS)
+        return seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh(DemandOnPeriod, dimension="timeliness", is_quality=True, odcs_property="freshness"):
+class Fresh(
+    DemandOnPeriod,
+    dimension="timeliness",
+    is_quality=True,
+    odcs_property="freshness",
+    stricter={"age_s": falling},
+):
     """The latest value of the column is at most this many seconds old. Without a column it is the
     only timestamp of the model, or the date column of its dataset."""
+
+    column: str | None
+    age_s: float
 
     @property
     def text(self) -> str:
@@ -741,11 +756,19 @@ class Prompt(
 
 
 @dataclass(frozen=True, slots=True)
-class Retained(DemandOnPeriod, dimension="conformity", odcs_property="retention"):
+class Retained(
+    DemandOnPeriod,
+    dimension="conformity",
+    odcs_property="retention",
+    stricter={"period_s": falling},
+):
     """The earliest value of the column is at most this many seconds old.
 
     Without a column it is found as that of `Fresh`.
     """
+
+    column: str | None
+    period_s: float
 
     @property
     def text(self) -> str:
@@ -811,6 +834,8 @@ class Arrives(DemandOnPeriod, dimension="timeliness", odcs_property="frequency")
     """Every interval of this many seconds has new rows, on any day of it; with a `schedule` since
     the last delivery day: `monthly`, or a cron expression."""
 
+    column: str | None
+    interval_s: float
     schedule: str | None = None
 
     @property

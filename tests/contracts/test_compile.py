@@ -12,9 +12,11 @@ import pytest
 from markdown_cases import Case, cases
 from written_rules import written_contract
 
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import Compiled, compile_contract
 from dqx_airflow.contracts.compile.demands import CLAIMS as COMPILED
-from dqx_airflow.contracts.demands import KINDS
+from dqx_airflow.contracts.demands import Demand
+from dqx_airflow.contracts.export.great_expectations import _WRITERS as EXPORTED
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
@@ -47,8 +49,29 @@ def test_a_contract_becomes_the_suite_of_the_case(case: Case) -> None:
     case.expect(compiled.text)
 
 
-def test_every_demand_of_the_model_has_an_entry() -> None:
-    assert set(COMPILED) == set(KINDS)
+WITHOUT_ORDER = (
+    *(demands.Presence, demands.OfType, demands.OnlyColumns, demands.Required, demands.Refers),
+    *(demands.Pattern, demands.OfFormat, demands.UniqueItems),
+)
+WITHOUT_EXPECTATION = (
+    *(demands.Presence, demands.OnlyColumns, demands.AllComplete, demands.UniqueItems),
+    *(demands.QueryGives, demands.Volume, demands.HourlyVolume, demands.Arrives),
+)
+MORE_THAN_A_SCHEMA = (
+    *(demands.AllComplete, demands.AmongRows, demands.Complete, demands.Distinct, demands.Fresh),
+    *(demands.MetricRule, demands.Prompt, demands.QueryGives, demands.RowsSatisfy, demands.Volume),
+)
+
+
+def test_every_kind_of_demand_answers_all_its_readers() -> None:
+    """A new kind decides on each: its claim, its words, its order, its expectation, lint."""
+    kinds = set(demands.KINDS)
+    is_ordered = {kind: kind.stricter or kind.order is not Demand.order for kind in kinds}
+    assert set(COMPILED) == kinds
+    assert all(kind.words or "text" in vars(kind) for kind in kinds)
+    assert {kind for kind in kinds if not is_ordered[kind]} == set(WITHOUT_ORDER)
+    assert kinds - set(EXPORTED) == set(WITHOUT_EXPECTATION)
+    assert {kind for kind in kinds if kind.is_quality} == set(MORE_THAN_A_SCHEMA)
 
 
 def test_ten_thousand_values_are_one_readable_assertion() -> None:

@@ -9,7 +9,7 @@ import pytest
 from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import MemoryDatabase
 from dqx_airflow.api.results import Results
-from dqx_airflow.contracts.demands import Demand, QueryGives, RowsSatisfy
+from dqx_airflow.contracts.demands import KINDS, QueryGives, RowsSatisfy
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Outcome
 
@@ -112,5 +112,5 @@ def test_an_unknown_dimension_or_id_is_an_error_with_a_suggestion() -> None:
 
 
 def test_every_demand_has_a_dimension_unless_it_depends_on_the_rule() -> None:
-    without = {kind for kind in Demand.__args__ if kind.dimension is None}
+    without = {kind for kind in KINDS if kind.dimension is None}
     assert without == {RowsSatisfy, QueryGives}

@@ -1,0 +1,52 @@
+"""The readers of ODCS, of contracts for Fabric tables and of data products, on whole contracts and
+parts."""
+
+from __future__ import annotations
+
+import pytest
+from contract_text import misaccounted, show_contract
+from dialect_parts import EXAMPLES, HERE, contracts_of, part_cases, read_text, show_part
+from markdown_cases import Case, cases
+
+from dqx_airflow.contracts.model import Dialect
+from dqx_airflow.diagnostics import draw
+
+CASES = HERE / "cases"
+DIALECTS = ("fabric", "odcs", "product")
+MALFORMED = [case for name in DIALECTS for case in cases(CASES / f"{name}_malformed.md")]
+WHOLE = {name: list(cases(CASES / f"{name}_examples.md", fewest_blocks=1)) for name in DIALECTS}
+CONTRACTS = [(name, title) for name in DIALECTS for title in contracts_of(name)]
+
+
+@pytest.mark.parametrize("case", [case for name in DIALECTS for case in part_cases(name)], ids=str)
+def test_a_part_makes_these_rules_and_leaves_this_unsupported(case: Case) -> None:
+    case.expect(show_part(case.block("yaml")))
+
+
+@pytest.mark.parametrize("case", MALFORMED, ids=str)
+def test_errors_of_a_contract_are_drawn_at_their_location(case: Case) -> None:
+    found = read_text(case.block("yaml").text)
+    case.expect(draw(found.diagnostics, found.sources))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "case"), [(name, case) for name in DIALECTS for case in WHOLE[name]], ids=str
+)
+def test_a_whole_contract_is_read_as_shown(dialect: str, case: Case) -> None:
+    case.expect(show_contract(read_text((EXAMPLES / dialect / case.title).read_text("utf-8"))))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_example_is_shown_and_sound(dialect: str) -> None:
+    examples = sorted(path.name for path in EXAMPLES.glob(f"{dialect}/*.yaml"))
+    assert [case.title for case in WHOLE[dialect]] == examples
+    for name in examples:
+        found = read_text(contracts_of(dialect)[name])
+        assert found.contract is not None
+        assert found.contract.dialect is Dialect(dialect)
+        assert not found.errors
+
+
+@pytest.mark.parametrize(("dialect", "name"), CONTRACTS)
+def test_every_leaf_has_either_a_rule_or_a_note(dialect: str, name: str) -> None:
+    assert misaccounted(read_text(contracts_of(dialect)[name])) == []
