@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from dqx_airflow.contracts.column_paths import column_path
-from dqx_airflow.contracts.demands import Bound, Demand, Literal
+from dqx_airflow.contracts.demands import Bound, Demand, Literal, Refers
 from dqx_airflow.contracts.model import Clause, Field, Note, Promise, Rule, Treatment, UnknownKey
 from dqx_airflow.contracts.source.references import References
 from dqx_airflow.contracts.source.yaml_document import (
@@ -104,6 +104,44 @@ def bound_rule(
         _report_bound(reading, node, f"not a number, but the field has type {field_type}", None)
         return None
     return reading.rule(name, Bound(op, bound), node)
+
+
+def bound_rules(
+    reading: ClauseReader, owner: Mapping, least: str, most: str, field_type: str | None
+) -> Iterator[Rule]:
+    """The rules for the two inclusive bounds of a field, by their keys."""
+    for key, name, op in ((least, "minimum", ">="), (most, "maximum", "<=")):
+        if (rule := bound_rule(reading, owner, key, name, op, field_type)) is not None:
+            yield rule
+
+
+def reference_rule(reading: ClauseReader, owner: Mapping, path: str, wanted: str) -> Iterator[Rule]:
+    """The rule for a `foreign_key` with a table and its column; another one is refused.
+
+    :param path: that of the column that refers.
+    :param wanted: what the key names, and how.
+    """
+    node = owner.get("foreign_key")
+    table, _, other = (reading.text(owner, "foreign_key") or "").strip().rpartition(".")
+    if table and other:
+        yield reading.rule("references", Refers((path,), table, (column_path(other),)), node)
+    else:
+        reading.unsupported(node, f"does not name {wanted}")
+
+
+def field_of(reading: ClauseReader, column: Mapping) -> Field:
+    """The field of a column in a list, with its name, its written type and its default."""
+    name = reading.text(column, "name") or ""
+    reading.documented_keys(column, "default", reason="filled by the producer")
+    return Field(
+        name,
+        column_path(name),
+        None,
+        column.span,
+        written_type=reading.text(column, "type"),
+        default=reading.literal(column, "default"),
+        has_default="default" in column.entries,
+    )
 
 
 def _report_bound(reading: ClauseReader, node: Scalar, problem: str, help_line: str | None) -> None:
@@ -232,6 +270,11 @@ class ClauseReader:
         if isinstance(value, str):
             return finite_number(value)
         return value if is_finite_number(value) else None
+
+    def whole_number(self, node: Mapping | None, key: str) -> int | None:
+        """The number at a key, without what is after the point."""
+        number = self.number(node, key)
+        return int(number) if number is not None else None
 
     def literal(self, node: Mapping | None, key: str) -> Literal:
         child = self.node(node, key)

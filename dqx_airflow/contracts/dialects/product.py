@@ -15,7 +15,9 @@ from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
-    bound_rule,
+    bound_rules,
+    field_of,
+    reference_rule,
     report_unknown_type,
     spark_type_of,
     with_type,
@@ -105,13 +107,11 @@ def _lifecycle(reading: ClauseReader, top: Mapping | None) -> Lifecycle:
     reading.documented(usage, "what the data may be used for")
     reading.documented_keys(usage, "retention", reason="concerns rows that no column identifies")
     changes = reading.mapping(sla, "changes")
-    notice = reading.number(changes, "notification_days")
-    breaking = reading.number(changes, "breaking_change_notice")
     return Lifecycle(
         effective_date=reading.text(top, "effective_date"),
         deprecation_date=reading.text(top, "deprecation_date"),
-        notice_days=int(notice) if notice is not None else None,
-        breaking_notice_days=int(breaking) if breaking is not None else None,
+        notice_days=reading.whole_number(changes, "notification_days"),
+        breaking_notice_days=reading.whole_number(changes, "breaking_change_notice"),
     )
 
 
@@ -147,17 +147,10 @@ def _model(reading: ClauseReader, name: str) -> Model:
 
 
 def _field(reading: ClauseReader, column: Mapping) -> Field:
-    name = reading.text(column, "name") or ""
     examples = reading.scalars(column, "examples")
-    item = Field(
-        name,
-        column_path(name),
-        None,
-        column.span,
-        written_type=reading.text(column, "type"),
+    item = replace(
+        field_of(reading, column),
         semantic=reading.text(column, "description"),
-        default=reading.literal(column, "default"),
-        has_default="default" in column.entries,
         is_key=reading.truth(column, "business_key") is True,
         is_sensitive=reading.truth(column, "pii") is True,
         classification="pii" if reading.truth(column, "pii") else None,
@@ -165,7 +158,6 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
         example_spans=tuple(example.span for example in examples),
     )
     reading.documented_keys(column, "description", "examples")
-    reading.documented_keys(column, "default", reason="filled by the producer")
     reading.documented_keys(column, "pii", reason="determines which values are masked")
     item, type_rules = _typed(reading, column, item)
     rules = [
@@ -208,14 +200,9 @@ def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[
         yield reading.rule("required", demands.Required(), column.get("business_key"))
     reading.documented_keys(column, "nullable", reason="NULL is permitted")
     reading.documented_keys(column, "business_key", reason="the field is not a key")
-    if (written := reading.text(column, "foreign_key")) is not None:
-        node = column.get("foreign_key")
-        table, _, other = written.strip().rpartition(".")
-        if table and other:
-            demand = demands.Refers((item.path,), table, (column_path(other),))
-            yield reading.rule("references", demand, node)
-        else:
-            reading.unsupported(node, "does not name a dataset and a field: write `dataset.field`")
+    if reading.text(column, "foreign_key") is not None:
+        wanted = "a dataset and a field: write `dataset.field`"
+        yield from reference_rule(reading, column, item.path, wanted)
 
 
 def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
@@ -229,9 +216,7 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
     for key, name, op in (("min_length", "min_length", ">="), ("max_length", "max_length", "<=")):
         if (count := reading.number(column, key)) is not None:
             yield reading.rule(name, demands.Length(op, int(count)), node_of(key))
-    for key, name, op in (("min_value", "minimum", ">="), ("max_value", "maximum", "<=")):
-        if (rule := bound_rule(reading, column, key, name, op, item.type)) is not None:
-            yield rule
+    yield from bound_rules(reading, column, "min_value", "max_value", item.type)
     for key in ("pattern", "valid_values", "min_value", "max_value", "foreign_key"):
         if isinstance(node := node_of(key), Scalar) and node.value is None:
             reading.documented(node)

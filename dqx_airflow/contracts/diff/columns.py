@@ -211,6 +211,12 @@ def _kind(spark_type: str) -> str:
 
 _WHOLE_TYPES = {"tinyint", "smallint", "int", "bigint", "whole_number"}
 _NO_COLUMN_CHANGES = ColumnChanges()
+_WORDINGS = {
+    Wording.CORRECTED: ("wording_corrected", "wording_corrected"),
+    Wording.REWORDED: ("semantic_changed", "description_changed"),
+    Wording.OTHER_MEANING: ("semantic_changed", "semantic_changed"),
+}
+"""The kinds of changes of a meaning, and of a description."""
 _CHANGES_OF_TYPES = {
     Order.LOOSER: ("type_widened", "is widened"),
     Order.TIGHTER: ("type_changed", "is narrowed"),
@@ -348,11 +354,8 @@ def _compared(
     yield from _remarks(old, new, location)
     inner = column_changes(old.fields, new.fields, habits.renamed_columns(location.model))
     yield from compare_columns(old.fields, new.fields, inner, location, habits)
-    for old_inner, new_inner in (
-        (old.items, new.items),
-        (old.keys, new.keys),
-        (old.values, new.values),
-    ):
+    parts = ((item.items, item.keys, item.values) for item in (old, new))
+    for old_inner, new_inner in zip(*parts, strict=True):
         if old_inner is not None and new_inner is not None:
             place = _located(location, new_inner.path, old_inner, new_inner)
             yield from _compared(old_inner, new_inner, place, habits)
@@ -379,17 +382,11 @@ def _is_leaf(item: Field) -> bool:
 def _meaning(
     old: Field, new: Field, location: ContractLocation, habits: Habits
 ) -> Iterator[Change]:
-    subject = (
-        f"the meaning of {new.path}" if habits.has_semantics else f"the description of {new.path}"
-    )
+    subject = f"the {'meaning' if habits.has_semantics else 'description'} of {new.path}"
     if old.semantic is not None and new.semantic is not None:
         wording = compare_wording(old.semantic, new.semantic)
-        kind = {
-            Wording.CORRECTED: "wording_corrected",
-            Wording.REWORDED: "semantic_changed" if habits.has_semantics else "description_changed",
-            Wording.OTHER_MEANING: "semantic_changed",
-        }.get(wording)
-        if kind is not None:
+        if wording is not Wording.SAME:
+            kind = _WORDINGS[wording][not habits.has_semantics]
             verb = "is corrected" if kind == "wording_corrected" else "changes"
             yield location.change(kind, f"{subject} {verb}", old.semantic, new.semantic)
     elif old.semantic is not None:
@@ -402,8 +399,9 @@ def _meaning(
             message = f"the unit of {new.path} is added: {new.unit}"
             yield location.change("unit_added", message, new=new.unit)
         else:
-            message = f"the unit of {new.path} changes: {old.unit} → {new.unit or 'none'}"
-            yield location.change("unit_changed", message, old.unit, new.unit)
+            yield from location.compared(
+                "unit_changed", f"the unit of {new.path}", old.unit, new.unit
+            )
 
 
 def _defaults(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
@@ -414,9 +412,9 @@ def _defaults(old: Field, new: Field, location: ContractLocation) -> Iterator[Ch
     elif new.has_default and not old.has_default:
         message = f"{new.path} now has the default {after}"
         yield location.change("default_added", message, new=after)
-    elif before != after:
-        message = f"the default of {new.path} changes: {before} → {after}"
-        yield location.change("default_changed", message, before, after)
+    else:
+        what = f"the default of {new.path}"
+        yield from location.compared("default_changed", what, before, after)
 
 
 def _treatment(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
@@ -427,12 +425,10 @@ def _treatment(old: Field, new: Field, location: ContractLocation) -> Iterator[C
     if old.is_sensitive and not new.is_sensitive:
         message = f"{new.path} is no longer sensitive"
         yield location.change("sensitivity_lowered", message, "true", "false")
-    if old.classification != new.classification:
-        before, after = old.classification or "none", new.classification or "none"
-        message = f"the classification of {new.path} changes: {before} → {after}"
-        yield location.change(
-            "classification_changed", message, old.classification, new.classification
-        )
+    what = f"the classification of {new.path}"
+    yield from location.compared(
+        "classification_changed", what, old.classification, new.classification
+    )
 
 
 def _remarks(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
@@ -448,7 +444,7 @@ def _remarks(old: Field, new: Field, location: ContractLocation) -> Iterator[Cha
             yield location.change(kind, f"the {noun} of {new.path} change", *listed)
     if old.inputs != new.inputs:
         message = f"the source fields of {new.path} change"
-        texts = tuple(
+        texts = (
             ", ".join(f"{item.name}.{item.field}" for item in inputs)
             for inputs in (old.inputs, new.inputs)
         )

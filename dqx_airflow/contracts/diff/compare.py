@@ -27,9 +27,8 @@ _POLICY = ("successor", "notice_days", "breaking_notice_days", "dual_write_days"
 def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
     """The id, the dialect, and the descriptions of the contract."""
     location = ContractLocation("", old.span, new.span)
-    if old.id != new.id:
-        place = location.below("id", old.span, new.span)
-        yield place.change("id_changed", f"the id changes: {old.id} → {new.id}", old.id, new.id)
+    place = location.below("id", old.span, new.span)
+    yield from place.compared("id_changed", "the id", old.id, new.id)
     for name in ("dialect", "dialect_version"):
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
@@ -97,23 +96,14 @@ def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
     yield from _status(before, after, location.below("status", old.span, new.span))
     for name in _DATES:
         old_date, new_date = getattr(before, name), getattr(after, name)
-        if old_date == new_date:
-            continue
-        is_earlier = (
-            name == "sunset_date"
-            and old_date is not None
-            and new_date is not None
-            and new_date < old_date
-        )
+        is_earlier = name == "sunset_date" and old_date and new_date and new_date < old_date
         kind = "sunset_advanced" if is_earlier else "dates_changed"
-        message = f"the {_words(name)} changes: {old_date or 'none'} → {new_date or 'none'}"
-        yield location.below(name, old.span, new.span).change(kind, message, old_date, new_date)
+        place = location.below(name, old.span, new.span)
+        yield from place.compared(kind, f"the {_words(name)}", old_date, new_date)
     for name in _POLICY:
         first, second = (_text(getattr(lifecycle, name)) for lifecycle in (before, after))
-        if first != second:
-            message = f"{_words(name)} changes: {first or 'none'} → {second or 'none'}"
-            place = location.below(name, old.span, new.span)
-            yield place.change("policy_changed", message, first, second)
+        place = location.below(name, old.span, new.span)
+        yield from place.compared("policy_changed", _words(name), first, second)
 
 
 def _status(old: Lifecycle, new: Lifecycle, location: ContractLocation) -> Iterator[Change]:

@@ -53,6 +53,12 @@ class ContractLocation:
             self.column,
         )
 
+    def compared(self, kind: str, what: str, old: str | None, new: str | None) -> Iterator[Change]:
+        """The change of a value, if it differs: `the unit of price changes: EUR → USD`."""
+        if old != new:
+            message = f"{what} changes: {old or 'none'} → {new or 'none'}"
+            yield self.change(kind, message, old, new)
+
 
 _KINDS = {
     Order.LOOSER: ("rule_loosened", "is loosened"),

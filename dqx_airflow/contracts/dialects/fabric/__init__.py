@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from dqx_airflow.contracts.column_paths import column_path
-from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Refers, Required
+from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Required
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
-    bound_rule,
+    bound_rules,
+    field_of,
     most_digits,
+    reference_rule,
     report_unknown_type,
     spark_type_of,
     with_type,
@@ -138,15 +139,10 @@ def _lifecycle(reading: ClauseReader, top: Mapping | None, versioning: Mapping |
         deprecation_date=reading.text(life, "deprecation_date"),
         sunset_date=reading.text(life, "sunset_date"),
         successor=reading.text(life, "successor"),
-        notice_days=_days(reading, versioning, "deprecation_notice_days"),
-        dual_write_days=_days(reading, versioning, "dual_write_window_days"),
+        notice_days=reading.whole_number(versioning, "deprecation_notice_days"),
+        dual_write_days=reading.whole_number(versioning, "dual_write_window_days"),
         cadence=reading.text(versioning, "breaking_change_cadence"),
     )
-
-
-def _days(reading: ClauseReader, node: Mapping | None, key: str) -> int | None:
-    days = reading.number(node, key)
-    return int(days) if days is not None else None
 
 
 # The table and its columns -----------------------------------------------------------------------
@@ -210,23 +206,15 @@ def _check_layout(reading: ClauseReader, layout: Mapping | None, fields: list[Fi
 
 
 def _field(reading: ClauseReader, column: Mapping) -> Field:
-    name = reading.text(column, "name") or ""
     classification = reading.text(column, "pii_classification")
-    item = Field(
-        name,
-        column_path(name),
-        None,
-        column.span,
-        written_type=reading.text(column, "type"),
+    item = replace(
+        field_of(reading, column),
         semantic=reading.text(column, "semantic") or reading.text(column, "description"),
         unit=reading.text(column, "unit"),
-        default=reading.literal(column, "default"),
-        has_default="default" in column.entries,
         is_sensitive=is_sensitive(classification),
         classification=classification,
     )
     reading.documented_keys(column, "semantic", "description", "unit")
-    reading.documented_keys(column, "default", reason="filled by the producer")
     reading.documented_keys(
         column, "pii_classification", reason="determines which values are masked"
     )
@@ -250,11 +238,10 @@ def _column_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterat
         yield reading.rule("pattern", Pattern(expression), column.get("regex"))
     if accepted := reading.values(column, "enum"):
         yield reading.rule("enum", OneOf(accepted), column.get("enum"))
-    for key, name, op in (("min", "minimum", ">="), ("max", "maximum", "<=")):
-        if (rule := bound_rule(reading, column, key, name, op, item.type)) is not None:
-            yield rule
+    yield from bound_rules(reading, column, "min", "max", item.type)
     yield from _precision(reading, column, item)
-    yield from _foreign_key(reading, column, item)
+    wanted = "a table and a column: write `schema.table.column`"
+    yield from reference_rule(reading, column, item.path, wanted)
 
 
 def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
@@ -265,16 +252,6 @@ def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[
         reading.unsupported(node, "not a number of digits: write it as `2 decimals`")
     else:
         yield reading.rule("digits", Digits(most_digits(item.type), int(match[1])), node)
-
-
-def _foreign_key(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
-    node = column.get("foreign_key")
-    table, _, other = (reading.text(column, "foreign_key") or "").strip().rpartition(".")
-    if table and other:
-        demand = Refers((item.path,), table, (column_path(other),))
-        yield reading.rule("references", demand, node)
-    else:
-        reading.unsupported(node, "does not name a table and a column: write `schema.table.column`")
 
 
 def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool:
