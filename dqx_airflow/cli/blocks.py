@@ -12,7 +12,7 @@ from pathlib import Path
 
 import typer
 
-from dqx_airflow.contracts.datalex.check import (
+from dqx_airflow.contracts.datalex.binding import (
     Binding,
     CheckedBlocks,
     check_blocks,

@@ -14,7 +14,7 @@ import typer
 from dqx_airflow.cli.command_group import EXIT_WRONG
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.datalex.check import Binding
+    from dqx_airflow.contracts.datalex.binding import Binding
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
     from dqx_airflow.values import SourceFile
 

@@ -12,15 +12,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 
-from dqx_airflow.contracts.demands import (
-    AllComplete,
-    Complete,
-    Distinct,
-    Fresh,
-    Required,
-    Unique,
-    Volume,
-)
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.periods import CADENCES
 from dqx_airflow.contracts.diff import Diff, diff
@@ -272,7 +264,7 @@ def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list
     return [Objection(problem, f"set it to {earliest} or later")]
 
 
-_SHARES = (AllComplete, Complete, Distinct, Unique)
+_SHARES = (demands.AllComplete, demands.Complete, demands.Distinct, demands.Unique)
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 
 
@@ -374,14 +366,14 @@ def _questions(contract: Contract) -> Iterator[str]:
             yield f"What does `{item.path}` mean?"
         if item.type is None:
             yield f"Of which type is `{item.path}`?"
-    demands = [rule.demand for _, _, rule in contract.rules()]
+    promised = [rule.demand for _, _, rule in contract.rules()]
     for kind, question in (
-        (Fresh, "How old may the youngest row be?"),
-        (Volume, "How many rows come on a day?"),
-        ((Unique, Distinct), "Which columns identify a row?"),
-        (Required, "Which columns must not be NULL?"),
+        (demands.Fresh, "How old may the youngest row be?"),
+        (demands.Volume, "How many rows come on a day?"),
+        ((demands.Unique, demands.Distinct), "Which columns identify a row?"),
+        (demands.Required, "Which columns must not be NULL?"),
     ):
-        if not any(isinstance(demand, kind) for demand in demands):
+        if not any(isinstance(demand, kind) for demand in promised):
             yield question
     if contract.lifecycle.notice_days is None:
         yield "How many days of notice do consumers get before a breaking change?"

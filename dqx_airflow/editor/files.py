@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.contracts.datalex.check import check_blocks, find_manifest
+from dqx_airflow.contracts.datalex.binding import check_blocks, find_manifest
 from dqx_airflow.contracts.datalex.manifest import read_manifest
 from dqx_airflow.datasets.dqx_toml import FILE_NAME, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import Diagnostic

@@ -10,9 +10,13 @@ from markdown_cases import Case, cases
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.contracts.datalex.binding import outputs_of
-from dqx_airflow.contracts.datalex.check import check_blocks, find_manifest, manifest_findings
-from dqx_airflow.contracts.datalex.impact import impact
+from dqx_airflow.contracts.datalex.binding import (
+    check_blocks,
+    find_manifest,
+    impact,
+    manifest_findings,
+    outputs_of,
+)
 from dqx_airflow.contracts.datalex.manifest import read_manifest
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw

@@ -18,7 +18,7 @@ import pytest
 from markdown_cases import Case, cases
 
 import dqx_airflow
-from dqx_airflow.contracts.datalex.check import check_blocks, manifest_findings
+from dqx_airflow.contracts.datalex.binding import check_blocks, manifest_findings
 from dqx_airflow.contracts.datalex.manifest import read_manifest
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract

@@ -11,7 +11,7 @@ from dqx_airflow.cli.command_group import EXIT_FAILED, EXIT_WRONG, TextFormatOpt
 from dqx_airflow.diagnostics.renderers import json_text
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.datalex.impact import Impact
+    from dqx_airflow.contracts.datalex.binding import Impact
     from dqx_airflow.contracts.datalex.manifest import Manifest
 
 
@@ -34,7 +34,7 @@ def impact(
     one does, 2 if a file cannot be read.
     """
     from dqx_airflow.cli.project import suite_files, what_to_give
-    from dqx_airflow.contracts.datalex.impact import impact as impact_of
+    from dqx_airflow.contracts.datalex.binding import impact as impact_of
     from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 

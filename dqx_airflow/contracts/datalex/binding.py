@@ -1,4 +1,5 @@
-"""Blocks of DataLex bound to their manifests, and the columns that their queries give.
+"""Blocks of DataLex bound to their manifests: the columns that their queries give, and the impact of a
+new manifest.
 
 Only a certified block can have errors. For a draft they are warnings, so that no one is blocked,
 but they are always reported.
@@ -8,18 +9,19 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dqx_airflow.contracts.datalex.manifest import Manifest, ManifestContract
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
-from dqx_airflow.dql.syntax.datalex_blocks import Block, Value
-from dqx_airflow.values import Span
+from dqx_airflow.contracts.datalex.manifest import ContractPort, Manifest, ManifestContract
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related, did_you_mean
+from dqx_airflow.dql.syntax.datalex_blocks import Block, Value, read_blocks
+from dqx_airflow.values import SourceFile, Span
 
 if TYPE_CHECKING:
     from sqlglot import Expr
@@ -382,3 +384,163 @@ def _renamed(outputs: Outputs, item: Expr) -> Outputs:
     rest = outputs.names[len(columns) :]
     unknown = outputs.unknown if len(outputs.names) < len(columns) else None
     return replace(outputs, names=(*columns, *rest), unknown=unknown or outputs.unknown)
+
+
+# Files of blocks ---------------------------------------------------------------------------------
+
+MANIFEST_NAME = "datalex-manifest.json"
+"""The file name of a manifest, if none is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A certified block and the contract that it names, `commerce.Customer.active@1`; a `problem`
+    if it violates it."""
+
+    block: str
+    contract: str
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBlocks:
+    """The blocks of a file, and their diagnostics."""
+
+    blocks: tuple[Block, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    bindings: tuple[Binding, ...] = ()
+
+    @property
+    def is_bound(self) -> bool:
+        """True if a certified block names a contract: an invalid manifest is then an error."""
+        return any(
+            block.text("status") == CERTIFIED and "datalex_contract" in block.settings
+            for block in self.blocks
+        )
+
+
+def check_blocks(source: SourceFile, manifest: Manifest | None) -> CheckedBlocks:
+    """Reads a block file and checks each block, in the order of the file."""
+    file = read_blocks(source)
+    diagnostics = [*file.diagnostics]
+    bindings = []
+    for block in file.blocks:
+        of_block = check_block(block, manifest)
+        diagnostics += of_block
+        contract = block.text("datalex_contract")
+        if block.text("status") == CERTIFIED and contract is not None:
+            promise = promise_of(block, manifest) if manifest is not None else None
+            bound_to = f"{promise.id}@{promise.version}" if promise is not None else contract
+            problems = [item.message for item in of_block if item.level is Level.ERROR]
+            bindings.append(Binding(block.name, bound_to, "; ".join(problems) or None))
+    diagnostics.sort(key=lambda item: (item.span.line, item.span.column))
+    return CheckedBlocks(file.blocks, tuple(diagnostics), tuple(bindings))
+
+
+def manifest_findings(
+    manifest: Manifest, checked: Sequence[CheckedBlocks]
+) -> tuple[Diagnostic, ...]:
+    """The diagnostics of a manifest: only warnings, unless a certified block relies on it."""
+    if any(item.is_bound for item in checked):
+        return manifest.diagnostics
+    return tuple(replace(diagnostic, is_mild=True) for diagnostic in manifest.diagnostics)
+
+
+def find_manifest(folder: Path) -> Path | None:
+    """The manifest nearest to a folder: in it, in its `target`, or in a parent folder."""
+    for place in (folder, *folder.parents):
+        for candidate in (place / MANIFEST_NAME, place / "target" / MANIFEST_NAME):
+            if candidate.is_file():
+                return candidate
+    return None
+
+
+# Another manifest --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """A block whose contract changed. `reasons` are why it breaks; without any, `advice` says what
+    is new. Only an `is_certified` block is broken: others are drafts.
+
+    `contract` is the id with the version that the block relied on: `commerce.Customer.active@1`.
+    """
+
+    block: str
+    contract: str
+    reasons: tuple[str, ...]
+    advice: str | None
+    span: Span = field(compare=False)
+    is_certified: bool = True
+
+    @property
+    def is_breaking(self) -> bool:
+        return bool(self.reasons) and self.is_certified
+
+
+def impact(old: Manifest, new: Manifest, blocks: Iterable[Block]) -> tuple[Impact, ...]:
+    """The blocks affected by the new manifest, in order.
+
+    A pinned block is affected by its version only, any other one by the newest version.
+    """
+    return tuple(effect for block in blocks if (effect := _impact_on(block, old, new)) is not None)
+
+
+def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
+    reference = reference_of(block)
+    before = promise_of(block, old)
+    if reference is None or before is None:
+        return None  # `dql check` reports what is wrong with the block alone
+    contract_id, pin = reference
+    name, span = f"{before.id}@{before.version}", block.span_of("datalex_contract")
+    is_certified = block.text("status") == CERTIFIED
+    after = promise_of(block, new)
+    versions = new.versions_of(contract_id)
+    if after is None:
+        available = ", ".join(str(version.version) for version in versions)
+        reason = (
+            f"version {before.version} no longer exists; available: {available}"
+            if available
+            else "it no longer exists"
+        )
+        return Impact(block.name, name, (reason,), None, span, is_certified)
+    reasons = tuple(breaking_changes(before, after))
+    if reasons and after.version == before.version:
+        reasons = (*reasons, "and its version is unchanged")
+    advice = None
+    if pin is not None and versions[0].version > after.version:
+        advice = f"version {versions[0].version} is available"
+    if not reasons and advice is None:
+        return None
+    return Impact(block.name, name, reasons, advice, span, is_certified)
+
+
+def breaking_changes(old: ManifestContract, new: ManifestContract) -> Iterator[str]:
+    """Breaking changes of a signature: something is removed or changed, or more is required."""
+    yield from _changes("output", old.outputs, new.outputs)
+    yield from _changes("input", old.inputs, new.inputs)
+    for added in sorted(_named(new.outputs).keys() - _named(old.outputs).keys()):
+        # A block must provide every output, so a new one is missing.
+        yield f"the output '{added}' is new, and the block must return it"
+    for added in sorted(_named(new.inputs).keys() - _named(old.inputs).keys()):
+        yield f"the input '{added}' is new"
+
+
+def _changes(
+    side: str, old: tuple[ContractPort, ...], new: tuple[ContractPort, ...]
+) -> Iterator[str]:
+    new_ports = _named(new)
+    for name, before in _named(old).items():
+        after = new_ports.get(name)
+        if after is None:
+            yield f"the {side} '{name}' no longer exists"
+        elif after.type != before.type:
+            yield f"the {side} '{name}' changed from {before.type} to {after.type}"
+        elif added := [
+            constraint for constraint in after.constraints if constraint not in before.constraints
+        ]:
+            yield f"the {side} '{name}' must now be {', '.join(added)}"
+
+
+def _named(parameters: tuple[ContractPort, ...]) -> dict[str, ContractPort]:
+    return {parameter.name: parameter for parameter in parameters}

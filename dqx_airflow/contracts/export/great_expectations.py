@@ -93,6 +93,10 @@ class ExportedRule:
         return plain_name(self.item.path) if self.item is not None else ""
 
     @property
+    def sql_column(self) -> str:
+        return sql_name(self.item.path if self.item is not None else "")
+
+    @property
     def mostly(self) -> dict[str, float]:
         return {"mostly": self.rule.share} if self.rule.share < 1 else {}
 
@@ -157,10 +161,6 @@ def _bound(place: ExportedRule, demand: demands.Bound) -> Expectation:
     return Expectation(expectation.type, expectation.kwargs | place.mostly)
 
 
-def _pattern(place: ExportedRule, demand: demands.Pattern) -> Expectation:
-    return _matching(place, demand.expression)
-
-
 def _format(place: ExportedRule, demand: demands.OfFormat) -> Expectation:
     form = TEXT_FORMATS[demand.name]
     if form.check_digits is not None:
@@ -193,20 +193,21 @@ def _complete(_: ExportedRule, demand: demands.Complete) -> Expectation:
 
 
 def _unique(_: ExportedRule, demand: demands.Unique) -> Expectation:
-    columns = [plain_name(column) for column in demand.columns]
-    if len(columns) == 1:
-        return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
-    kwargs = {"column_list": columns, "ignore_row_if": "any_value_is_missing"}
-    return Expectation("expect_compound_columns_to_be_unique", kwargs)
+    return _of_keys(demand.columns, {"ignore_row_if": "any_value_is_missing"})
 
 
 def _distinct(_: ExportedRule, demand: demands.Distinct) -> Expectation:
     if demand.duplicates > 0:
         raise NoCounterpartError("Great Expectations permits no share of duplicates")
-    columns = [plain_name(column) for column in demand.columns]
-    if len(columns) == 1:
-        return Expectation("expect_column_values_to_be_unique", {"column": columns[0]})
-    return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
+    return _of_keys(demand.columns, {})
+
+
+def _of_keys(columns: tuple[str, ...], of_several: dict[str, str]) -> Expectation:
+    names = [plain_name(column) for column in columns]
+    if len(names) == 1:
+        return Expectation("expect_column_values_to_be_unique", {"column": names[0]})
+    kwargs = {"column_list": names, **of_several}
+    return Expectation("expect_compound_columns_to_be_unique", kwargs)
 
 
 def _measured(_: ExportedRule, demand: demands.MetricRule) -> Expectation:
@@ -235,27 +236,18 @@ def _measured(_: ExportedRule, demand: demands.MetricRule) -> Expectation:
 
 def _ends(condition: demands.Condition, *, is_count: bool) -> dict[str, Any] | None:
     """A comparison as a range; None if it is not one. Ranges of counts are inclusive."""
-    op, bound = condition.op, condition.bound
-    match op:
-        case "==":
-            low, high = bound, bound
-        case "between" if condition.high is not None:
-            low, high = bound, condition.high
-        case ">" | ">=":
-            if is_count:
-                bound = floor(bound) + 1 if op == ">" else ceil(bound)
-            return {"min_value": bound, "max_value": None} | (
-                {"strict_min": True} if op == ">" and not is_count else {}
-            )
-        case "<" | "<=":
-            if is_count:
-                bound = ceil(bound) - 1 if op == "<" else floor(bound)
-            return {"min_value": None, "max_value": bound} | (
-                {"strict_max": True} if op == "<" and not is_count else {}
-            )
-        case _:
-            return None
-    return {"min_value": low, "max_value": high}
+    op, bound, high = condition.op, condition.bound, condition.high
+    if op == "==" or (op == "between" and high is not None):
+        return {"min_value": bound, "max_value": bound if high is None else high}
+    if op not in (">", ">=", "<", "<="):
+        return None
+    end, step, nearest = ("min", 1, floor) if op[0] == ">" else ("max", -1, ceil)
+    ends = {"min_value": None, "max_value": None}
+    if not is_count:
+        strict = {f"strict_{end}": True} if len(op) == 1 else {}
+        return {**ends, f"{end}_value": bound, **strict}
+    inclusive = nearest(bound) + step if len(op) == 1 else -nearest(-bound)
+    return {**ends, f"{end}_value": inclusive}
 
 
 # Only SQL can express these: the rows that must not exist -----------------------------------------
@@ -272,19 +264,23 @@ def _satisfying(_: ExportedRule, demand: demands.RowsSatisfy) -> Expectation:
 
 
 def _multiple_of(place: ExportedRule, demand: demands.MultipleOf) -> Expectation:
-    if place.rule.share < 1:
-        raise NoCounterpartError(NO_COUNTERPART)
-    column = sql_name(place.item.path if place.item else "")
-    return _rows(f"SELECT * FROM {{batch}} WHERE {column} % {demand.divisor} <> 0")  # noqa: S608
+    return _without(place, f"{place.sql_column} % {demand.divisor} <> 0")
 
 
 def _digits(place: ExportedRule, demand: demands.Digits) -> Expectation:
+    return _without(place, too_many_digits(place.sql_column, demand))
+
+
+def _without(place: ExportedRule, wrong: str) -> Expectation:
     if place.rule.share < 1:
         raise NoCounterpartError(NO_COUNTERPART)
-    column = sql_name(place.item.path if place.item else "")
+    return _rows(f"SELECT * FROM {{batch}} WHERE {wrong}")  # noqa: S608
+
+
+def too_many_digits(column: str, demand: demands.Digits) -> str:
+    """A predicate for the numbers with more digits."""
     most = 10 ** (demand.precision - demand.scale)
-    too_long = f"{column} <> round({column}, {demand.scale}) OR abs({column}) >= {most}"
-    return _rows(f"SELECT * FROM {{batch}} WHERE {too_long}")  # noqa: S608
+    return f"{column} <> round({column}, {demand.scale}) OR abs({column}) >= {most}"
 
 
 def _refers(place: ExportedRule, demand: demands.Refers) -> Expectation:
@@ -308,20 +304,12 @@ def missing_rows(table: str, demand: demands.Refers) -> str:
     return f"SELECT * FROM {table} AS here WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
 
 
-def _fresh(_: ExportedRule, demand: demands.Fresh) -> Expectation:
+def _aged(_: ExportedRule, demand: demands.DemandOnPeriod) -> Expectation:
     if demand.column is None:
         raise NoCounterpartError("it does not name a column")
-    return _aged(f"max({sql_name(demand.column)})", demand.seconds)
-
-
-def _retained(_: ExportedRule, demand: demands.Retained) -> Expectation:
-    if demand.column is None:
-        raise NoCounterpartError("it does not name a column")
-    return _aged(f"min({sql_name(demand.column)})", demand.seconds)
-
-
-def _aged(timestamp: str, age_s: float) -> Expectation:
-    oldest = f"current_timestamp() - INTERVAL {age_s:.10g} SECONDS"
+    extreme = "max" if isinstance(demand, demands.Fresh) else "min"
+    timestamp = f"{extreme}({sql_name(demand.column)})"
+    oldest = f"current_timestamp() - INTERVAL {demand.seconds:.10g} SECONDS"
     return _rows(
         f"SELECT {timestamp} AS moment FROM {{batch}} HAVING {timestamp} < {oldest}"  # noqa: S608
     )
@@ -349,7 +337,7 @@ _WRITERS: dict[type[demands.Demand], Callable[[ExportedRule, Any], Expectation]]
     demands.Required: _required,
     demands.OfType: _type,
     demands.Bound: _bound,
-    demands.Pattern: _pattern,
+    demands.Pattern: lambda place, demand: _matching(place, demand.expression),
     demands.OfFormat: _format,
     demands.OneOf: _one_of,
     demands.Length: _length,
@@ -362,8 +350,8 @@ _WRITERS: dict[type[demands.Demand], Callable[[ExportedRule, Any], Expectation]]
     demands.MultipleOf: _multiple_of,
     demands.Digits: _digits,
     demands.Refers: _refers,
-    demands.Fresh: _fresh,
-    demands.Retained: _retained,
+    demands.Fresh: _aged,
+    demands.Retained: _aged,
     demands.Prompt: _prompt,
 }
 

@@ -6,15 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from dqx_airflow.contracts.demands import (
-    Bound,
-    OfFormat,
-    OfType,
-    OneOf,
-    OnlyColumns,
-    Presence,
-    Required,
-)
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.export.exported import (
     Exported,
     Loss,
@@ -45,7 +37,7 @@ _FORMATS = {
     **{name: name for name in ("email", "uuid", "uri", "hostname", "ipv4", "ipv6", "date")},
     "url": "uri",
 }
-_STRUCTURE = (Presence, OfType, Required)
+_STRUCTURE = (demands.Presence, demands.OfType, demands.Required)
 _OF_ROWS = "a JSON Schema sees one row, and each value alone"
 
 
@@ -53,7 +45,7 @@ def schema(contract: Contract) -> Exported:
     """The schema of a row. Nullable columns are also optional."""
     (model,) = contract.models
     writer = _SchemaWriter(contract, model)
-    is_closed = any(isinstance(rule.demand, OnlyColumns) for rule in model.rules)
+    is_closed = any(isinstance(rule.demand, demands.OnlyColumns) for rule in model.rules)
     version = f" {contract.version}" if contract.version else ""
     plain = {
         "$schema": _DRAFT,
@@ -65,7 +57,7 @@ def schema(contract: Contract) -> Exported:
         **({"additionalProperties": False} if is_closed else {}),
     }
     for rule in model.rules:
-        if not isinstance(rule.demand, OnlyColumns):
+        if not isinstance(rule.demand, demands.OnlyColumns):
             writer.lose(None, rule, _OF_ROWS)
     text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
     return Exported(text, (*writer.losses, *unsupported_clauses(contract)))
@@ -141,12 +133,12 @@ class _SchemaWriter:
             self.lose(item, rule, "a JSON Schema permits no share of the values")
             return {}
         match rule.demand:
-            case Bound(value=value) if not is_finite_number(value):
+            case demands.Bound(value=value) if not is_finite_number(value):
                 self.lose(item, rule, "JSON compares numbers alone")
                 return {}
-            case OneOf() as demand:
+            case demands.OneOf() as demand:
                 return _enum(item, demand)
-            case OfFormat() as demand:
+            case demands.OfFormat() as demand:
                 if TEXT_FORMATS[demand.name].check_digits is not None:
                     self.lose(item, rule, "a JSON Schema computes no check digits")
                 return _format(demand)
@@ -166,12 +158,12 @@ def _meaning(item: Field) -> str | None:
     return words
 
 
-def _enum(item: Field, demand: OneOf) -> dict[str, Any]:
+def _enum(item: Field, demand: demands.OneOf) -> dict[str, Any]:
     values = list(demand.values)
     return {"enum": [*values, None] if item.is_nullable and None not in values else values}
 
 
-def _format(demand: OfFormat) -> dict[str, Any]:
+def _format(demand: demands.OfFormat) -> dict[str, Any]:
     # Most validators do not check `format`, but they check the pattern.
     named = {"format": _FORMATS[demand.name]} if demand.name in _FORMATS else {}
     return {**named, "pattern": whole(TEXT_FORMATS[demand.name].pattern)}

@@ -27,6 +27,7 @@ from dqx_airflow.contracts.export.great_expectations import (
     ExportedRule,
     expectation_of,
     missing_rows,
+    too_many_digits,
 )
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment
 from dqx_airflow.errors import NoCounterpartError
@@ -214,8 +215,7 @@ def _query(
             rows = missing_rows("{model}", demand)
             return rows.replace("SELECT *", "SELECT count(*)", 1), demands.NONE, None
         case demands.Digits() if item is not None and item in model.fields and rule.share >= 1:
-            name, most = sql_name(item.path), 10 ** (demand.precision - demand.scale)
-            too_long = f"{name} <> round({name}, {demand.scale}) OR abs({name}) >= {most}"
+            too_long = too_many_digits(sql_name(item.path), demand)
             return f"{_COUNT} WHERE {too_long}", demands.NONE, None
     return None
 
