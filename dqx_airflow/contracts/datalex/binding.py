@@ -1,5 +1,5 @@
-"""Blocks of DataLex bound to their manifests: the columns that their queries give, and the impact of a
-new manifest.
+"""Blocks of DataLex bound to their manifests: the columns of their queries, the impact of a new
+manifest.
 
 Only a certified block can have errors. For a draft they are warnings, so that no one is blocked,
 but they are always reported.
