@@ -11,7 +11,6 @@ from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import great_expectations
 from dqx_airflow.contracts.dialects.foreign.conditions import row_condition
-from dqx_airflow.contracts.dialects.foreign.expectations import ExpectationArguments
 from dqx_airflow.contracts.dialects.foreign.thresholds import severity_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
@@ -24,8 +23,8 @@ from dqx_airflow.importing.foreign_rule import (
     columns_in_order,
     meaning_or_reason,
     number,
-    one_line,
     only_columns,
+    yaml_line,
 )
 
 _OF_CONDITIONS = ("row_condition", "condition_parser")
@@ -98,7 +97,7 @@ def _of_suite(
     for index, expectation in enumerate(document["expectations"]):
         place = f"{request.file}: expectations[{index}]"
         if not isinstance(expectation, Mapping):
-            yield ForeignRule(dataset, place, one_line(expectation), "this is not an expectation")
+            yield ForeignRule(dataset, place, yaml_line(expectation), "this is not an expectation")
             continue
         yield _rule(expectation, dataset, place)
 
@@ -115,7 +114,7 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
 
     def meaning() -> Meaning:
         nonlocal where
-        where = row_condition(ExpectationArguments(arguments, None, None))
+        where = row_condition(*map(arguments.get, _OF_CONDITIONS))
         claims = table_claims(kind, bare, dataset)
         return claims or great_expectations.translate({**expectation, "kwargs": bare}, None)
 

@@ -16,6 +16,7 @@ from typing import Any
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.dialects import reader_of
+from dqx_airflow.contracts.dialects.foreign.great_expectations import MEASURED
 from dqx_airflow.contracts.dialects.foreign.values import sql_name
 from dqx_airflow.contracts.export.exported import Exported, Loss, loss_of, unsupported_clauses
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
@@ -48,15 +49,6 @@ _WHOLE = ("ByteType", "ShortType", "IntegerType", "LongType")
 _SEVERAL = {
     "whole_number": [*_WHOLE],
     "number": [*_WHOLE, "FloatType", "DoubleType", "DecimalType"],
-}
-_AGGREGATES = {
-    "minimum": "expect_column_min_to_be_between",
-    "maximum": "expect_column_max_to_be_between",
-    "average": "expect_column_mean_to_be_between",
-    "sum": "expect_column_sum_to_be_between",
-    "median": "expect_column_median_to_be_between",
-    "distinctness": "expect_column_proportion_of_unique_values_to_be_between",
-    "unique_count": "expect_column_unique_value_count_to_be_between",
 }
 _COUNTS = ("num_rows", "unique_count", "column_count")
 _SEVERITIES = {
@@ -228,10 +220,10 @@ def _measured(_: ExportedRule, demand: demands.MetricRule) -> Expectation:
         return Expectation("expect_table_row_count_to_be_between", ends)
     if demand.metric == "column_count":
         return Expectation("expect_table_column_count_to_be_between", ends)
-    if demand.metric not in _AGGREGATES or len(demand.arguments) != 1:
+    if demand.metric not in MEASURED or len(demand.arguments) != 1:
         raise NoCounterpartError(NO_COUNTERPART)
     kwargs = {"column": plain_name(demand.arguments[0]), **ends}
-    return Expectation(_AGGREGATES[demand.metric], kwargs)
+    return Expectation(MEASURED[demand.metric], kwargs)
 
 
 def _ends(condition: demands.Condition, *, is_count: bool) -> dict[str, Any] | None:

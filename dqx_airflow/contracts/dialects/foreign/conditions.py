@@ -13,7 +13,6 @@ import tokenize
 from collections.abc import Mapping
 from typing import Any
 
-from dqx_airflow.contracts.dialects.foreign.expectations import ExpectationArguments
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 
@@ -22,9 +21,11 @@ _NULL_OF_GX = re.compile(r"\.(?P<word>is|not)_?null\(\)", re.IGNORECASE)
 _LINKS_OF_GX = {" & ": " AND ", " | ": " OR "}
 
 
-def row_condition(arguments: ExpectationArguments) -> str | None:
-    """The rows of an expectation, as Spark SQL; None for all of them."""
-    condition, parser = arguments.take("row_condition"), arguments.take("condition_parser")
+def row_condition(condition: Any, parser: Any) -> str | None:
+    """The rows of an expectation, as Spark SQL; None for all of them.
+
+    :raises NoCounterpartError: the parser does not read it.
+    """
     if condition is None:
         return None
     if isinstance(condition, Mapping):

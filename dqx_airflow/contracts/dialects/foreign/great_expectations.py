@@ -1,22 +1,643 @@
-"""Expectations of Great Expectations: `expectation_type` of 0.x, `type` of 1.x, and `kwargs`."""
+"""Expectations of Great Expectations as demands: `expectation_type` of 0.x, `type` of 1.x, and
+`kwargs`. `contracts/export/great_expectations.py` writes them, with the same names of metrics."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, TypeAlias
 
-from dqx_airflow.contracts.demands import AmongRows
+from dqx_airflow.contracts.column_paths import dotted_path
+from dqx_airflow.contracts.demands import (
+    NONE,
+    AmongRows,
+    Bound,
+    Complete,
+    Condition,
+    Demand,
+    Length,
+    Literal,
+    MetricRule,
+    OneOf,
+    Pattern,
+    Presence,
+    QueryGives,
+    Required,
+    RowsSatisfy,
+    Unique,
+)
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.foreign.conditions import row_condition
-from dqx_airflow.contracts.dialects.foreign.expectations import (
-    OF_COLUMNS,
-    OF_TABLES,
-    OF_VALUES,
-    ExpectationArguments,
-)
 from dqx_airflow.contracts.dialects.foreign.thresholds import severity_of
+from dqx_airflow.contracts.dialects.foreign.values import (
+    ValueDemand,
+    aggregate_query,
+    all_hold,
+    is_value,
+    literals,
+    rlike,
+    sql_name,
+    values_in,
+)
 from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.metrics.types import TypeTextError, canonical_type
+from dqx_airflow.values.exact import is_finite_number
+
+Demands: TypeAlias = tuple[Demand, ...]
+
+
+@dataclass(slots=True)
+class ExpectationArguments:
+    """The `kwargs` of an expectation, which records those that were requested.
+
+    `share` is the share of values for a single demand, as in `Rule`.
+    """
+
+    given: Mapping[str, Any]
+    column: str | None
+    sql_dialect: str | None
+    share: float = 1.0
+    asked: set[str] = field(default_factory=set)
+
+    def take(self, key: str, default: Any = None) -> Any:
+        self.asked.add(key)
+        value = self.given.get(key)
+        return default if value is None else value
+
+    def text(self, key: str) -> str:
+        value = self.take(key)
+        if not isinstance(value, str) or not value:
+            raise NoCounterpartError(f"it has no {key}")
+        return value
+
+    def items(self, key: str) -> list[Any]:
+        value = self.take(key)
+        if not isinstance(value, list) or not value:
+            raise NoCounterpartError(f"it has no {key}, or an empty one")
+        return value
+
+    def values(self, key: str) -> tuple[Literal, ...]:
+        literals = values_in(self.take(key))
+        if literals is None:
+            raise NoCounterpartError(f"its {key} is not a list of values")
+        return literals
+
+    def path(self, key: str) -> str:
+        """A column as DQL writes it; a dot leads into a struct, as in Spark."""
+        return dotted_path(self.text(key))
+
+    def paths(self, key: str) -> tuple[str, ...]:
+        return tuple(dotted_path(str(name)) for name in self.items(key))
+
+    def own_column(self) -> str:
+        """The column of the expectation; by default that of its field."""
+        if self.column is None or self.given.get("column") is not None:
+            self.column = self.path("column")
+        return self.column
+
+    def mostly(self) -> float:
+        share = self.take("mostly", 1)
+        if not is_finite_number(share) or not 0 <= share <= 1:
+            raise NoCounterpartError("mostly must be between 0 and 1")
+        return float(share)
+
+
+Expectations: TypeAlias = "dict[str, Callable[[ExpectationArguments], Demands]]"
+
+
+def each_value(arguments: ExpectationArguments, demands: tuple[ValueDemand, ...]) -> Demands:
+    """The demands; if `mostly` is less than 1, for that share of the values, as one predicate."""
+    share = arguments.mostly()
+    if share == 1:
+        return demands
+    if len(demands) == 1:
+        arguments.share = share
+        return demands
+    return (RowsSatisfy(all_hold(arguments.own_column(), demands), share=share),)
+
+
+def bounds_in(arguments: ExpectationArguments) -> list[tuple[str, Any]]:
+    """The bounds as comparisons: `(">=", 1)`."""
+    bounds = []
+    for key, strict, ops in (("min", "strict_min", ">>="), ("max", "strict_max", "<<=")):
+        value = arguments.take(f"{key}_value")
+        op = ops[0] if arguments.take(strict, False) is True else ops[1:]
+        if value is not None and not is_value(value):
+            raise NoCounterpartError(f"its {key}_value is not a value")
+        if value is not None:
+            bounds.append((op, value))
+    if not bounds:
+        raise NoCounterpartError("it has neither min_value nor max_value")
+    return bounds
+
+
+def conditions_in(arguments: ExpectationArguments) -> tuple[Condition, ...]:
+    bounds = bounds_in(arguments)
+    if not all(is_finite_number(value) for _, value in bounds):
+        raise NoCounterpartError("its bounds are not numbers")
+    match bounds:
+        case [(">=", low), ("<=", high)] if low <= high:
+            return (Condition("between", low, high),)
+    return tuple(Condition(op, value) for op, value in bounds)
+
+
+def _exists(arguments: ExpectationArguments) -> Demands:
+    arguments.own_column()
+    return (Presence(),)
+
+
+def _measured(metric: str) -> Callable[[ExpectationArguments], Demands]:
+    """An expectation about a metric of DQL."""
+
+    def demands(arguments: ExpectationArguments) -> Demands:
+        column = arguments.own_column()
+        return tuple(
+            MetricRule(metric, (column,), condition) for condition in conditions_in(arguments)
+        )
+
+    return demands
+
+
+def _non_null_share(arguments: ExpectationArguments) -> Demands:
+    column = arguments.own_column()
+    percentages = (
+        replace(
+            condition,
+            bound=round(100 * condition.bound, 9),
+            high=None if condition.high is None else round(100 * condition.high, 9),
+        )
+        for condition in conditions_in(arguments)
+    )
+    return tuple(
+        MetricRule("count", (column,), percentage, is_percent=True) for percentage in percentages
+    )
+
+
+def _computed(expression: str) -> Callable[[ExpectationArguments], Demands]:
+    """An expectation about an aggregate of Spark; the braces stand for the column."""
+
+    def demands(arguments: ExpectationArguments) -> Demands:
+        name = sql_name(arguments.own_column())
+        query = aggregate_query(expression.format(name))
+        return tuple(QueryGives(query, condition) for condition in conditions_in(arguments))
+
+    return demands
+
+
+def _quantiles(arguments: ExpectationArguments) -> Demands:
+    name = sql_name(arguments.own_column())
+    match arguments.take("quantile_ranges"):
+        case {"quantiles": [*shares], "value_ranges": [*ranges]} if len(shares) == len(ranges):
+            pass
+        case _:
+            raise NoCounterpartError("quantile_ranges needs one value range for each quantile")
+    demands: list[Demand] = []
+    for share, bounds in zip(shares, ranges, strict=True):
+        if not is_finite_number(share) or not 0 <= share <= 1:
+            raise NoCounterpartError("a quantile is a number between 0 and 1")
+        query = aggregate_query(f"percentile({name}, {share})")
+        match bounds:
+            case [low, high] if is_finite_number(low) and is_finite_number(high):
+                demands.append(QueryGives(query, Condition("between", low, high)))
+            case [None, high] if is_finite_number(high):
+                demands.append(QueryGives(query, Condition("<=", high)))
+            case [low, None] if is_finite_number(low):
+                demands.append(QueryGives(query, Condition(">=", low)))
+            case _:
+                raise NoCounterpartError("a value range is a list of two numbers")
+    return tuple(demands)
+
+
+def _distinct_in_set(arguments: ExpectationArguments) -> Demands:
+    arguments.own_column()
+    return (OneOf(arguments.values("value_set")),)
+
+
+def _distinct_contain_set(arguments: ExpectationArguments) -> Demands:
+    name = sql_name(arguments.own_column())
+    values = tuple(dict.fromkeys(arguments.values("value_set")))
+    query = aggregate_query(
+        f"count(DISTINCT CASE WHEN {name} IN ({literals(values)}) THEN {name} END)"
+    )
+    return (QueryGives(query, Condition("==", len(values))),)
+
+
+def _distinct_equal_set(arguments: ExpectationArguments) -> Demands:
+    return (*_distinct_in_set(arguments), *_distinct_contain_set(arguments))
+
+
+def _most_common(arguments: ExpectationArguments) -> Demands:
+    column, values = arguments.own_column(), arguments.values("value_set")
+    arguments.take("ties_okay")
+    return (MetricRule("most_common", (column,), NONE, values=values),)
+
+
+def _z_scores(arguments: ExpectationArguments) -> Demands:
+    column, threshold = arguments.own_column(), arguments.take("threshold")
+    is_double, share = arguments.take("double_sided", True), arguments.mostly()
+    if not is_finite_number(threshold):
+        raise NoCounterpartError("its threshold is not a number")
+    if is_double and share == 1:
+        return (MetricRule("max_z_score", (column,), Condition("<", threshold)),)
+    name = sql_name(column)
+    if share == 1:
+        query = aggregate_query(f"(max({name}) - avg({name})) / stddev_samp({name})")
+        return (QueryGives(query, Condition("<", threshold)),)
+    distance = f"abs({name} - center)" if is_double else f"({name} - center)"
+    near = f"spread > 0 AND {distance} < {threshold} * spread"
+    query = " ".join(
+        (
+            f"SELECT count(CASE WHEN {near} THEN 1 END) / count({name}) FROM",
+            f"(SELECT {name}, avg({name}) OVER () AS center,",
+            f"stddev_samp({name}) OVER () AS spread FROM {{model}}) AS rows",
+        )
+    )
+    return (QueryGives(query, Condition(">=", share)),)
+
+
+def _in_order(metric: str) -> Callable[[ExpectationArguments], Demands]:
+    """An expectation about the order of rows, which a table does not have."""
+
+    def demands(arguments: ExpectationArguments) -> Demands:
+        column = arguments.own_column()
+        claim = f"{metric}({column}, order_by ...) == 0"
+        raise NoCounterpartError(f"the rows of a table have no order: write {claim} in DQL")
+
+    return demands
+
+
+MEASURED = {
+    "minimum": "expect_column_min_to_be_between",
+    "maximum": "expect_column_max_to_be_between",
+    "average": "expect_column_mean_to_be_between",
+    "sum": "expect_column_sum_to_be_between",
+    "median": "expect_column_median_to_be_between",
+    "distinctness": "expect_column_proportion_of_unique_values_to_be_between",
+    "unique_count": "expect_column_unique_value_count_to_be_between",
+}
+"""The expectations about a range for a metric of a column, by the metric."""
+_OF_COLUMNS: Expectations = {
+    **{kind: _measured(metric) for metric, kind in MEASURED.items()},
+    "expect_column_unique_value_proportion_to_be_between": _measured("distinctness"),
+    "expect_column_distinct_values_to_be_in_set": _distinct_in_set,
+    "expect_column_distinct_values_to_contain_set": _distinct_contain_set,
+    "expect_column_distinct_values_to_equal_set": _distinct_equal_set,
+    "expect_column_most_common_value_to_be_in_set": _most_common,
+    "expect_column_proportion_of_non_null_values_to_be_between": _non_null_share,
+    "expect_column_quantile_values_to_be_between": _quantiles,
+    "expect_column_stdev_to_be_between": _computed("stddev_samp({})"),
+    "expect_column_to_exist": _exists,
+    "expect_column_value_z_scores_to_be_less_than": _z_scores,
+    "expect_column_values_to_be_decreasing": _in_order("increase_count"),
+    "expect_column_values_to_be_increasing": _in_order("decrease_count"),
+}
+
+
+_TYPES = {
+    **dict.fromkeys(("integer", "int32"), "int"),
+    **dict.fromkeys(("long", "int64"), "bigint"),
+    **dict.fromkeys(("str", "varchar", "text", "char"), "string"),
+    **dict.fromkeys(("float64", "double precision"), "double"),
+    **dict.fromkeys(("bool",), "boolean"),
+    **dict.fromkeys(("datetime", "datetime64"), "timestamp"),
+    **dict.fromkeys(("numeric", "number"), "decimal"),
+}
+
+_IGNORED = {
+    **dict.fromkeys(("all", "all_values_are_missing", "both_values_are_missing"), " AND "),
+    **dict.fromkeys(("any_value_is_missing", "either_value_is_missing"), " OR "),
+    **dict.fromkeys(("never", "neither"), ""),
+}
+"""How the NULL of columns are linked in rows that an expectation ignores."""
+
+
+def _compound_unique(arguments: ExpectationArguments) -> Demands:
+    columns = arguments.paths("column_list")
+    if arguments.mostly() < 1:
+        raise NoCounterpartError("mostly, a share of rows that are unique, has no counterpart")
+    ignored = arguments.take("ignore_row_if", "all_values_are_missing")
+    if ignored == "any_value_is_missing":
+        return (Unique(columns),)
+    # Here a row with some NULLs counts, which `Unique` excludes.
+    names = [sql_name(column) for column in columns]
+    query = aggregate_query(f"count(*) - count(DISTINCT struct({', '.join(names)}))")
+    if ignored == "all_values_are_missing":
+        query += " WHERE " + " OR ".join(f"{name} IS NOT NULL" for name in names)
+    return (QueryGives(query, NONE),)
+
+
+def _unique_within_record(arguments: ExpectationArguments) -> Demands:
+    names = [sql_name(column) for column in arguments.paths("column_list")]
+    if len(names) < 2:
+        raise NoCounterpartError("its column_list needs two columns")
+    # NULL equals NULL.
+    predicate = " AND ".join(
+        f"({name} IS NOT NULL OR {other_name} IS NOT NULL) AND "
+        f"({name} IS NULL OR {other_name} IS NULL OR {name} <> {other_name})"
+        for name, other_name in combinations(names, 2)
+    )
+    return _of_kept_rows(arguments, names, predicate, is_total=True)
+
+
+def _a_greater_than_b(arguments: ExpectationArguments) -> Demands:
+    return _pair(arguments, ">=" if arguments.take("or_equal", False) is True else ">")
+
+
+def _pair_equal(arguments: ExpectationArguments) -> Demands:
+    return _pair(arguments, "=")
+
+
+def _pair_in_set(arguments: ExpectationArguments) -> Demands:
+    column, other_column = (sql_name(arguments.path(key)) for key in ("column_A", "column_B"))
+    pairs = []
+    for pair in arguments.items("value_pairs_set"):
+        match pair:
+            case [first, second]:
+                pairs.append(f"({_equals(column, first)} AND {_equals(other_column, second)})")
+            case _:
+                raise NoCounterpartError("its value_pairs_set is not a list of pairs")
+    return _of_kept_rows(arguments, [column, other_column], " OR ".join(pairs), is_of_nulls=True)
+
+
+def _equals(name: str, value: Any) -> str:
+    if value is None:
+        return f"{name} IS NULL"
+    if not is_value(value):
+        raise NoCounterpartError(f"{value!r} cannot be compared with")
+    return f"{name} = {literals((value,))}"
+
+
+def _pair(arguments: ExpectationArguments, op: str) -> Demands:
+    column, other_column = (sql_name(arguments.path(key)) for key in ("column_A", "column_B"))
+    return _of_kept_rows(arguments, [column, other_column], f"{column} {op} {other_column}")
+
+
+def _of_kept_rows(
+    arguments: ExpectationArguments,
+    names: list[str],
+    predicate: str,
+    dialect: str | None = None,
+    *,
+    is_total: bool = False,
+    is_of_nulls: bool = False,
+) -> Demands:
+    """The predicate over the rows that are not ignored, in which NULL fulfils nothing. Ignored rows
+    do not count for `mostly`.
+
+    :param is_total: the predicate is never NULL. `is_of_nulls`: it may hold for NULL.
+    """
+    ignored, share = arguments.take("ignore_row_if", "all"), arguments.mostly()
+    if ignored not in _IGNORED:
+        raise NoCounterpartError(f"its ignore_row_if is '{ignored}'")
+    link = _IGNORED[ignored]
+    missing = link.join(f"{name} IS NULL" for name in names)
+    if link == " OR " and not (is_total or is_of_nulls):
+        pass  # NULL for the ignored rows alone
+    elif link and share < 1:
+        predicate = f"if({missing}, NULL, coalesce({predicate}, false))"
+    elif link == " OR " or (link and is_total):
+        predicate = f"{missing} OR ({predicate})"
+    elif not is_total:
+        predicate = f"coalesce({predicate}, {missing if link else 'false'})"
+    return (RowsSatisfy(predicate, dialect, share),)
+
+
+def _of_type(arguments: ExpectationArguments) -> Demands:
+    return _typed(arguments, [arguments.text("type_")])
+
+
+def _in_type_list(arguments: ExpectationArguments) -> Demands:
+    return _typed(arguments, arguments.items("type_list"))
+
+
+def _typed(arguments: ExpectationArguments, names: list[Any]) -> Demands:
+    """The column has a Spark type, which other systems name differently."""
+    name = sql_name(arguments.own_column())
+    types = dict.fromkeys(_spark_type(str(written)) for written in names)
+    begins = [f"typeof({name}) LIKE {quote_literal(kind + '%')}" for kind in types]
+    arguments.mostly()  # a column has one type
+    return (RowsSatisfy(" OR ".join(begins), "spark"),)
+
+
+def _spark_type(written: str) -> str:
+    word = re.sub(r"type(\(\))?$", "", written.strip().lower())
+    word = _TYPES.get(word, word)
+    try:
+        return canonical_type(word)
+    except TypeTextError:
+        raise NoCounterpartError(f"Spark has no type '{written}'") from None
+
+
+def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
+    names = [sql_name(column) for column in arguments.paths("column_list")]
+    total = arguments.take("sum_total")
+    if not is_finite_number(total):
+        raise NoCounterpartError("its sum_total is not a number")
+    return _of_kept_rows(arguments, names, f"{' + '.join(names)} = {total}", "spark")
+
+
+def _count_between(metric: str) -> Callable[[ExpectationArguments], Demands]:
+    """An expectation about a range for the number of rows or columns."""
+    return lambda arguments: tuple(
+        MetricRule(metric, (), condition) for condition in conditions_in(arguments)
+    )
+
+
+def _count_equal(metric: str) -> Callable[[ExpectationArguments], Demands]:
+    """An expectation about the number of rows or columns."""
+
+    def demands(arguments: ExpectationArguments) -> Demands:
+        value = arguments.take("value")
+        if not is_finite_number(value):
+            raise NoCounterpartError("its value is not a number")
+        return (MetricRule(metric, (), Condition("==", value)),)
+
+    return demands
+
+
+def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
+    rows = arguments.text("unexpected_rows_query").strip().rstrip(";")
+    query = " ".join(("SELECT count(*) FROM (", rows.replace("{batch}", "{model}"), ") AS rows"))
+    return (QueryGives(query, NONE, arguments.sql_dialect),)
+
+
+_OF_TABLES: Expectations = {
+    "expect_column_pair_values_a_to_be_greater_than_b": _a_greater_than_b,
+    "expect_column_pair_values_to_be_equal": _pair_equal,
+    "expect_column_pair_values_to_be_in_set": _pair_in_set,
+    "expect_column_values_to_be_in_type_list": _in_type_list,
+    "expect_column_values_to_be_of_type": _of_type,
+    "expect_compound_columns_to_be_unique": _compound_unique,
+    "expect_multicolumn_sum_to_equal": _multicolumn_sum,
+    "expect_multicolumn_values_to_be_unique": _unique_within_record,
+    "expect_select_column_values_to_be_unique_within_record": _unique_within_record,
+    "expect_table_column_count_to_be_between": _count_between("column_count"),
+    "expect_table_column_count_to_equal": _count_equal("column_count"),
+    "expect_table_row_count_to_be_between": _count_between("num_rows"),
+    "expect_table_row_count_to_equal": _count_equal("num_rows"),
+    "unexpected_rows_expectation": _unexpected_rows,
+}
+
+
+def _not_null(arguments: ExpectationArguments) -> Demands:
+    column, share = arguments.own_column(), arguments.mostly()
+    return (Required(),) if share == 1 else (Complete(column, share),)
+
+
+def _null(arguments: ExpectationArguments) -> Demands:
+    column, share = arguments.own_column(), arguments.mostly()
+    if share == 1:
+        return (MetricRule("count", (column,), NONE),)
+    most = Condition("<=", round(100 * (1 - share), 9))
+    return (MetricRule("count", (column,), most, is_percent=True),)
+
+
+def _unique(arguments: ExpectationArguments) -> Demands:
+    column, share = arguments.own_column(), arguments.mostly()
+    if share < 1:
+        return (MetricRule("uniqueness", (column,), Condition(">=", share)),)
+    return (Unique((column,)),)
+
+
+def _in_set(arguments: ExpectationArguments) -> Demands:
+    arguments.own_column()
+    return each_value(arguments, (OneOf(arguments.values("value_set")),))
+
+
+def _not_in_set(arguments: ExpectationArguments) -> Demands:
+    name = sql_name(arguments.own_column())
+    predicate = f"{name} NOT IN ({literals(arguments.values('value_set'))})"
+    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+
+
+def _values_between(arguments: ExpectationArguments) -> Demands:
+    arguments.own_column()
+    return each_value(arguments, tuple(Bound(op, value) for op, value in bounds_in(arguments)))
+
+
+def _lengths_between(arguments: ExpectationArguments) -> Demands:
+    arguments.own_column()
+    lengths = []
+    for op, value in bounds_in(arguments):
+        if not isinstance(value, int):
+            raise NoCounterpartError("its bounds are not whole numbers")
+        strict = {">": 1, "<": -1}.get(op, 0)
+        lengths.append(Length(f"{op[0]}=", value + strict))
+    return each_value(arguments, tuple(lengths))
+
+
+def _lengths_equal(arguments: ExpectationArguments) -> Demands:
+    arguments.own_column()
+    value = arguments.take("value")
+    if not isinstance(value, int):
+        raise NoCounterpartError("its value is not a whole number")
+    return each_value(arguments, (Length(">=", value), Length("<=", value)))
+
+
+def _regex(text: object) -> str:
+    if not isinstance(text, str) or not text:
+        raise NoCounterpartError("its regular expression is not a string")
+    if "(?P" in text:
+        raise NoCounterpartError("(?P...) works only in Python: write (?:...) for a group")
+    return text
+
+
+def _match_regex(arguments: ExpectationArguments) -> Demands:
+    arguments.own_column()
+    return each_value(arguments, (Pattern(_regex(arguments.take("regex"))),))
+
+
+def _not_match_regex(arguments: ExpectationArguments) -> Demands:
+    return _none_match(arguments, [arguments.take("regex")])
+
+
+def _match_regex_list(arguments: ExpectationArguments) -> Demands:
+    name = sql_name(arguments.own_column())
+    expressions = [_regex(item) for item in arguments.items("regex_list")]
+    if arguments.take("match_on", "any") == "all":
+        return each_value(arguments, tuple(Pattern(expression) for expression in expressions))
+    predicate = " OR ".join(rlike(name, item) for item in expressions)
+    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+
+
+def _not_match_regex_list(arguments: ExpectationArguments) -> Demands:
+    return _none_match(arguments, arguments.items("regex_list"))
+
+
+def _none_match(arguments: ExpectationArguments, expressions: list[Any]) -> Demands:
+    name = sql_name(arguments.own_column())
+    predicate = " AND ".join(f"NOT ({rlike(name, _regex(item))})" for item in expressions)
+    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+
+
+def _like(key: str, negation: str = "") -> Callable[[ExpectationArguments], Demands]:
+    """An expectation with one or several LIKE patterns."""
+
+    def demands(arguments: ExpectationArguments) -> Demands:
+        name = sql_name(arguments.own_column())
+        written = arguments.items(key) if key.endswith("_list") else [arguments.text(key)]
+        is_any = not negation and arguments.take("match_on", "any") != "all"
+        link = " OR " if is_any else " AND "
+        patterns = (quote_literal(str(item)) for item in written)
+        predicate = link.join(f"{name} {negation}LIKE {pattern}" for pattern in patterns)
+        return (RowsSatisfy(predicate, share=arguments.mostly()),)
+
+    return demands
+
+
+_DIRECTIVES = {"Y": "yyyy", "y": "yy", "m": "M", "d": "d", "H": "H", "M": "m", "S": "s", "b": "MMM"}
+_PART_OF_FORM = re.compile(r"%(?P<directive>.)|(?P<word>[A-Za-z']+)|(?P<sign>[^%A-Za-z']+)")
+
+
+def _strftime(arguments: ExpectationArguments) -> Demands:
+    name, share = sql_name(arguments.own_column()), arguments.mostly()
+    form = quote_literal(_form_of_spark(arguments.text("strftime_format")))
+    parsed = f"try_to_timestamp({name}, {form}) IS NOT NULL"
+    return (RowsSatisfy(f"if({name} IS NULL, NULL, {parsed})", share=share),)
+
+
+def _form_of_spark(written: str) -> str:
+    """A Python date format for Spark. A single letter parses 5 and 05, as in Python; if another
+    number follows directly, two digits are meant."""
+    parts = list(_PART_OF_FORM.finditer(written))
+    form = []
+    for index, part in enumerate(parts):
+        if part["directive"] is None:
+            word = (part["word"] or "").replace("'", "''")
+            form.append(f"'{word}'" if word else part["sign"])
+            continue
+        letters = _DIRECTIVES.get(part["directive"])
+        if letters is None:
+            raise NoCounterpartError(f"%{part['directive']} has no counterpart in Spark")
+        around = (parts[near] for near in (index - 1, index + 1) if 0 <= near < len(parts))
+        is_adjacent = any(near["directive"] is not None for near in around)
+        form.append(letters * 2 if is_adjacent and len(letters) == 1 else letters)
+    return "".join(form)
+
+
+_OF_VALUES: Expectations = {
+    "expect_column_value_lengths_to_be_between": _lengths_between,
+    "expect_column_value_lengths_to_equal": _lengths_equal,
+    "expect_column_values_to_be_between": _values_between,
+    "expect_column_values_to_be_in_set": _in_set,
+    "expect_column_values_to_be_null": _null,
+    "expect_column_values_to_be_unique": _unique,
+    "expect_column_values_to_match_like_pattern": _like("like_pattern"),
+    "expect_column_values_to_match_like_pattern_list": _like("like_pattern_list"),
+    "expect_column_values_to_match_regex": _match_regex,
+    "expect_column_values_to_match_strftime_format": _strftime,
+    "expect_column_values_to_match_regex_list": _match_regex_list,
+    "expect_column_values_to_not_be_in_set": _not_in_set,
+    "expect_column_values_to_not_be_null": _not_null,
+    "expect_column_values_to_not_match_like_pattern": _like("like_pattern", "NOT "),
+    "expect_column_values_to_not_match_like_pattern_list": _like("like_pattern_list", "NOT "),
+    "expect_column_values_to_not_match_regex": _not_match_regex,
+    "expect_column_values_to_not_match_regex_list": _not_match_regex_list,
+}
+
 
 _REMARKS = ("meta", "notes", "description", "id", "severity", "rendered_content")
 _ARGUMENT_REMARKS = (
@@ -24,7 +645,7 @@ _ARGUMENT_REMARKS = (
     *("allow_relative_error", "severity"),
 )
 _STRUCTURE = ("type", "expectation_type", "kwargs")
-_KINDS = {**OF_VALUES, **OF_COLUMNS, **OF_TABLES}
+_KINDS = {**_OF_VALUES, **_OF_COLUMNS, **_OF_TABLES}
 
 
 def translate(
@@ -47,7 +668,8 @@ def translate(
         raise NoCounterpartError("its kwargs are not a mapping")
     arguments = ExpectationArguments(given, column, sql_dialect)
     try:
-        demands, where = _KINDS[kind](arguments), row_condition(arguments)
+        demands = _KINDS[kind](arguments)
+        where = row_condition(arguments.take("row_condition"), arguments.take("condition_parser"))
     except NoCounterpartError as error:
         raise NoCounterpartError(f"{kind}: {error}") from None
     if where is not None:
