@@ -12,6 +12,7 @@ from pathlib import Path
 
 import typer
 
+from dqx_airflow.cli.project import from_here
 from dqx_airflow.contracts.datalex.binding import (
     Binding,
     CheckedBlocks,
@@ -47,7 +48,7 @@ def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | No
     for file, source in files:
         manifest_path = given or find_manifest(file.absolute().parent)
         if manifest_path not in manifests and manifest_path is not None:
-            manifest_source = read_source(manifest_path, _shown(manifest_path))
+            manifest_source = read_source(manifest_path, from_here(manifest_path))
             if isinstance(manifest_source, Unreadable):
                 diagnostics.append(manifest_source.diagnostic)
                 manifests[manifest_path] = None
@@ -64,11 +65,6 @@ def check_block_files(files: Iterable[tuple[Path, SourceFile]], given: Path | No
     all_blocks = chain.from_iterable(checked.values())
     bindings = chain.from_iterable(blocks.bindings for blocks in all_blocks)
     return CheckedFiles(tuple(diagnostics), sources, tuple(bindings))
-
-
-def _shown(path: Path) -> str:
-    """A path relative to the working directory, if it is below."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def emit_block_events(bindings: Iterable[tuple[str, str, str | None]]) -> None:

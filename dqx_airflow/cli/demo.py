@@ -29,6 +29,7 @@ from urllib.request import Request, urlopen
 import typer
 
 from dqx_airflow.cli.command_group import EXIT_FAILED
+from dqx_airflow.cli.project import from_here
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import Status
 from dqx_airflow.values.resources import shipped
@@ -570,20 +571,14 @@ def _is_expected(day: DemoDay, states: Mapping[str, str]) -> bool:
 
 
 def _print_next_steps(home: DemoHome, console: Console) -> None:
-    environment = _shown(home.environment_file)
+    environment = from_here(home.environment_file)
     console.print("\n[bold]Where to look next[/bold]")
     steps = (
-        ("results", f"dql results list --root {_shown(home.results)}"),
-        ("one run", f"dql results show latest --root {_shown(home.results)}"),
-        ("lineage", str(_shown(home.lineage))),
-        ("task logs", f"{_shown(home.task_logs)}, and in the Airflow UI"),
+        ("results", f"dql results list --root {from_here(home.results)}"),
+        ("one run", f"dql results show latest --root {from_here(home.results)}"),
+        ("lineage", from_here(home.lineage)),
+        ("task logs", f"{from_here(home.task_logs)}, and in the Airflow UI"),
         ("Airflow UI", f". {environment} && airflow standalone, then http://localhost:8080"),
     )
     for name, text in steps:
         console.print(f"  {name:<11} {text}", markup=False, soft_wrap=True)
-
-
-def _shown(path: Path) -> Path:
-    """The path relative to the working directory, if it is below."""
-    working_folder = Path.cwd()
-    return path.relative_to(working_folder) if path.is_relative_to(working_folder) else path

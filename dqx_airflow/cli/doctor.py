@@ -104,11 +104,11 @@ def print_findings(findings: tuple[Finding, ...]) -> None:
     width = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
         line = Text(f"{finding.level.value:<8}", style=colours[finding.level])
-        line.append(f"{_plain(finding.name):<{width}}  ", style="bold")
-        line.append(_plain(finding.found), style="default not bold")
+        line.append(f"{_without_controls(finding.name):<{width}}  ", style="bold")
+        line.append(_without_controls(finding.found), style="default not bold")
         console.print(line, soft_wrap=True)
         if finding.remedy:
-            remedy = f"{'':8}{'':{width}}  -> {_plain(finding.remedy)}"
+            remedy = f"{'':8}{'':{width}}  -> {_without_controls(finding.remedy)}"
             console.print(Text(remedy), soft_wrap=True)
     counts = {level: sum(finding.level is level for finding in findings) for level in FindingLevel}
     summary = (
@@ -122,6 +122,6 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _plain(text: str) -> str:
+def _without_controls(text: str) -> str:
     """External text on one line, without control characters for a terminal."""
     return "".join(sign if sign.isprintable() else " " for sign in text)

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from dqx_airflow.datasets.dqx_toml import Settings
 
 
+def from_here(path: Path) -> str:
+    """A path relative to the working directory, if it is below."""
+    here, absolute = Path.cwd(), path.absolute()
+    return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(path)
+
+
 def settings_here() -> Settings:
     """:raises RequestError: they have a mistake."""
     from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings

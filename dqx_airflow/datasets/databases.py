@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.redact import is_secret_setting
+from dqx_airflow.values.request_arguments import setting_text
 
 VARIABLE = "DQX_CONN_"
 """The prefix of the environment variable of a connection, followed by its id in capitals."""
@@ -193,7 +194,7 @@ def connection_of(conn_id: str, airflow_fields: Mapping[str, Any]) -> DatabaseCo
             f"{about} has an entry jdbc in its extra that is not a JSON object",
             'write {"jdbc": {"sslMode": "VERIFY_IDENTITY"}}',
         )
-    properties = {str(key): _text(value) for key, value in driver_settings.items()}
+    properties = {str(key): setting_text(value) for key, value in driver_settings.items()}
     if kind == "jdbc":
         match = _JDBC_URL.fullmatch(host)
         if match is None:
@@ -227,7 +228,7 @@ def connection_of(conn_id: str, airflow_fields: Mapping[str, Any]) -> DatabaseCo
             f"{about} has {unread[0]} in its extra, which the JDBC driver does not know",
             'write the setting of the driver as well: {"jdbc": {"sslMode": "VERIFY_IDENTITY"}}',
         )
-    taken = {key: _text(extra[key]) for key in database.taken if extra.get(key)}
+    taken = {key: setting_text(extra[key]) for key in database.taken if extra.get(key)}
     properties = {**database.properties, **taken, **properties}
     try:
         port = int(fields.get("port") or database.port)
@@ -340,7 +341,3 @@ def _extra(conn_id: str, given: Any) -> Mapping[str, Any]:
                 f"the connection '{conn_id}' has an extra that is not JSON", "write a JSON object"
             ) from None
     return given if isinstance(given, Mapping) else {}
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -61,6 +61,7 @@ from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting
 from dqx_airflow.values.request import SETTABLE_OPTIONS
+from dqx_airflow.values.request_arguments import setting_text
 
 Keys: TypeAlias = tuple[str, ...]
 
@@ -375,7 +376,7 @@ class _SettingsReader:
         settings = {}
         for key, value in _flat(conf).items():
             if isinstance(value, str | int | float):
-                settings[key] = _text(value)
+                settings[key] = setting_text(value)
             else:
                 self._wrong(f"'{key}' must be a string, a number or a boolean", *_CONF, key)
         address = self._address(table)
@@ -509,7 +510,7 @@ class _SettingsReader:
                     f"{title} has a secret in the option '{key}'", *place, key, hint=hint
                 )
                 continue
-            candidate = replace(valid, options=(*valid.options, (key, _text(value))))
+            candidate = replace(valid, options=(*valid.options, (key, setting_text(value))))
             if (wrong := wrong_option(candidate)) is not None:
                 self._wrong_key(f"{title} {wrong.problem}", *place, key, hint=wrong.hint)
             else:
@@ -528,7 +529,7 @@ class _SettingsReader:
                 self.unsound.add(name)
                 continue
             self.keys(path, table, (*SETTINGS, _COLUMNS))
-            settings = {key: _plain(value) for key, value in table.items() if key in SETTINGS}
+            settings = {key: _as_settings(value) for key, value in table.items() if key in SETTINGS}
             mistakes = mistakes_in(name, settings)
             for mistake in mistakes:
                 self._wrong(mistake.message, *path, mistake.key, hint=mistake.hint)
@@ -596,13 +597,8 @@ def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _plain(value: Any) -> Any:
+def _as_settings(value: Any) -> Any:
     """Options and timestamps as strings, everything else unchanged."""
     if isinstance(value, dict):
-        return {key: _text(item) for key, item in value.items()}
+        return {key: setting_text(item) for key, item in value.items()}
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _text(value: Any) -> str:
-    """In Spark's spelling: `true`, not `True`."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -21,10 +21,10 @@ from dqx_airflow.importing.foreign_rule import (
     Meaning,
     column_text,
     number,
-    one_line,
     percent_text,
     rows_text,
     value_text,
+    yaml_line,
 )
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import Severity
@@ -486,7 +486,7 @@ def rules_of(document: list[Any], request: ImportRequest) -> Iterator[ForeignRul
         place = f"{request.file}: [{index}]"
         check = entry.get("check") if isinstance(entry, Mapping) else None
         if not isinstance(check, Mapping):
-            yield ForeignRule(dataset, place, one_line(entry), "this is not a check")
+            yield ForeignRule(dataset, place, yaml_line(entry), "this is not a check")
             continue
         for arguments in _each(check):
             yield _rule(entry, str(check.get("function")), arguments, dataset, place)

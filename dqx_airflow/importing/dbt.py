@@ -37,8 +37,8 @@ from dqx_airflow.importing.foreign_rule import (
     Meaning,
     column_text,
     meaning_or_reason,
-    one_line,
     sql_text,
+    yaml_line,
 )
 from dqx_airflow.values import Severity
 
@@ -104,7 +104,7 @@ def _constraints(node: Mapping[str, Any], dataset: str, at: str) -> Iterator[For
             listed = constraint.get("columns") or [name]
             meaning = meaning_or_reason(partial(_constraint, constraint, listed), "constraint")
             where = f"{place}.constraints[{number_}]"
-            yield ForeignRule(dataset, where, f"constraint {one_line(constraint)}", meaning)
+            yield ForeignRule(dataset, where, f"constraint {yaml_line(constraint)}", meaning)
 
 
 def _constraint(constraint: Mapping[str, Any], names: list[Any]) -> Translation:
@@ -150,7 +150,7 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
             case {"count": int(count), "period": str(period)}, str(field) if period in PERIOD_S:
                 path = column_text(field)
                 meaning = Translation("freshness", (Fresh(path, count * PERIOD_S[period]),), path)
-        shown = f"freshness {key} {one_line(age)}"
+        shown = f"freshness {key} {yaml_line(age)}"
         yield ForeignRule(
             dataset,
             place,
@@ -164,7 +164,7 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
 
 def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterator[ForeignRule]:
     """A test; two rules if it warns and fails at different numbers of rows."""
-    shown = test if isinstance(test, str) else one_line(test)
+    shown = test if isinstance(test, str) else yaml_line(test)
     if isinstance(test, str):
         test = {test: {}}
     if not isinstance(test, Mapping) or not test:

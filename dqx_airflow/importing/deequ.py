@@ -474,14 +474,14 @@ def _of_links(
         at = place if ":" in place else f"{place}: line {link.lineno}"
         try:
             if following is not None and _name(following.func) == "where":
-                where = str(_value(following.args[0]))
+                where = str(_evaluated(following.args[0]))
             if name not in CONSTRAINTS:
                 raise NoCounterpartError(f"{name} has no counterpart")
-            given = [_value(argument) for argument in link.args]
+            given = [_evaluated(argument) for argument in link.args]
             ends = {keyword.arg: keyword.value for keyword in link.keywords if keyword.arg in _ENDS}
-            given += [_value(ends[end]) if end in ends else True for end in _ENDS if ends]
+            given += [_evaluated(ends[end]) if end in ends else True for end in _ENDS if ends]
             given += [
-                _value(keyword.value)
+                _evaluated(keyword.value)
                 for keyword in link.keywords
                 if keyword.arg not in ("hint", "analyzerOptions", *_ENDS)
                 and keyword.arg is not None
@@ -504,7 +504,7 @@ def _name(node: ast.expr) -> str:
     return ""
 
 
-def _value(node: ast.expr) -> Any:
+def _evaluated(node: ast.expr) -> Any:
     """A literal, a list, or a condition.
 
     :raises NoCounterpartError: it is something else, which cannot be evaluated without running it.
@@ -513,16 +513,16 @@ def _value(node: ast.expr) -> Any:
         case ast.Constant(value=value):
             return value
         case ast.List(elts=items) | ast.Tuple(elts=items):
-            return [_value(item) for item in items]
+            return [_evaluated(item) for item in items]
         case ast.Call(func=ast.Name(id="list_of"), args=items):
-            return [_value(item) for item in items]
+            return [_evaluated(item) for item in items]
         case ast.Call(func=ast.Name(id="some"), args=[option]):
-            return _value(option)
+            return _evaluated(option)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -number(_value(operand))
-        case ast.BinOp(op=ast.Div(), left=left, right=right) if number(_value(right)):
+            return -number(_evaluated(operand))
+        case ast.BinOp(op=ast.Div(), left=left, right=right) if number(_evaluated(right)):
             # Scala divides whole numbers without a rest.
-            above, below = number(_value(left)), number(_value(right))
+            above, below = number(_evaluated(left)), number(_evaluated(right))
             if isinstance(above, int) and isinstance(below, int):
                 raise NoCounterpartError(f"`{ast.unparse(node)}` is another number in Scala")
             return above / below
@@ -547,8 +547,8 @@ def _comparisons(body: ast.expr) -> Iterator[tuple[str, float]]:
                 if sign is None:
                     raise NoCounterpartError(f"`{ast.unparse(body)}` has no counterpart")
                 if isinstance(before, ast.Name):
-                    yield sign, number(_value(after))
+                    yield sign, number(_evaluated(after))
                 else:
-                    yield _FLIPPED[sign], number(_value(before))
+                    yield _FLIPPED[sign], number(_evaluated(before))
         case _:
             raise NoCounterpartError(f"`{ast.unparse(body)}` has no counterpart")

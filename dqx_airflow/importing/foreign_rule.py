@@ -225,7 +225,7 @@ def document_of(source: SourceFile) -> Any:
         raise _too_large(text, match.start())
     if text.lstrip().startswith(("{", "[")):
         try:
-            return json.loads(text, parse_int=_number, parse_float=_number)
+            return json.loads(text, parse_int=_json_number, parse_float=_json_number)
         except _LargeNumberError as error:
             raise _too_large(text, text.index(error.args[0])) from None
         except (ValueError, RecursionError) as error:
@@ -249,7 +249,7 @@ def _too_large(text: str, position: int) -> NoCounterpartError:
     return NoCounterpartError(f"line {line}: {TOO_LARGE}")
 
 
-def _number(text: str) -> int | float:
+def _json_number(text: str) -> int | float:
     value = finite_number(text)
     if value is None:
         raise _LargeNumberError(text)
@@ -269,7 +269,7 @@ _OneLineDumper.add_representer(
 )
 
 
-def one_line(value: object) -> str:
+def yaml_line(value: object) -> str:
     """A rule in YAML or JSON, on one line."""
     text = yaml.dump(
         value, Dumper=_OneLineDumper, default_flow_style=True, width=10_000, sort_keys=False

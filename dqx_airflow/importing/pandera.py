@@ -24,7 +24,7 @@ from dqx_airflow.importing.foreign_rule import (
     Meaning,
     column_text,
     columns_text,
-    one_line,
+    yaml_line,
 )
 
 _TYPES = {
@@ -72,7 +72,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
         place = f"{request.file}: columns.{name}"
         if not isinstance(described, Mapping) or described.get("regex"):
             reason = "columns selected by a regular expression have no counterpart"
-            yield ForeignRule(dataset, place, one_line(described), reason)
+            yield ForeignRule(dataset, place, yaml_line(described), reason)
             continue
         names.append(name)
         yield from _of_column(str(name), described, dataset, place)
@@ -90,18 +90,18 @@ def _of_frame(
         keys = unique if isinstance(unique, list) else [unique]
         claim = f"duplicate_count([{columns_text(keys)}]) == 0"
         yield ForeignRule(
-            dataset, f"{file}: unique", f"unique {one_line(keys)}", Claims("unique", (claim,))
+            dataset, f"{file}: unique", f"unique {yaml_line(keys)}", Claims("unique", (claim,))
         )
     for key, reason in (
         ("checks", "checks of the whole frame have no counterpart"),
         ("index", "a Spark table has no index"),
     ):
         if document.get(key):
-            yield ForeignRule(dataset, f"{file}: {key}", one_line(document[key]), reason)
+            yield ForeignRule(dataset, f"{file}: {key}", yaml_line(document[key]), reason)
     for key, value in document.items():
         if key not in _OF_FRAMES and value not in (None, False, []):
             reason = _NO_CLAIMS.get(key, f"'{key}' has no counterpart")
-            yield ForeignRule(dataset, f"{file}: {key}", f"{key}: {one_line(value)}", reason)
+            yield ForeignRule(dataset, f"{file}: {key}", f"{key}: {yaml_line(value)}", reason)
 
 
 def _of_column(
@@ -142,7 +142,7 @@ def _of_column(
             meaning = str(error)
         except (KeyError, TypeError, AttributeError):
             meaning = f"the check '{kind}' has unsupported arguments"
-        yield rule(f"{kind}: {one_line(given)}", meaning)
+        yield rule(f"{kind}: {yaml_line(given)}", meaning)
 
 
 def _checks(checks: object) -> Iterator[tuple[str, Any]]:

@@ -17,7 +17,7 @@ from dqx_airflow.importing.foreign_rule import (
     ImportRequest,
     column_text,
     meaning_or_reason,
-    one_line,
+    yaml_line,
 )
 from dqx_airflow.importing.sodacl import IS_SHARE, OF_NO_ROWS, count_of, type_text
 from dqx_airflow.values import Severity
@@ -85,7 +85,7 @@ def _columns_rule(columns: object, check: object, dataset: str, place: str) -> F
         return Claims("schema", tuple(claims))
 
     meaning = meaning_or_reason(claimed)
-    shown = one_line(check) if isinstance(meaning, str) else "schema"
+    shown = yaml_line(check) if isinstance(meaning, str) else "schema"
     is_in_any_order = settings.get("allow_other_column_order") or isinstance(meaning, str)
     difference = None if is_in_any_order else "the order of columns is not checked"
     return ForeignRule(dataset, place, shown, meaning, difference=difference)
@@ -100,7 +100,7 @@ def _contract_rule(
     where: str | None,
 ) -> ForeignRule:
     """A check of a contract, of Soda 4 (`missing:`) or of 3.x (`type: no_missing_values`)."""
-    shown = check if isinstance(check, str) else one_line(check)
+    shown = check if isinstance(check, str) else yaml_line(check)
     if isinstance(check, str):
         check = {check: None}
     if not isinstance(check, Mapping) or not check:

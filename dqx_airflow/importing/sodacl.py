@@ -23,9 +23,9 @@ from dqx_airflow.importing.foreign_rule import (
     list_text,
     meaning_or_reason,
     number,
-    one_line,
     sql_text,
     value_text,
+    yaml_line,
 )
 from dqx_airflow.values import Severity
 
@@ -203,7 +203,7 @@ def rules_of_groups(
             yield ForeignRule(
                 dataset,
                 place,
-                f"group by {', '.join(groups)}: {one_line(check)}",
+                f"group by {', '.join(groups)}: {yaml_line(check)}",
                 meaning_or_reason(claimed, "group by"),
                 name=str(settings_of_check["name"]) if settings_of_check.get("name") else None,
                 severity=severity,
@@ -301,11 +301,11 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
                 else:
                     yield from _sodacl_rules(check, _Place(dataset, place, where))
                     continue
-                yield ForeignRule(_plain_name(dataset), place, one_line(check), reason)
+                yield ForeignRule(_plain_name(dataset), place, yaml_line(check), reason)
         if not _sections(key, section):
             reason = "only `checks for DATASET` with a list of checks has a counterpart"
             place = f"{request.file}: {key}"
-            yield ForeignRule(request.dataset or "data", place, one_line(section), reason)
+            yield ForeignRule(request.dataset or "data", place, yaml_line(section), reason)
 
 
 def _sections(key: str, section: object) -> list[tuple[str, list[Any]]]:
@@ -351,7 +351,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
     for key in _NO_CLAIMS:
         settings.pop(key, None)
     filters = [f"({condition})" for condition in (at.where, own_filter) if condition]
-    shown = check if isinstance(check, str) else one_line(check)
+    shown = check if isinstance(check, str) else yaml_line(check)
     of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
 
     def rule(

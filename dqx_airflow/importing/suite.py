@@ -234,7 +234,7 @@ def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str
     out = _Lines()
     counts = {outcome: sum(rule.outcome is outcome for rule in rules) for outcome in ImportOutcome}
     summary = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
-    out.add(f"# {_one_line(origin)}: {summary or 'no rules'}.")
+    out.add(f"# {_comment_line(origin)}: {summary or 'no rules'}.")
     out.add(f"suite {show_text(name)} {{")
     for datasets, numbers in _checks(rules).items():
         title = " with ".join(datasets)
@@ -250,8 +250,8 @@ def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str
         out.add("")
         out.add("# Not translated:")
         for imported in untranslated:
-            out.add(f"#   {_one_line(f'{imported.rule.place}: {imported.rule.shown}')}")
-            out.add(f"#     {_one_line(imported.reason)}")
+            out.add(f"#   {_comment_line(f'{imported.rule.place}: {imported.rule.shown}')}")
+            out.add(f"#     {_comment_line(imported.reason)}")
     return "\n".join(out.lines) + "\n", out.places
 
 
@@ -266,9 +266,9 @@ def _checks(rules: Sequence[ImportedRule]) -> Mapping[tuple[str, ...], list[int]
 
 def _write_rule(out: _Lines, imported: ImportedRule, number: int) -> None:
     out.add("")
-    out.add(f"# {_one_line(imported.rule.shown)}")
+    out.add(f"# {_comment_line(imported.rule.shown)}")
     if imported.reason:
-        out.add(f"# Differs: {_one_line(imported.reason)}")
+        out.add(f"# Differs: {_comment_line(imported.reason)}")
     for name, claim in imported.assertions:
         out.add(f"assert {claim}", number)
         out.add(f"name {show_text(name)}", number)
@@ -287,7 +287,7 @@ def _errors(text: str, places: Mapping[int, int]) -> dict[int, str]:
     return wrong
 
 
-def _one_line(text: str) -> str:
+def _comment_line(text: str) -> str:
     shown = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return shown if len(shown) <= _LONGEST_ORIGIN else shown[: _LONGEST_ORIGIN - 3].rstrip() + "..."
 

@@ -13,7 +13,12 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import require_connection
-from dqx_airflow.values.request_arguments import STORAGE_VARIABLE, storage_options_of, storage_text
+from dqx_airflow.values.request_arguments import (
+    STORAGE_VARIABLE,
+    setting_text,
+    storage_options_of,
+    storage_text,
+)
 
 CONNECTION_TYPE = "dqx"
 """The type of connections that lead to a results store."""
@@ -105,7 +110,7 @@ def location_of_connection(connection: Any, root: str | None = None) -> ResultsL
             "results root, a path or a URI, into its host"
         )
     extra = connection.extra_dejson
-    options = {key: _text(value) for key, value in extra.items() if value not in (None, "")}
+    options = {key: setting_text(value) for key, value in extra.items() if value not in (None, "")}
     storage = _STORAGE_OF.get(str(root).partition("://")[0])
     login = zip(
         _LOGIN_OF.get(storage or "", ()), (connection.login, connection.password), strict=False
@@ -120,7 +125,3 @@ def _options_of_this_process() -> dict[str, str] | None:
         return storage_options_of(os.environ)
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

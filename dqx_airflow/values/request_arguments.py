@@ -84,3 +84,8 @@ def storage_options_of(environment: Mapping[str, str]) -> dict[str, str] | None:
             'write the storage options, such as {"aws_region": "eu-central-1"}',
         ) from None
     return {str(key): str(value) for key, value in options.items()}
+
+
+def setting_text(value: object) -> str:
+    """A setting as Spark, databases and storages write it: `true`, not `True`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -97,7 +97,7 @@ def consumers(
         relying = reliances(versions_of(registry_at(place), contract_id), day, uses)
     shown = [reliance for reliance in relying if reliance.concern or not outdated]
     if as_json:
-        typer.echo(json_text(list(map(_plain, shown))))
+        typer.echo(json_text(list(map(_reliance_as_json, shown))))
     elif shown:
         print_table(("consumer", "pin", "version", "use", "state"), list(map(_row, shown)))
     else:
@@ -199,7 +199,7 @@ def _row(reliance: Reliance) -> tuple[str, ...]:
     )
 
 
-def _plain(reliance: Reliance) -> dict[str, object]:
+def _reliance_as_json(reliance: Reliance) -> dict[str, object]:
     use = reliance.use
     return {
         "consumer": use.name,

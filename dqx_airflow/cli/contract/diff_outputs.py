@@ -44,7 +44,9 @@ def print_diffs(release: ReleasedContracts, format: str) -> None:
             for line in _remarks(release):
                 typer.echo(printable(line))
         case "json":
-            typer.echo(json_text([*(diff.as_plain() for diff in diffs), *_plain(release)]))
+            typer.echo(
+                json_text([*(diff.as_plain() for diff in diffs), *_release_as_json(release)])
+            )
         case "markdown":
             parts = [_markdown(diff) for diff in diffs]
             typer.echo("\n\n".join([*parts, *(f"- {_cell(line)}" for line in _remarks(release))]))
@@ -85,7 +87,7 @@ def _stranded_pin(pin: StrandedPin) -> str:
     )
 
 
-def _plain(release: ReleasedContracts) -> Iterator[dict[str, object]]:
+def _release_as_json(release: ReleasedContracts) -> Iterator[dict[str, object]]:
     for contract in release.added:
         yield {"id": contract.id, "new_version": contract.version, "status": "new"}
     for deletion in release.deleted:

@@ -86,7 +86,9 @@ def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = Fal
         for versions in map(registry.versions, registry.ids())
     ]
     if as_json:
-        rows = [{**_plain(published, day), "versions": count} for published, count in newest]
+        rows = [
+            {**_version_as_json(published, day), "versions": count} for published, count in newest
+        ]
         typer.echo(json_text(rows))
     elif not newest:
         typer.echo("no contracts are published yet")
@@ -124,7 +126,7 @@ def show(
     versions = versions_of(registry, contract_id)
     if version is None:
         if as_json:
-            rows = [_plain(published, day) for published in versions]
+            rows = [_version_as_json(published, day) for published in versions]
             typer.echo(json_text(rows))
             return
         print_table(
@@ -174,7 +176,7 @@ def _facts(published: PublishedVersion) -> tuple[str, str]:
     return str(published.contract.version), published.on.isoformat()
 
 
-def _plain(published: PublishedVersion, day: date) -> dict[str, object]:
+def _version_as_json(published: PublishedVersion, day: date) -> dict[str, object]:
     version, on = _facts(published)
     return {
         "id": published.contract.id,

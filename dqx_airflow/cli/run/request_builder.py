@@ -13,7 +13,13 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.cli.project import CONTRACT_ENDINGS, suite_files, variables_in, what_to_give
+from dqx_airflow.cli.project import (
+    CONTRACT_ENDINGS,
+    from_here,
+    suite_files,
+    variables_in,
+    what_to_give,
+)
 from dqx_airflow.cli.run.call import CallProblems, Options, RunCall, with_advice
 from dqx_airflow.datasets.connection import connection_of
 from dqx_airflow.datasets.databases import connection_in, with_lineage_names
@@ -181,7 +187,7 @@ class _CallReader:
         if path is None:
             return Settings()
         self.files.add(path)
-        name = _shown(path)
+        name = from_here(path)
         settings = read_settings(path, name)
         self.problems.add(settings.problems, {name: settings.text} if settings.text else {})
         self.unsound |= settings.unsound
@@ -469,11 +475,3 @@ def _datasets_needed(suite: SourceFile) -> tuple[str, ...]:
 
 def _name_in(argument: str) -> str:
     return argument.partition("=")[0]
-
-
-def _shown(path: Path) -> str:
-    """A path relative to the working directory, if it is below."""
-    absolute = path.absolute()
-    return (
-        str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(path)
-    )
