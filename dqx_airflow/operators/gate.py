@@ -411,8 +411,7 @@ class GateOperator(SparkJobOperator, GateArguments):
 
         :raises GateMisconfigured: the gate cannot run as it is written.
         """
-        from dqx_airflow.operators.context import origin_of
-        from dqx_airflow.operators.gate_request import build_request, data_date
+        from dqx_airflow.operators.gate_request import build_request, data_date, origin_of
 
         chosen = data_date(self.date, self._date_template, context, self.log)
         source = self.read_source(context, chosen.on)

@@ -1,4 +1,5 @@
-"""The request of a task run of a gate: templates rendered, source inlined, locations checked.
+"""The request of a task run of a gate: templates rendered, source inlined, locations checked; with
+the key of the run, its attempt and its lineage parent from the context of the task.
 
 Only a worker needs its imports: this module is imported where a gate runs.
 """
@@ -7,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
 from dqx_airflow.errors import RequestError
-from dqx_airflow.operators import context as of_task
 from dqx_airflow.operators.data_date import date_of_run, given_date
 from dqx_airflow.operators.datasets import (
     dataset_ref,
@@ -23,7 +24,15 @@ from dqx_airflow.operators.datasets import (
 )
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
-from dqx_airflow.values import GatePart, GateRequest, Severity
+from dqx_airflow.values import (
+    Attempt,
+    GateOrigin,
+    GatePart,
+    GateRequest,
+    ParentRun,
+    RunKey,
+    Severity,
+)
 from dqx_airflow.values.request import SETTABLE_OPTIONS
 from dqx_airflow.values.selection import require_whole_run
 
@@ -32,7 +41,7 @@ if TYPE_CHECKING:
     from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.data_date import DataDate
     from dqx_airflow.operators.gate_arguments import GateArguments
-    from dqx_airflow.values import GateOrigin, SourceFile
+    from dqx_airflow.values import SourceFile
 
 
 _AS_GIVEN = (*SETTABLE_OPTIONS, "recompute", "sample_rows", "promote_partial")
@@ -58,12 +67,12 @@ def build_request(
     )
     timeouts = [_seconds(timeout) for timeout in (gate.timeout, execution_timeout) if timeout]
     request = GateRequest(
-        run_key=of_task.run_key_of(context, gate.gate, chosen.on),
-        attempt=of_task.attempt_of(context),
+        run_key=run_key_of(context, gate.gate, chosen.on),
+        attempt=attempt_of(context),
         suite=source,
         datasets=datasets,
         results_root=location.root,
-        parent=of_task.lineage_parent_of(context),
+        parent=lineage_parent_of(context),
         timeout_s=min(timeouts, default=None),
         quarantine=quarantine_paths(gate.quarantine, tuple(map(str, settings))),
         promote_to=promotions(gate.promote_to, tuple(map(str, settings))),
@@ -91,6 +100,55 @@ def build_request(
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
     return request, location, databases
+
+
+def run_key_of(context: Any, gate: str | None, on: date) -> RunKey:
+    """The run key of a task run. Every map index is a separate run."""
+    ti = context["ti"]
+    map_index = getattr(ti, "map_index", -1)
+    suffix = f"[{map_index}]" if isinstance(map_index, int) and map_index >= 0 else ""
+    return RunKey(gate or f"{ti.dag_id}.{ti.task_id}", on, f"{ti.run_id}{suffix}")
+
+
+def attempt_of(context: Any) -> Attempt:
+    """Airflow gives each try of a task instance an id of its own, also after a clear."""
+    ti = context["ti"]
+    return Attempt(int(ti.try_number), str(ti.id))
+
+
+def lineage_parent_of(context: Any) -> ParentRun | None:
+    """The OpenLineage run of this task; None if the OpenLineage provider is not installed."""
+    try:
+        from airflow.providers.openlineage.plugins import macros
+    except ImportError:
+        return None
+    ti = context["ti"]
+    return ParentRun(
+        namespace=macros.lineage_job_namespace(),
+        job=macros.lineage_job_name(ti),
+        run_id=macros.lineage_run_id(ti),
+        root_namespace=macros.lineage_root_job_namespace(ti),
+        root_job=macros.lineage_root_job_name(ti),
+        root_run_id=macros.lineage_root_run_id(ti),
+    )
+
+
+def origin_of(task: Any, source: Path | None) -> GateOrigin:
+    """The owner and the documentation of the task, and the location of its suite or contract.
+
+    Airflow's default owner is ignored.
+    """
+    from airflow.providers.common.compat.sdk import conf
+
+    from dqx_airflow.values.source_location import source_location
+
+    default = conf.get("operators", "default_owner", fallback="airflow")
+    written = (getattr(task, name, None) for name in ("doc_md", "doc", "doc_rst"))
+    return GateOrigin(
+        owner=task.owner if task.owner != default else None,
+        documentation=next(filter(None, written), None),
+        source=None if source is None else source_location(source),
+    )
 
 
 def data_date(given: object, template: object, context: Any, log: Any) -> DataDate:

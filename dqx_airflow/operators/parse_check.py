@@ -27,8 +27,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorParti
 
 from dqx_airflow import __version__
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.gate_arguments import SPARK_ARGUMENTS, spark_values
-from dqx_airflow.operators.mapped_targets import target_mistakes
+from dqx_airflow.operators.gate_arguments import SPARK_ARGUMENTS, has_open, spark_values
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.mistakes import Examined
@@ -185,6 +184,47 @@ def require_sound_instances(
     if targets:
         raise GateMisconfigured(_message({task: targets}))
     _require_sound_given(kind, {f"{task}[{at}]": {**given, **own} for at, own in first})
+
+
+_DIFFERS = re.compile(r"\b(ti|task_instance|map_index|task|expanded_ti_count|macros)\b")
+"""What may make a template differ between instances."""
+
+
+def target_mistakes(instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The first two instances that promote to the same place for the same date: the second of them
+    would be refused when it runs.
+
+    :param instances: the arguments of each instance.
+    """
+    promoted_by: dict[tuple[str, str, str], int] = {}
+    for number, arguments in enumerate(instances):
+        part, date = _fixed(arguments.get("promote_slice")), _fixed(arguments.get("date"))
+        if part is None or date is None:
+            continue
+        for target in _targets(arguments.get("promote_to")):
+            first = promoted_by.setdefault((target, part, date), number)
+            if first != number:
+                yield (
+                    f"the instances {first} and {number} would both be promoted to {target} for "
+                    "the same date, and the second is refused: give each its own promote_to, or "
+                    'its own promote_slice, such as {"store": "zurich"}'
+                )
+                return
+
+
+def _targets(value: Any) -> list[str]:
+    """The places that are the same text in each instance."""
+    places = value.values() if isinstance(value, Mapping) else [value]
+    paths = [os.fspath(place) for place in places if isinstance(place, str | os.PathLike)]
+    return [place for place in paths if place and not _DIFFERS.search(place)]
+
+
+def _fixed(value: Any) -> str | None:
+    """A value as a string; None if it is only known when the instance runs."""
+    text = repr(value)
+    if isinstance(value, str) and "{{" in value:
+        return None if _DIFFERS.search(value) else text
+    return None if has_open(value) else text
 
 
 def _unnamed(kind: type[Any], given: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
