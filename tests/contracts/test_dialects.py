@@ -3,6 +3,9 @@ parts."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from contract_text import misaccounted, show_contract
 from dialect_parts import EXAMPLES, HERE, contracts_of, part_cases, read_text, show_part
@@ -50,3 +53,19 @@ def test_every_example_is_shown_and_sound(dialect: str) -> None:
 @pytest.mark.parametrize(("dialect", "name"), CONTRACTS)
 def test_every_leaf_has_either_a_rule_or_a_note(dialect: str, name: str) -> None:
     assert misaccounted(read_text(contracts_of(dialect)[name])) == []
+
+
+def test_a_dialect_is_imported_for_its_documents_alone() -> None:
+    code = (
+        "import sys; from dqx_airflow.contracts.read import read_contract\n"
+        "from dqx_airflow.values import SourceFile\n"
+        "assert read_contract(SourceFile('a.yaml', sys.stdin.read())).contract is not None\n"
+        "print(*[name for name in ('fabric', 'product', 'datalex')"
+        " if f'dqx_airflow.contracts.dialects.{name}' in sys.modules])"
+    )
+    (name, *_) = sorted(contracts_of("fabric"))
+    text = contracts_of("fabric")[name]
+    run = subprocess.run(
+        [sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["fabric"]

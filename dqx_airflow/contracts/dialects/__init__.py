@@ -1,4 +1,4 @@
-"""The dialects of contracts: ONE module each, which recognises its documents and reads them."""
+"""The dialects of contracts: ONE module each, which is imported for its documents alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.model import Contract, Dialect
-from dqx_airflow.contracts.source.yaml_document import Mapping
+from dqx_airflow.contracts.source.unknown_keys import has_misspelled
+from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
 
 
 @dataclass(frozen=True, slots=True)
 class DialectReader:
-    """A dialect: how its documents are recognised, its JSON Schema, and its reader.
+    """A dialect: its JSON Schema, and its reader.
 
     `read` may assume that the document is valid against the schema if that reports nothing; it is
     also called for invalid documents, and takes from them what it can. `versions` are the supported
@@ -35,7 +36,6 @@ class DialectReader:
     """
 
     dialect: Dialect
-    recognises: Callable[[Mapping], bool]
     schema: Callable[[], dict[str, Any]]
     read: Callable[[ClauseReader], Contract]
     sign: str
@@ -57,7 +57,39 @@ def reader_of(dialect: Dialect) -> DialectReader:
     return reader
 
 
+def _is_odcs(root: Mapping) -> bool:
+    kind = root.get("kind")
+    is_named = isinstance(kind, Scalar) and kind.value == "DataContract"
+    return is_named or {"apiVersion", "schema"} <= set(root.entries)
+
+
+def _is_fabric(root: Mapping) -> bool:
+    contract = root.get("contract")
+    if not isinstance(contract, Mapping):
+        return False
+    if "schema" in contract.entries:
+        return True
+    return "schema" not in root.entries and not has_misspelled(root, "schema")
+
+
+def _is_product(root: Mapping) -> bool:
+    contract = root.get("contract")
+    if not isinstance(contract, Mapping) or "schema" in root.entries:
+        return isinstance(contract, Mapping)
+    # With a typo in the key it is still the intended dialect.
+    return "schema" not in contract.entries and has_misspelled(root, "schema")
+
+
+_SIGNS: dict[Dialect, Callable[[Mapping], bool]] = {
+    Dialect.DCS: lambda root: "dataContractSpecification" in root.entries,
+    Dialect.ODCS: _is_odcs,
+    Dialect.FABRIC: _is_fabric,
+    Dialect.PRODUCT: _is_product,
+    Dialect.DATALEX: lambda root: {"manifestSpecVersion", "domains"} <= set(root.entries),
+}
+"""By what the documents of a dialect are recognised."""
+
+
 def recognised(root: Mapping) -> tuple[DialectReader, ...]:
     """The dialects that recognise a document: exactly one for a valid document."""
-    readers = map(reader_of, Dialect)
-    return tuple(reader for reader in readers if reader.recognises(root))
+    return tuple(reader_of(dialect) for dialect in Dialect if _SIGNS[dialect](root))

@@ -65,10 +65,6 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
-def _recognises(root: Mapping) -> bool:
-    return "manifestSpecVersion" in root.entries and "domains" in root.entries
-
-
 def _read(reading: ClauseReader) -> Contract:
     for doubt in doubts_about(reading.root):
         reading.report(doubt)
@@ -227,7 +223,6 @@ def _type_of(written: str) -> str | None:
 
 READER = DialectReader(
     Dialect.DATALEX,
-    recognises=_recognises,
     schema=_schema,
     read=_read,
     sign="`manifestSpecVersion` and `domains` at the top",

@@ -39,7 +39,6 @@ from dqx_airflow.contracts.model import (
     Rule,
 )
 from dqx_airflow.contracts.source.schemas import load_schema
-from dqx_airflow.contracts.source.unknown_keys import has_misspelled
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
 
@@ -53,14 +52,6 @@ _TYPES = {
     "array": "array",
     "struct": "struct",
 }
-
-
-def _recognises(root: Mapping) -> bool:
-    contract = root.get("contract")
-    if not isinstance(contract, Mapping) or "schema" in root.entries:
-        return isinstance(contract, Mapping)
-    # With a typo in the key it is still the intended dialect.
-    return "schema" not in contract.entries and has_misspelled(root, "schema")
 
 
 def _read(reading: ClauseReader) -> Contract:
@@ -322,7 +313,6 @@ def _unmeasured(reading: ClauseReader, quality: Mapping | None) -> None:
 
 READER = DialectReader(
     Dialect.PRODUCT,
-    _recognises,
     partial(load_schema, "product"),
     _read,
     sign="`contract:` and `schema:` with `fields` side by side at the top",

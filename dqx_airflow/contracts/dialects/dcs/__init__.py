@@ -218,7 +218,6 @@ def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Mo
 
 READER = DialectReader(
     Dialect.DCS,
-    recognises=lambda root: _VERSION_KEY in root.entries,
     schema=load_schema,
     read=_read,
     sign="`dataContractSpecification: 1.2.1`",

@@ -38,7 +38,6 @@ from dqx_airflow.contracts.model import (
     Rule,
 )
 from dqx_airflow.contracts.source.schemas import load_schema
-from dqx_airflow.contracts.source.unknown_keys import has_misspelled
 from dqx_airflow.contracts.source.yaml_document import Mapping
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.values import FORMATS
@@ -65,15 +64,6 @@ _CONVENTIONS = {
 _MASK_ALL = {"restricted", "confidential", "secret"}
 
 _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)
-
-
-def _recognises(root: Mapping) -> bool:
-    contract = root.get("contract")
-    if not isinstance(contract, Mapping):
-        return False
-    if "schema" in contract.entries:
-        return True
-    return "schema" not in root.entries and not has_misspelled(root, "schema")
 
 
 def _read(reading: ClauseReader) -> Contract:
@@ -269,7 +259,6 @@ def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool
 
 READER = DialectReader(
     Dialect.FABRIC,
-    _recognises,
     partial(load_schema, "fabric"),
     _read,
     sign="`contract:` at the top, with `schema.columns` in it",

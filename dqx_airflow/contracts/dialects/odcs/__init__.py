@@ -31,7 +31,7 @@ from dqx_airflow.contracts.dialects.odcs.service import (
     with_policy,
 )
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Lifecycle, Model, Rule, Server
-from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
+from dqx_airflow.contracts.source.yaml_document import Mapping
 
 _STATUS = {
     "proposed": "draft",
@@ -46,12 +46,6 @@ _FUNDAMENTALS = (
     *("customProperties", "authoritativeDefinitions", "contractCreatedTs"),
 )
 _DATES = {"generalavailability": "effective_date", "endoflife": "sunset_date"}
-
-
-def _recognises(root: Mapping) -> bool:
-    kind = root.get("kind")
-    is_named = isinstance(kind, Scalar) and kind.value == "DataContract"
-    return is_named or {"apiVersion", "schema"} <= set(root.entries)
 
 
 def _read(reading: ClauseReader) -> Contract:
@@ -247,7 +241,6 @@ def _odd_ends(model: str, own_ends: list[Element], other_ends: list[Element]) ->
 
 READER = DialectReader(
     Dialect.ODCS,
-    _recognises,
     load_schema,
     _read,
     sign="`apiVersion: v3.2.0` and `kind: DataContract`",
