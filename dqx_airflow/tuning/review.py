@@ -360,7 +360,10 @@ class ReviewQueue:
         reject_in_history(self.file, proposal, author, reason)
 
     def apply_approved(self) -> list[Proposal]:
-        """Applies the approved proposals, one after the other; returns them."""
+        """Applies the approved proposals, one after the other; returns them.
+
+        :raises RequestError: no results are named.
+        """
         if self.results is None:
             raise RequestError(
                 "which results?",

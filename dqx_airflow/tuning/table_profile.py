@@ -482,6 +482,11 @@ class _Days:
 
     @classmethod
     def of(cls, table: ColumnTable, ref: DatasetRef, days: int) -> _Days:
+        """The last days of the table.
+
+        :raises RequestError: it has no such date column.
+        :raises DatasetError: no row has a date.
+        """
         assert ref.date_column is not None
         column = next(
             (name for name in table.names if name.lower() == ref.date_column.lower()), None
