@@ -1,6 +1,6 @@
 """The storm day of the demo as a user runs it: real flights, real Airflow, real spark-submit.
 
-The other days, and the three together, are in `test_demo.py`.
+The three days together, which the second lane runs, are in `test_demo.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
 
-pytestmark = pytest.mark.airflow
+pytestmark = [pytest.mark.airflow, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

@@ -256,22 +256,22 @@ def _expect_pairs(spark: Any, kind: str, one: str, other: str, *, is_equal: bool
     tables = {"same": (kind, one, other), "other": (plain, other, one)}
     try:
         for name, (held, first, second) in tables.items():
-            spark.sql(f"CREATE TABLE {name} (id int, x {held}, y {held}) USING parquet")
+            spark.sql(f"CREATE TABLE agree_{name} (id int, x {held}, y {held}) USING parquet")
             rows = (
                 (row(1, first, second), row(2, second, first))
                 if is_equal
                 else (row(1, first, second),)
             )
-            spark.sql(f"INSERT INTO {name} VALUES {', '.join(rows)}")
+            spark.sql(f"INSERT INTO agree_{name} VALUES {', '.join(rows)}")
         named = " ".join(f'assert {claim} name "{name}"' for name, claim in OF_PAIRS.items())
         matched = " ".join(f'assert {claim} name "{name}"' for name, claim in MATCHES.items())
         checks = f'check "C" on same {{ {named} }} check "M" on same, other {{ {matched} }}'
         suite = Suite.from_string(f'suite "S" {{ {checks} }}')
-        database = SparkDatabase(spark, {name: {"table": name} for name in tables})
+        database = SparkDatabase(spark, {name: {"table": f"agree_{name}"} for name in tables})
         verdicts = {verdict.name: verdict for verdict in suite.run(database, DAY).report.verdicts}
     finally:
         for name in tables:
-            spark.sql(f"DROP TABLE IF EXISTS {name}")
+            spark.sql(f"DROP TABLE IF EXISTS agree_{name}")
     found = {name: verdicts[name].status for name in (*OF_PAIRS, *MATCHES) if name not in NEVER}
     counted = {found.pop(name) for name in ("distinct", "duplicates", "keys")}
     wanted = Status.PASSED if is_equal else Status.FAILED
