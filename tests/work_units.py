@@ -9,7 +9,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 AIRFLOW = "airflow"
-IN_AIRFLOW = {"operators", "plugin"}
+IN_AIRFLOW = {"operators", "ui"}
 """The folders whose tests import Airflow: it reads its home once, when it is first imported."""
 
 WHEEL = "wheel"
