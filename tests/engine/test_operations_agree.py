@@ -11,8 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dqx_airflow.api import Results, SparkDatabase, Suite
@@ -435,3 +438,26 @@ def test_all_operations_agree_about_new_values(spark: Any, kind: str) -> None:
         _expect_agreement(spark, kind, values, tuple(dict.fromkeys(literals)))
     except AssertionError as error:
         raise AssertionError(f"seed {seed}") from error
+
+
+@pytest.mark.parametrize("policy", ["EXCEPTION", "LAST_WIN"])
+def test_a_map_with_a_key_twice_is_an_error_whatever_the_session_does_with_it(
+    spark: Any, tmp_path: Path, policy: str
+) -> None:
+    maps = pa.array([[("a", 1), ("a", 2)], [("b", 1)], None], pa.map_(pa.string(), pa.int32()))
+    pq.write_table(pa.table({"id": [1, 2, 3], "m": maps}), tmp_path / "a.parquet")
+    suite = Suite.from_string(
+        'suite "S" { check "C" on t { assert num_rows() == 3 name "rows" '
+        'assert unique_count(m) == 2 name "unique" assert each row: size(m) == 1 name "sizes" } }'
+    )
+    before = spark.conf.get("spark.sql.mapKeyDedupPolicy")
+    spark.conf.set("spark.sql.mapKeyDedupPolicy", policy)
+    try:
+        database = SparkDatabase(spark, {"t": {"path": str(tmp_path), "format": "parquet"}})
+        verdicts = {item.name: item for item in suite.run(database, DAY).report.verdicts}
+    finally:
+        spark.conf.set("spark.sql.mapKeyDedupPolicy", before)
+    assert verdicts["rows"].status is Status.PASSED
+    for name in ("unique", "sizes"):
+        assert verdicts[name].status is Status.ERROR
+        assert "holds a key twice" in (verdicts[name].reason or "")

@@ -98,6 +98,9 @@ class OpenDataset:
         return OpenDataset(ref, struct, lambda _: frame, location, DateColumn.of(ref, struct))
 
 
+_DOUBLED = "raise_error('a map holds a key twice: write each key once')"
+
+
 def in_one_form(opened: OpenDataset) -> OpenDataset:
     """The dataset with equal values in the same form, also of nested columns: those of `char(n)`
     without the spaces up to the length n, which Spark ignores in some comparisons and not in
@@ -150,6 +153,9 @@ def _in_one_form(value: str, held: DataType, kind: str) -> str:
             if (key, item) != ("x.key", "x.value"):
                 entries = f"transform({entries}, x -> struct({key} AS key, {item} AS value))"
             order = "CASE WHEN x.key < y.key THEN -1 WHEN x.key > y.key THEN 1 ELSE 0 END"
-            return f"map_from_entries(array_sort({entries}, (x, y) -> {order}))"
+            rebuilt = f"map_from_entries(array_sort({entries}, (x, y) -> {order}))"
+            # Whatever the session does with such keys: it may be set to drop all but the last.
+            is_doubled = f"size(array_distinct(map_keys({value}))) < size({value})"
+            return f"CASE WHEN {is_doubled} THEN {_DOUBLED} ELSE {rebuilt} END"
         case _:
             return f"rtrim({value})"
