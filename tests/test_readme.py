@@ -154,3 +154,11 @@ def test_the_named_extras_exist() -> None:
     extras = set(ours.metadata.get_all("Provides-Extra") or ())
     table = (DOCS / "install.md").read_text(encoding="utf-8").split("## Settings")[0]
     assert set(re.findall(r"^\| `(\w+)` \| ", table, re.M)) == extras - {"dev"}
+
+
+def test_the_map_of_the_house_names_every_room() -> None:
+    house = README[README.index("\n## The house\n") : README.index("\n## Known gaps\n")]
+    package = ROOT / "dqx_airflow"
+    rooms = {at.parent.name for at in package.glob("*/__init__.py")}
+    assert sorted(room for room in rooms if not re.search(rf"\b{room}\b", house)) == []
+    assert len(rooms) <= 17
