@@ -25,7 +25,8 @@ from dqx_airflow.diagnostics import CODES, draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.values import SourceFile
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = Path(dqx_airflow.__file__).parent / "docs"
 # The examples of codes, of metrics and of what a change means have tests of their own.
 ELSEWHERE = {"metrics.md", "contracts/changes.md", *(f"codes/{code}.md" for code in CODES)}
@@ -172,3 +173,8 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     for page in ("index.html", "operators/dql_gate/index.html", "codes/E001/index.html"):
         assert (tmp_path / page).is_file()
     assert not (tmp_path / "site").exists()
+
+
+def test_a_version_has_two_screens_in_the_changelog() -> None:
+    versions = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1:]
+    assert [version.split("\n")[0] for version in versions if version.count("\n") > 100] == []
