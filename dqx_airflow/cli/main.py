@@ -23,6 +23,7 @@ VERBS = {
     "doctor": "dqx_airflow.cli.doctor:doctor",
     "lsp": "dqx_airflow.cli.lsp:lsp",
     "results": "dqx_airflow.cli.results:app",
+    "incidents": "dqx_airflow.cli.incidents:incidents",
     "alerts": "dqx_airflow.cli.tuning.labels:alerts",
     "label": "dqx_airflow.cli.tuning.labels:label",
     "backtest": "dqx_airflow.cli.tuning.backtest:backtest",

@@ -479,6 +479,7 @@ def _report(
         sources=digests_of(request.sources),
         shadow=shadow_report(request, part.shadow, all_scanned, request.skip_dates, started),
         partial=plan.partial,
+        slice=request.slice,
         **engine,
     )
 

@@ -103,14 +103,13 @@ class _Message:
         return f"<p>Gate <b>{escape(self.gate)}</b> {self.outcome}: {title}</p>{listed}{link}"
 
 
-def gate_notice(
-    context: Any, *, is_recovery: bool = False, has_incident: bool = True
-) -> GateNotice:
+def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "") -> GateNotice:
     """The notice of the gate whose callback receives this context.
 
-    :param is_recovery: the gate was blocked or broken before, or had no report, and passes again:
-        the notice says so first, and links to the incident that has ended.
-    :param has_incident: False for a recovery from runs without a report, which form no incident.
+    :param is_recovery: the slice was blocked or broken before, or the gate had no report, and
+        passes again: the notice says so first, and links to the incident that has ended.
+    :param on: the date of the incident, by default the first bad one; None for a recovery from runs
+        without a report, which form no incident.
     """
     ti = context["ti"]
     report = pushed = summary_of(ti)
@@ -124,8 +123,8 @@ def gate_notice(
     link = GateReportLink().get_link(None, ti_key=ti)
     url = link if "://" in link else ""  # a path alone leads nowhere from a chat
     is_bad = outcome in ("blocked", "broken")
-    incident = _incident_url(ti, _first_bad_date(pushed) if is_bad else "") if url else ""
-    incident = incident if is_bad or (is_recovery and has_incident) else ""
+    has_incident = is_bad or (is_recovery and on is not None)
+    incident = _incident_url(ti, on or _first_bad_date(pushed)) if url and has_incident else ""
     if is_recovery:
         text = _cut(f"recovered, {text}", _LONGEST_TEXT)
     state = f"recovered, {outcome}" if is_recovery else outcome
@@ -189,7 +188,7 @@ def _first_bad_date(report: Mapping[str, Any]) -> str:
 def _incident_url(ti: Any, on: str) -> str:
     """The page of the incident of a gate, below the address of the server.
 
-    :param on: a date of it; the newest incident if it is empty.
+    :param on: the date of its data; the newest incident if it is empty.
     """
     base = airflow_conf.get("api", "base_url", fallback=None) or ""
     query = {"dag_id": ti.dag_id, "task_id": ti.task_id}

@@ -1,15 +1,15 @@
-"""Notices on a change of state: when a gate begins to block, blocks for more, and recovers."""
+"""Notices on a change of state: when a slice begins to block, blocks for more, and recovers."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from typing import Any
 
 from dqx_airflow.operators.notices import Callback, GateNotice, gate_notice, summary_of
-from dqx_airflow.values import Outcome, worst_outcome
+from dqx_airflow.values import Outcome
 
 _BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 _MOST_RUNS = 2000
@@ -19,18 +19,20 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Earlier:
-    """The previous attempt: the worst outcome of its reports, and their run ids."""
+class _Change:
+    """What has changed since the attempts before, such as "recovered", and for which date."""
 
-    outcome: Outcome
-    run_ids: tuple[str, ...]
+    kind: str
+    on: str = ""
 
 
 def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
     """A callback that sends a notice only when the state of the gate changes.
 
-    A change is that the gate is blocked or broken and was not before, that another assertion blocks
-    or breaks it as well, or that it passes again. Use it for failures and successes:
+    The state is that of a slice: a date of the data, for the same map index and `promote_slice`. A
+    change is that the slice is blocked or broken and was not before, that another assertion blocks
+    or breaks it as well, or that it passes again: a good date is no recovery of another one. Use it
+    for failures and successes:
 
         def email(notice: GateNotice) -> SmtpNotifier:
             return SmtpNotifier(to="me@example.com", subject=notice.text, html_content=notice.html)
@@ -38,9 +40,9 @@ def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
         notify = notify_on_change(email)
         gate = DqlGateOperator(..., on_failure_callback=notify, on_success_callback=notify)
 
-    The state before is that of the last attempt in the results store, for any date of the data and
-    the same map index. A partial run that passes is no recovery. If there is no report, or the
-    store cannot be read, the notice is sent. A pass after a task that failed without a report is a
+    The state before is that of the last attempt in the results store; of several dates or suites,
+    each has its own. A partial run that passes is no recovery. If there is no report, or the store
+    cannot be read, the notice is sent. A pass after a task that failed without a report is a
     recovery: after a cleared try, or after an earlier run of the DAG (from Airflow 3.2 on).
 
     :param make: returns the notifier for a notice, as for `notify_with`.
@@ -50,37 +52,45 @@ def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
         report = summary_of(context["ti"])
         change = _change(context, report)
         if change is not None:
-            is_recovery = change in ("recovered", _REPORTS_AGAIN)
-            has_incident = change != _REPORTS_AGAIN
-            notice = gate_notice(context, is_recovery=is_recovery, has_incident=has_incident)
-            make(notice).notify(context)
+            is_recovery = change.kind in ("recovered", _REPORTS_AGAIN)
+            on = None if change.kind == _REPORTS_AGAIN else change.on
+            make(gate_notice(context, is_recovery=is_recovery, on=on)).notify(context)
 
     return notify
 
 
-def _change(context: Any, report: Mapping[str, Any]) -> str | None:
-    """What has changed since the attempt before, such as "recovered"; None if nothing has."""
+def _change(context: Any, report: Mapping[str, Any]) -> _Change | None:
+    """What has changed since the attempts before; None if nothing has."""
     if not report.get("run_id"):
-        return "no report"
+        return _Change("no report")
     is_bad = report.get("outcome") in _BAD
     if not is_bad and report.get("partial"):
         return None
     try:
         select = _store_of(context)
+        own_ids = _own_runs(report)
+        runs = _runs_until(select, context["ti"], report, dates=_dates(report))
+        recovered = ""
+        own_runs = [run for run in runs if str(run["run_id"]) in own_ids]
+        for own in sorted(own_runs, key=lambda run: run["dataset_date"]):
+            earlier = _bad_before(runs, own, own_ids)
+            known = _faults(select, earlier, report) if earlier else set()
+            if own["outcome"] not in _BAD:
+                recovered = recovered or (str(own["dataset_date"]) if earlier else "")
+            elif earlier is None or _faults(select, own, report) - known:
+                return _Change("bad", str(own["dataset_date"]))
+        if is_bad or recovered:
+            return None if is_bad else _Change("recovered", recovered)
         runs = _runs_until(select, context["ti"], report)
-        earlier = _attempt_before(runs, report)
-        if earlier is None or earlier.outcome not in _BAD:
-            if is_bad:
-                return "bad"
-            return _REPORTS_AGAIN if _failed_without_report(context, report, runs) else None
-        if not is_bad:
-            return "recovered"
-        own = [str(run["run_id"]) for run in runs if str(run["run_id"]) in _own_runs(report)]
-        is_more = _faults(select, own, report) - _faults(select, earlier.run_ids, report)
-        return "bad" if is_more else None
+        return _Change(_REPORTS_AGAIN) if _failed_without_report(context, report, runs) else None
     except Exception:  # a notice too many is better than none
         log.exception("the earlier state of gate %s is unknown", report.get("gate"))
-        return "unknown"
+        return _Change("unknown")
+
+
+def _dates(report: Mapping[str, Any]) -> list[date]:
+    parts = report.get("parts") or [report]
+    return sorted({date.fromisoformat(str(part["date"])) for part in parts})
 
 
 def _store_of(context: Any) -> Any:
@@ -101,9 +111,14 @@ def _own_runs(report: Mapping[str, Any]) -> set[str]:
     return {str(report["run_id"]), *(str(part["run_id"]) for part in parts)}
 
 
-def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The runs of the gate up to this one, newest first; for several suites those of each."""
-    from dqx_airflow.results.query import PARTIAL, equals, literal, of_instance
+def _runs_until(
+    select: Any, ti: Any, report: Mapping[str, Any], dates: Sequence[date] = ()
+) -> Sequence[Mapping[str, Any]]:
+    """The runs of the gate up to this one, newest first; for several suites those of each.
+
+    :param dates: only runs on the days from the first to the last of these dates.
+    """
+    from dqx_airflow.results.query import PARTIAL, equals, literal, of_dates, of_instance
     from dqx_airflow.results.schema import RUNS
 
     gate, finished_at = str(report.get("gate") or ""), str(report.get("finished_at") or "")
@@ -115,31 +130,36 @@ def _runs_until(select: Any, ti: Any, report: Mapping[str, Any]) -> Sequence[Map
         is_gate,
         "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)') <= "
         f"TIMESTAMP '{until.isoformat()}'",
+        *(of_dates(dates[0], dates[-1]) if dates else []),
     ]
     if ti.map_index is not None and ti.map_index >= 0:
         where.append(of_instance(ti.map_index))
     columns = ["run_id", "scheduler_run", "attempt", "attempt_id", "outcome", "finished_at"]
-    columns.append(PARTIAL)
+    columns += ["gate", "dataset_date", "slice", PARTIAL]
     order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'
     runs: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
     return runs
 
 
-def _attempt_before(
-    runs: Sequence[Mapping[str, Any]], report: Mapping[str, Any]
-) -> _Earlier | None:
-    """The newest other attempt, ignoring a partial one that passed."""
+def _bad_before(
+    runs: Sequence[Mapping[str, Any]], own: Mapping[str, Any], own_ids: set[str]
+) -> Mapping[str, Any] | None:
+    """The last run of an earlier attempt on the same slice, ignoring a partial one that passed, if
+    it was bad."""
+    from dqx_airflow.results.incidents import same_slice
     from dqx_airflow.results.query import PARTIAL
 
-    own = {run["attempt_id"] for run in runs if str(run["run_id"]) in _own_runs(report)}
-    for candidate in runs:
-        if candidate["attempt_id"] in own or str(candidate["run_id"]) in _own_runs(report):
-            continue
-        attempt = [run for run in runs if run["attempt_id"] == candidate["attempt_id"]]
-        outcome = worst_outcome(Outcome(run["outcome"]) for run in attempt)
-        if outcome in _BAD or not candidate.get(PARTIAL):
-            return _Earlier(outcome, tuple(str(run["run_id"]) for run in attempt))
-    return None
+    earlier = (
+        run
+        for run in runs
+        if str(run["run_id"]) not in own_ids
+        and all(run[name] == own[name] for name in ("gate", "dataset_date"))
+        and run["attempt_id"] != own["attempt_id"]
+        and same_slice(run.get("slice"), own.get("slice"))
+        and (run["outcome"] in _BAD or not run.get(PARTIAL))
+    )
+    last = next(earlier, None)
+    return last if last is not None and last["outcome"] in _BAD else None
 
 
 def _failed_without_report(
@@ -170,14 +190,14 @@ def _failed_without_report(
 
 
 def _faults(
-    select: Any, run_ids: Sequence[str], report: Mapping[str, Any]
+    select: Any, run: Mapping[str, Any], report: Mapping[str, Any]
 ) -> set[tuple[str, str, str]]:
-    """The assertions that stop the gate, in these runs: their suite, name and status."""
-    from dqx_airflow.results.query import is_in, literal
+    """The assertions that stop the gate in a run: their suite, name and status."""
+    from dqx_airflow.results.query import equals, literal
     from dqx_airflow.results.schema import RESULTS
 
     where = [
-        is_in("run_id", run_ids),
+        equals("run_id", str(run["run_id"])),
         "\"status\" IN ('failed', 'error')",
         f'"severity" <= {literal(str(report.get("fail_on") or "P3"))}',
     ]

@@ -1,19 +1,27 @@
-"""Incidents: consecutive runs of a gate that were blocked or broken; and users' notes on them,
-acknowledgements and comments, which are append-only."""
+"""Incidents: slices of data for which a gate was blocked or broken, until they pass, are accepted,
+or a person closes them; and users' notes on them, which are append-only.
+
+A slice is what one run of a gate is about: a date of its datasets, of one instance of a mapped
+task, of the rows in `promote_slice`.
+"""
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
+from itertools import groupby
+from typing import Any
 
-from dqx_airflow.results.query import StoredResults, is_in, of_dates, opened
-from dqx_airflow.results.report_rows import RunRow
+from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
+from dqx_airflow.results.report_rows import RunRow, run_from_row
 from dqx_airflow.results.schema import (
     INCIDENT_NOTES,
     INCIDENT_NOTES_COLUMNS,
     INCIDENT_NOTES_SCHEMA,
+    RUNS,
     fields_of,
     written,
 )
@@ -22,94 +30,196 @@ from dqx_airflow.values import Outcome
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 """The outcomes that form an incident."""
 
+ACKNOWLEDGED, COMMENT, CLOSED = "acknowledged", "comment", "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentNote:
+    """A note on a slice for which a gate is blocked or broken.
+
+    `kind` is `acknowledged` (the author takes care of it), `comment`, or `closed` (the author ends
+    the incident, for the reason in `text`). `map_index` is that of an instance of a mapped gate, -1
+    for others; `slice` is that of the run. `at` is in UTC.
+    """
+
+    gate: str
+    date: date
+    kind: str
+    author: str
+    text: str = ""
+    map_index: int = -1
+    slice: str | None = None
+    at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """The runs of an incident, newest data first: those of each suite of the gate that was bad.
-    `before` has the last good run before it, by the name of the gate and suite, where one is known;
-    `recovery` is the first run that left nothing bad, None while the incident lasts."""
+    """A slice that was blocked or broken. `runs` are its bad runs, of all attempts and of each
+    suite of the gate, the last one first; `repair` is the run that left nothing bad, and `notes`
+    are those of people, oldest first."""
 
     runs: tuple[RunRow, ...]
-    before: Mapping[str, RunRow]
-    recovery: RunRow | None
+    repair: RunRow | None = None
+    notes: tuple[IncidentNote, ...] = ()
 
     @property
     def first(self) -> RunRow:
-        """The run with the oldest data, which began the incident."""
+        """The run that began the incident."""
         return self.runs[-1]
 
     @property
     def last(self) -> RunRow:
-        """The run with the newest data."""
+        """The last bad run."""
         return self.runs[0]
 
     @property
-    def first_of_each(self) -> tuple[RunRow, ...]:
-        """The run with the oldest data of each suite that was bad, oldest data first."""
-        return _first_of_each(reversed(self.runs))
+    def id(self) -> str:
+        """What identifies it for ever: the id of its first run."""
+        return self.first.run_id
+
+    @property
+    def date(self) -> date:
+        """The date of the data."""
+        return self.last.run_key.date
+
+    @property
+    def map_index(self) -> int:
+        """The map index of the task, -1 if it is not mapped."""
+        return self.last.run_key.map_index
+
+    @property
+    def rows(self) -> str:
+        """The values of `promote_slice`: `store = basel`; empty without them."""
+        values = _slice_of(self.last.slice).get("rows") or {}
+        return ", ".join(f"{name} = {value}" for name, value in values.items())
 
     @property
     def last_of_each(self) -> tuple[RunRow, ...]:
-        """The run with the newest data of each suite that was bad, newest data first."""
-        return _first_of_each(self.runs)
+        """The last bad run of each suite."""
+        return tuple({run.run_key.gate: run for run in reversed(self.runs)}.values())
 
     @property
-    def length(self) -> int:
-        """The number of runs of the task, of which several suites have a report each."""
-        return len({(run.run_key.date, run.run_key.scheduler_run) for run in self.runs})
+    def closing(self) -> IncidentNote | None:
+        """The note that closed it; a bad run after it opens it again."""
+        closed = [note for note in self.notes if note.kind == CLOSED]
+        return next((note for note in closed if note.at >= self.last.finished_at), None)
+
+    @property
+    def acknowledgement(self) -> IncidentNote | None:
+        """The first note of the person who takes care of it."""
+        return next((note for note in self.notes if note.kind == ACKNOWLEDGED), None)
 
     @property
     def is_open(self) -> bool:
-        """True until a run is good again."""
-        return self.recovery is None
+        """True until the slice is good, or a person closes it."""
+        return self.repair is None and self.closing is None
 
     @property
-    def recovery_time(self) -> timedelta | None:
-        """The time from the first verdict against the data to the first good one; None while it
-        lasts."""
-        if self.recovery is None:
-            return None
-        return abs(self.recovery.finished_at - self.first.finished_at)
+    def status(self) -> str:
+        """How it stands: `blocked`, `broken`, `repaired`, `accepted` or `closed`."""
+        if self.repair is not None:
+            return "repaired"
+        if self.closing is not None:
+            return CLOSED
+        return self.last.outcome.value
+
+    @property
+    def detected_at(self) -> datetime:
+        """The time of the first verdict against the data."""
+        return self.first.finished_at
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """The time of the good verdict, or of the closing; None while it lasts."""
+        if self.repair is not None:
+            return self.repair.finished_at
+        return self.closing.at if self.closing else None
+
+    @property
+    def time_to_detect(self) -> timedelta:
+        """The time from the end of the date of the data, in UTC, to the first verdict; zero for
+        data that was judged earlier."""
+        midnight = datetime(self.date.year, self.date.month, self.date.day, tzinfo=timezone.utc)
+        return max(self.detected_at - midnight - timedelta(days=1), timedelta(0))
+
+    @property
+    def time_to_acknowledge(self) -> timedelta | None:
+        """The time from the first verdict to the acknowledgement; None without one."""
+        note = self.acknowledgement
+        return max(note.at - self.detected_at, timedelta(0)) if note else None
+
+    @property
+    def time_to_end(self) -> timedelta | None:
+        """The time from the first verdict to the end; None while it lasts."""
+        return self.ended_at - self.detected_at if self.ended_at else None
 
 
-def incidents_of(runs: Iterable[RunRow]) -> tuple[Incident, ...]:
-    """The incidents among the runs of a gate, newest first.
+def incidents_of(
+    runs: Iterable[RunRow], notes: Iterable[IncidentNote] = ()
+) -> tuple[Incident, ...]:
+    """The incidents among the runs of a task, newest data first.
 
-    A partial run does not resolve what it did not judge: the incident ends with a complete run, or
-    with one that has the same selection as the bad runs. Of several suites, each that was bad must
-    have such a run.
+    A slice is settled by a good run of the same slice, whatever happens to other dates. A partial
+    run does not settle what it did not judge: it takes a complete run, or one that has the same
+    selection as the bad runs. Of several suites, each that was bad must have such a run.
 
-    :param runs: newest data first, none of them superseded by a later attempt.
+    :param runs: all attempts, in any order.
     """
-    incidents: list[Incident] = []
-    goods: list[RunRow] = []
-    bad: list[RunRow] = []
-    open_: list[RunRow] = []
-    before: dict[str, RunRow] = {}
-    for run in reversed(tuple(runs)):
+    found: list[Incident] = []
+    by_place: dict[tuple[date, int], list[RunRow]] = {}
+    for run in sorted(runs, key=lambda run: run.started_at):
+        by_place.setdefault((run.run_key.date, run.run_key.map_index), []).append(run)
+    for own in by_place.values():
+        found += _of_one_place(own)
+    all_notes = sorted(notes, key=lambda note: note.at)
+    found.sort(key=lambda incident: (incident.date, incident.last.started_at), reverse=True)
+    later: dict[tuple[date, int, str | None], datetime] = {}
+    with_notes = []
+    for incident in found:
+        key = incident.date, incident.map_index, incident.last.slice
+        own_notes = tuple(note for note in all_notes if _is_about(note, incident, later.get(key)))
+        later[key] = incident.detected_at
+        with_notes.append(replace(incident, notes=own_notes))
+    return tuple(with_notes)
+
+
+def _of_one_place(runs: Sequence[RunRow]) -> list[Incident]:
+    """The incidents of one date and map index, of the runs in the order of their start."""
+    ended: list[Incident] = []
+    bad: dict[int, list[RunRow]] = {}
+    unsettled: dict[int, list[RunRow]] = {}
+    for number, run in enumerate(runs):
+        same = [key for key, own in bad.items() if same_slice(own[-1].slice, run.slice)]
         if run.outcome in BAD:
-            if run.run_key.gate not in {bad_run.run_key.gate for bad_run in bad}:
-                settled = next((good for good in reversed(goods) if _settles(good, run)), None)
-                if settled is not None:
-                    before[run.run_key.gate] = settled
-            bad.append(run)
-            open_.append(run)
+            key = same[0] if same else number
+            bad.setdefault(key, []).append(run)
+            unsettled.setdefault(key, []).append(run)
             continue
-        goods.append(run)
-        open_ = [bad_run for bad_run in open_ if not _settles(run, bad_run)]
-        if bad and not open_:
-            incidents.append(Incident(tuple(reversed(bad)), before, run))
-            bad, before = [], {}
-    if bad:
-        incidents.append(Incident(tuple(reversed(bad)), before, None))
-    return tuple(reversed(incidents))
+        for key in same:
+            unsettled[key] = [bad_run for bad_run in unsettled[key] if not _settles(run, bad_run)]
+            if not unsettled[key]:
+                ended.append(Incident(tuple(reversed(bad.pop(key))), run))
+    return ended + [Incident(tuple(reversed(own))) for own in bad.values()]
 
 
-def _first_of_each(runs: Iterable[RunRow]) -> tuple[RunRow, ...]:
-    by_gate: dict[str, RunRow] = {}
-    for run in runs:
-        by_gate.setdefault(run.run_key.gate, run)
-    return tuple(by_gate.values())
+def same_slice(one: str | None, other: str | None) -> bool:
+    """Whether two runs on the same date are about the same rows, by their `slice`: each dataset
+    that both read is at the same place. A run of an earlier version does not say."""
+    if one is None or other is None or one == other:
+        return True
+    first, second = _slice_of(one), _slice_of(other)
+    places, others = first.get("read") or {}, second.get("read") or {}
+    is_elsewhere = any(places[name] != others[name] for name in places.keys() & others.keys())
+    return (first.get("rows") or {}) == (second.get("rows") or {}) and not is_elsewhere
+
+
+def _slice_of(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _settles(good: RunRow, bad: RunRow) -> bool:
@@ -121,50 +231,147 @@ def _settles(good: RunRow, bad: RunRow) -> bool:
     return bad.partial is not None and bad.partial.selection == good.partial.selection
 
 
-ACKNOWLEDGED, COMMENT = "acknowledged", "comment"
+def _is_about(note: IncidentNote, incident: Incident, until: datetime | None) -> bool:
+    """Whether a note is about an incident.
+
+    :param until: when the next incident of the slice began.
+    """
+    is_here = (note.date, note.map_index) == (incident.date, incident.map_index)
+    is_same = note.slice is None or note.slice in {run.slice for run in incident.runs}
+    is_then = note.at >= incident.detected_at and (until is None or note.at < until)
+    # The clocks of two machines differ, and a first note is about a first incident.
+    return is_here and is_same and (is_then or (until is None and incident.is_open))
+
+
+def groups_of(incidents: Iterable[Incident]) -> tuple[tuple[Incident, ...], ...]:
+    """Incidents, those of neighbouring dates in one group, newest data first."""
+    newest_first = sorted(incidents, key=lambda incident: incident.date, reverse=True)
+    groups: list[list[Incident]] = []
+    for incident in newest_first:
+        if groups and groups[-1][-1].date - incident.date <= timedelta(days=1):
+            groups[-1].append(incident)
+        else:
+            groups.append([incident])
+    return tuple(map(tuple, groups))
+
+
+_OF_AN_INCIDENT = tuple(name for name in OF_A_RUN if name not in ("contract", "sources"))
+_EVER_BAD = (
+    'concat("gate", \' \', "dataset_date") IN (SELECT concat("gate", \' \', "dataset_date") '
+    "FROM stored WHERE \"outcome\" IN ('blocked', 'broken'))"
+)
+_MOST_RUNS = 20_000
+
+
+def stored_incidents(results: StoredResults | str, wanted: RunsWanted) -> tuple[Incident, ...]:
+    """The incidents of gates in the store, newest data first; suites that one task judges have
+    theirs together.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    results = opened(results)
+    if wanted.is_nothing:
+        return ()
+    order = f'ORDER BY "dataset_date" DESC, "finished_at", "run_id" LIMIT {_MOST_RUNS}'
+    where = [*wanted.conditions, _EVER_BAD]
+    first_of_attempt: dict[tuple[Any, ...], RunRow] = {}
+    for row in results.select(RUNS, _OF_AN_INCIDENT, where, order):
+        try:
+            run = run_from_row(row)
+        except (ValueError, KeyError, TypeError):
+            continue  # of an incompatible newer version
+        first_of_attempt.setdefault((run.run_key, run.attempt.id), run)
+    runs = [*first_of_attempt.values()]
+    if not runs:
+        return ()
+    dates = [run.run_key.date for run in runs]
+    notes = notes_from(results, {run.run_key.gate for run in runs}, min(dates), max(dates))
+    tasks = _tasks_among(runs)
+    runs.sort(key=lambda run: tasks[run.run_key.gate])
+    found: list[Incident] = []
+    for task, own in groupby(runs, key=lambda run: tasks[run.run_key.gate]):
+        of_task = (note for note in notes if tasks.get(note.gate) == task)
+        found += incidents_of(own, of_task)
+    return tuple(sorted(found, key=lambda incident: incident.date, reverse=True))
+
+
+def open_slices(
+    results: StoredResults | str, gates: Collection[str] | None = None
+) -> tuple[Incident, ...]:
+    """The slices that are still blocked or broken, oldest data first.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    found = stored_incidents(results, RunsWanted(gates))
+    return tuple(incident for incident in reversed(found) if incident.is_open)
+
+
+def _tasks_among(runs: Iterable[RunRow]) -> dict[str, str]:
+    """For the name of each gate, that of the first suite which the same task judges."""
+    tasks: dict[str, str] = {}
+    by_attempt: dict[str, set[str]] = {}
+    for run in runs:
+        by_attempt.setdefault(run.attempt.id, set()).add(run.run_key.gate)
+    for gates in by_attempt.values():
+        first = min({tasks.get(gate, gate) for gate in gates})
+        tasks |= dict.fromkeys(gates, first)
+    return tasks
 
 
 @dataclass(frozen=True, slots=True)
-class IncidentNote:
-    """A note on a gate that is blocked or broken, on a date of its data.
+class LackingRows:
+    """The rows of a dataset that were judged and not promoted; `target` is where they are missing,
+    empty for a gate without a target. None is unknown."""
 
-    `kind` is `acknowledged` (the author takes care of it) or `comment`. `map_index` is that of an
-    instance of a mapped gate, -1 for others. `at` is in UTC.
+    dataset: str
+    target: str
+    rows: int | None
+
+
+def lacking_rows(
+    results: StoredResults | str, incidents: Collection[Incident]
+) -> Mapping[str, tuple[LackingRows, ...]]:
+    """What the targets lack, by the id of the incident.
+
+    :raises StoreError: the store exists and cannot be read.
     """
+    if not incidents:
+        return {}
+    by_run = {incident.last.run_id: incident.id for incident in incidents}
+    days = [incident.date for incident in incidents]
+    where = [is_in("run_id", by_run), *of_dates(min(days), max(days))]
+    found: dict[str, tuple[LackingRows, ...]] = {}
+    for row in opened(results).select(RUNS, ("run_id", "datasets"), where):
+        datasets = json.loads(row.get("datasets") or "[]")
+        targets = [item for item in datasets if item.get("promote_to")] or datasets[:1]
+        found[by_run[row["run_id"]]] = tuple(
+            LackingRows(item["name"], item.get("promote_to") or "", item.get("rows"))
+            for item in targets
+            if not item.get("promotion")
+        )
+    return found
 
-    gate: str
-    date: date
-    kind: str
-    author: str
-    text: str = ""
-    map_index: int = -1
-    at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
-    id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
-
-def write_note(results: StoredResults, note: IncidentNote) -> None:
-    """Appends a note.
+def write_notes(results: StoredResults, notes: Iterable[IncidentNote]) -> None:
+    """Appends notes.
 
     :raises StoreError: the store cannot be written.
     """
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
     store = ResultsStore(results.root, results.storage_options)
-    store.append_rows({INCIDENT_NOTES: {note.id: [written(INCIDENT_NOTES_COLUMNS, note)]}})
+    rows = {note.id: [written(INCIDENT_NOTES_COLUMNS, note)] for note in notes}
+    store.append_rows({INCIDENT_NOTES: rows})
 
 
 def notes_from(
-    results: StoredResults | str,
-    gates: Collection[str],
-    since: date,
-    until: date,
-    map_index: int = -1,
+    results: StoredResults | str, gates: Collection[str], since: date, until: date
 ) -> tuple[IncidentNote, ...]:
-    """The notes on a gate, of several suites on each, and the data of some days, oldest first.
+    """The notes on gates and the data of some days, oldest first.
 
     :raises StoreError: the store exists and cannot be read.
     """
-    where = [is_in("gate", gates), *of_dates(since, until), f'"map_index" = {int(map_index)}']
+    where = [is_in("gate", gates), *of_dates(since, until)]
     order = 'ORDER BY "event_at", "event_id"'
     rows = opened(results).select(INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA.names, where, order)
     notes = (IncidentNote(**fields_of(INCIDENT_NOTES_COLUMNS, row)) for row in rows)

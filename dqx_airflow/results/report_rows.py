@@ -27,7 +27,7 @@ from dqx_airflow.results.schema import (
 class RunRow:
     """A run in a list of runs. `assertions` counts all of them, `errors` those that could not be
     evaluated; `worst` is None if everything passed or was skipped. `partial` describes the
-    selection, None if nothing was left out."""
+    selection, None if nothing was left out. `slice` is that of the report."""
 
     run_id: str
     run_key: values.RunKey
@@ -45,6 +45,7 @@ class RunRow:
     started_at: datetime
     finished_at: datetime
     partial: values.PartialRun | None = None
+    slice: str | None = None
 
 
 def results_rows(report: values.GateReport) -> list[Row]:
@@ -124,6 +125,7 @@ def report_from_rows(
         sources=values.from_json(tuple[values.SourceDigest, ...], run.get("sources") or "[]"),
         shadow=_shadow(run, shadow),
         partial=_partial(run),
+        slice=run.get("slice"),
         spark_version=run.get("spark_version"),
         ansi=run.get("ansi"),
     )
@@ -166,6 +168,7 @@ def run_from_row(run: Row) -> RunRow:
         started_at=as_utc(run["started_at"]),
         finished_at=as_utc(run["finished_at"]),
         partial=_partial(run),
+        slice=run.get("slice"),
     )
 
 

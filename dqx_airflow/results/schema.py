@@ -451,6 +451,12 @@ RUNS_COLUMNS = (
         "of the excluded ones that are P0 or `@required`",
         lambda source: _selection(source.report),
     ),
+    Column(
+        "slice",
+        TEXT,
+        "JSON: the rows that the run is about: where it read each dataset, and `promote_slice`",
+        "report.slice",
+    ),
     Column("spark_version", TEXT, "the version of Spark that measured", "report.spark_version"),
     Column(
         "ansi",
@@ -523,8 +529,14 @@ INCIDENT_NOTES_COLUMNS = (
     _GATE,
     own_column("dataset_date", DATE, "the date of the data", "date"),
     own_column("map_index", WHOLE, "the map index of a mapped task, -1 for others"),
-    own_column("kind", TEXT, "`acknowledged` (the author is handling it) or `comment`"),
-    own_column("text", TEXT, "the comment", make=_or_empty),
+    own_column("slice", TEXT, "the `slice` of the run; NULL for a note on all of the date"),
+    own_column(
+        "kind",
+        TEXT,
+        "`acknowledged` (the author is handling it), `comment` or `closed` (the incident has ended "
+        "for the author)",
+    ),
+    own_column("text", TEXT, "the comment, or the reason", make=_or_empty),
     own_column("author", TEXT, "the author of the note"),
     own_column("event_at", TIME, "when it was written", "at", as_utc),
     _MONTH,

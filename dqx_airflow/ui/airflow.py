@@ -27,7 +27,7 @@ from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.log import Log
 from airflow.models.serialized_dag import SerializedDagModel
-from airflow.models.taskinstance import TaskInstance
+from airflow.models.taskinstance import TaskInstance, clear_task_instances
 from airflow.models.taskinstancehistory import TaskInstanceHistory
 from airflow.models.xcom import XComModel
 from airflow.providers.common.compat.sdk import AirflowException
@@ -46,6 +46,7 @@ MOST_INSTANCES = 500
 """The maximum number of instances of a mapped task that are inspected."""
 
 _MOST_ROWS = 20_000
+_ENDED_STATES = ("success", "failed", "skipped", "upstream_failed")
 _OPERATORS = (
     "DqlGateOperator",
     "ContractGateOperator",
@@ -167,6 +168,14 @@ def may_edit(request: Request, user: Any, dag_id: str) -> bool:
     return edits and may_read(request, user, dag_id)
 
 
+def may_clear(request: Request, user: Any, dag_id: str) -> bool:
+    """Whether the user may clear tasks of a DAG, and see their results."""
+    clears = _allows(
+        requires_access_dag("PUT", DagAccessEntity.TASK_INSTANCE, dag_id), request, user
+    )
+    return clears and may_read(request, user, dag_id)
+
+
 def _allows(guard: Any, request: Request, user: Any) -> bool:
     try:
         refusal = guard(request, user)
@@ -231,6 +240,30 @@ def record(
     extra = json.dumps(facts, ensure_ascii=False, default=str)
     session.add(Log(event=event, owner=name, owner_display_name=name, extra=extra, **where))
     session.commit()
+
+
+def clear(session: Any, tasks: Sequence[TaskRef]) -> tuple[TaskRef, ...]:
+    """Clears task instances that have ended, one after the other, each with everything downstream
+    in its run; returns those that were cleared. The scheduler takes the oldest run first."""
+    cleared = []
+    for task in tasks:
+        after = graph_of_dag(session, task.dag_id).after(task.task_id)
+        is_own = and_(
+            TaskInstance.task_id == task.task_id, TaskInstance.map_index == task.map_index
+        )
+        instances = session.scalars(
+            select(TaskInstance).where(
+                TaskInstance.dag_id == task.dag_id,
+                TaskInstance.run_id == task.run_id,
+                or_(is_own, TaskInstance.task_id.in_(after)),
+            )
+        ).all()
+        own = [one for one in instances if one.task_id == task.task_id]
+        if own and str(own[0].state) in _ENDED_STATES:
+            clear_task_instances(list(instances), session)
+            session.commit()
+            cleared.append(task)
+    return tuple(cleared)
 
 
 def signing_key() -> str:

@@ -17,6 +17,7 @@ from dqx_airflow.ui import (
     gate_page,
     incident_page,
     review_page,
+    slices_page,
 )
 from dqx_airflow.ui.airflow import SIGNED_IN
 from dqx_airflow.ui.forms import Refused
@@ -33,6 +34,7 @@ for router in (
     board_page.router,
     gate_page.router,
     incident_page.router,
+    slices_page.router,
     alerts_page.router,
     dataset_page.router,
     contract_page.router,

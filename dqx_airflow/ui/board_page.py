@@ -25,6 +25,7 @@ from dqx_airflow.ui.report_view import (
     view_of_summary,
 )
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, store_client
+from dqx_airflow.ui.slices_page import open_of
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 
@@ -363,8 +364,9 @@ def board(
     page: PageNumber,
 ) -> Response:
     """The gates of all DAGs that the user may read, worst first."""
-    now = datetime.now(timezone.utc)
+    now, client = datetime.now(timezone.utc), store_client()
     rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags, now)
+    open_, _ = open_of(session, client, tasks)
     session.close()
     matching = [row for row in rows if filters.wants(row)]
     paging = Paging.of(page, len(matching))
@@ -387,5 +389,6 @@ def board(
         late=sum(row.is_late for row in rows),
         choices=choices,
         filters=filters,
-        alerts=counts_of_rows(store_client(), list(shown)),
+        alerts=counts_of_rows(client, list(shown)),
+        open_slices=Counter((one.dag_id, one.task_id) for one in open_),
     )

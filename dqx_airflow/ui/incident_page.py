@@ -1,25 +1,27 @@
-"""The page of an incident: the gate, its faults, the waiting tasks, the notes of people; and the
-form for notes."""
+"""The page of an incident: the slices that are blocked, their faults, the waiting tasks, the notes
+of people; and the form for notes, for closing, and for clearing the tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, timezone
 from http import HTTPStatus
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from fastapi import APIRouter, Request, Response
 
 from dqx_airflow.results.incidents import (
     ACKNOWLEDGED,
+    CLOSED,
     COMMENT,
     Incident,
     IncidentNote,
-    incidents_of,
-    notes_from,
-    write_note,
+    groups_of,
+    lacking_rows,
+    stored_incidents,
+    write_notes,
 )
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
@@ -27,66 +29,64 @@ from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.board_page import DEPTH
 from dqx_airflow.ui.forms import Form, Refused, chosen, form_token, recorded_change, require_editor
 from dqx_airflow.ui.report_view import failing_total, view_of_report
+from dqx_airflow.ui.slices_page import clear_tasks
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import DatasetSnapshot, GateReport, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An assertion that did not pass in `run`, the last bad run of its suite. `since` is the first
-    date of the incident from which on it never passed, `failing` the number of failing rows and of
-    all rows."""
+    """An assertion that did not pass in `run`, the last bad run of its suite for a slice. `failing`
+    is the number of failing rows and of all rows."""
 
     run: RunRow
     verdict: Verdict
     blocks: bool
-    since: date
     failing: str
 
 
 def faults_of(
-    incident: Incident, reports_by_run: Mapping[str, GateReport], past: Sequence[GateReport]
+    incidents: Sequence[Incident], reports: Mapping[str, GateReport]
 ) -> tuple[Fault, ...]:
-    """What did not pass in the last bad report of each suite, what blocks first."""
-    faults: list[Fault] = []
-    for run in incident.last_of_each:
-        if run.run_id in reports_by_run:
-            of_gate = [report for report in past if report.run_key.gate == run.run_key.gate]
-            faults += _faults_of_run(run, reports_by_run[run.run_id], of_gate)
-    return tuple(sorted(faults, key=lambda fault: not fault.blocks))
+    """What did not pass in the last bad reports of all slices: what blocks first, then the worst,
+    and each assertion with its dates, newest first."""
+    runs = (run for incident in incidents for run in incident.last_of_each)
+    found = [
+        fault
+        for run in runs
+        if run.run_id in reports
+        for fault in _faults(run, reports[run.run_id])
+    ]
+    found.sort(key=lambda fault: fault.run.run_key.date, reverse=True)
+    return tuple(sorted(found, key=_rank))
 
 
-def _faults_of_run(run: RunRow, newest: GateReport, past: Sequence[GateReport]) -> Iterator[Fault]:
-    view = view_of_report(newest)
-    earlier = [report for report in past if report.run_key.date <= run.run_key.date]
-    newest_first = sorted(earlier, key=lambda report: report.run_key.date, reverse=True)
+def _rank(fault: Fault) -> tuple[object, ...]:
+    verdict = fault.verdict
+    return not fault.blocks, verdict.severity.value, verdict.check, verdict.name
+
+
+def _faults(run: RunRow, report: GateReport) -> Iterator[Fault]:
+    view = view_of_report(report)
     for verdict in view.verdicts:
-        if not view.is_wrong(verdict):
-            continue
-        since = newest.run_key.date
-        for report in newest_first:
-            same_assertion = [
-                earlier_verdict
-                for earlier_verdict in report.verdicts
-                if (earlier_verdict.check, earlier_verdict.name) == (verdict.check, verdict.name)
-            ]
-            if not same_assertion or not view.is_wrong(same_assertion[0]):
-                break
-            since = min(since, report.run_key.date)
-        blocks = view.fail_on is None or verdict.can_block(view.fail_on)
-        yield Fault(run, verdict, blocks, since, failing_total(verdict, newest.datasets))
+        if view.is_wrong(verdict):
+            blocks = view.fail_on is None or verdict.can_block(view.fail_on)
+            yield Fault(run, verdict, blocks, failing_total(verdict, report.datasets))
 
 
 def versions_of(
-    incident: Incident, reports_by_run: Mapping[str, GateReport]
+    incident: Incident, reports: Mapping[str, GateReport], before: Mapping[str, RunRow]
 ) -> tuple[tuple[DatasetSnapshot, int | None], ...]:
-    """The datasets of all suites, each as the suite that was bad first read it, with the version
-    that the last good run before it read; None if that is unknown."""
+    """The datasets of all suites, each as it was first read when it was bad, with the version that
+    the last good run before it read; None if that is unknown.
+
+    :param before: those good runs, by the name of the gate.
+    """
     versions: dict[str, tuple[DatasetSnapshot, int | None]] = {}
-    for run in incident.first_of_each:
-        before = incident.before.get(run.run_key.gate)
-        report = reports_by_run.get(run.run_id)
-        sound = reports_by_run.get(before.run_id) if before else None
+    for run in reversed(incident.runs):
+        earlier = before.get(run.run_key.gate)
+        report = reports.get(run.run_id)
+        sound = reports.get(earlier.run_id) if earlier else None
         good = {dataset.name: dataset.version for dataset in sound.datasets} if sound else {}
         for dataset in report.datasets if report else ():
             versions.setdefault(dataset.name, (dataset, good.get(dataset.name)))
@@ -95,9 +95,23 @@ def versions_of(
 
 router = APIRouter()
 
-_MOST_RUNS, _MOST_NOTES, _MOST_LISTED = 1000, 200, 10
+_MOST_NOTES, _MOST_LISTED, _MOST_FAULTS = 200, 50, 200
 _LONGEST_TEXT = 2000
+_NEAR = timedelta(days=60)
+_CLEAR = "clear"
 _FOREIGN_FORM = Refused(HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages.")
+_GONE = Refused(HTTPStatus.NOT_FOUND, "Incident not found: reload the page.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The names of a gate, one for each suite, the incidents of its task, and those to show: one,
+    or open ones of neighbouring dates."""
+
+    gates: tuple[str, ...]
+    incidents: tuple[Incident, ...]
+    group: tuple[Incident, ...]
+    problem: str | None
 
 
 @router.get("/incident", dependencies=[airflow.READS_DAG])
@@ -109,56 +123,80 @@ def incident(
     task_id: str = "",
     instance: str = "",
     on: str = "",
+    first: str = "",
 ) -> Response:
-    """The newest incident of a gate, or the one of a date of its data."""
+    """The newest incident of a gate, or that of a date of its data, also after its end."""
     index = responses.whole_number(instance)
     task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
     client = responses.store_client()
-    gates, problem = _gates(session, client, dag_id, task_id)
+    found = _find(session, client, task, responses.day(on), first)
     session.close()
-    incidents: tuple[Incident, ...] = ()
-    if gates:
-        wanted = RunsWanted(gates, map_index=index)
-        runs = client.ask(lambda store: store.runs(wanted, _MOST_RUNS))
-        incidents, problem = incidents_of(runs.found), problem or runs.problem
-    selected = _chosen(incidents, responses.day(on))
-    if selected is None:
+    if not found.group:
         return responses.notice(
             HTTPStatus.NOT_FOUND,
             "No incident",
-            problem or f"The results store has no incident of task {task_id} of DAG {dag_id}.",
+            found.problem
+            or f"The results store has no incident of task {task_id} of DAG {dag_id}"
+            f"{f' for the data of {on}' if on else ''}: it never had one, or its runs were pruned.",
         )
-    page, problem_inside = _page(session, client, selected, incidents, gates, task)
+    page, problem_inside = _page(session, client, found, task)
     edits = airflow.may_edit(request, user, dag_id)
     return responses.html_page(
         "incident.html",
         page=page,
-        problem=problem or problem_inside,
+        problem=found.problem or problem_inside,
         edits=edits,
+        clears=airflow.may_clear(request, user, dag_id),
         read_only=client.read_only() if edits else None,
         token=form_token(user),
         note_id=uuid4(),
     )
 
 
+def _find(
+    session: Any, client: StoreClient, task: airflow.TaskRef, on: date | None, first: str
+) -> _Found:
+    """The incidents of a task around a date of its data, or its newest ones."""
+    recent = airflow.recent_runs(session, [(task.dag_id, task.task_id)], DEPTH)
+    known = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
+    # Airflow may have deleted all runs that it knew: the link stays.
+    gates = known.found or (f"{task.dag_id}.{task.task_id}",)
+    wanted = RunsWanted(gates, map_index=task.map_index if task.map_index >= 0 else None)
+    if on is not None:
+        wanted = replace(wanted, since=_shifted(on, -_NEAR), until=_shifted(on, _NEAR))
+    answer = client.ask(lambda store: stored_incidents(store, wanted))
+    incidents = answer.found
+    at_date = [one for one in incidents if on in (None, one.date) and first in ("", one.id)]
+    at_date.sort(key=lambda one: not one.is_open)  # stable: the newest of the open ones first
+    group: tuple[Incident, ...] = ()
+    if at_date:
+        chosen_one = at_date[0]
+        open_groups = groups_of(one for one in incidents if one.is_open)
+        group = next((own for own in open_groups if chosen_one in own), (chosen_one,))
+    return _Found(gates, incidents, group, known.problem or answer.problem)
+
+
+def _shifted(on: date, by: timedelta) -> date | None:
+    try:
+        return on + by
+    except OverflowError:
+        return None
+
+
 def _page(
-    session: Any,
-    client: StoreClient,
-    incident: Incident,
-    incidents: Sequence[Incident],
-    gates: Sequence[str],
-    task: airflow.TaskRef,
+    session: Any, client: StoreClient, found: _Found, task: airflow.TaskRef
 ) -> tuple[dict[str, Any], str | None]:
     """The page of one of the incidents of a task, and why something is missing."""
-    last, index = incident.last.run_key, task.map_index
-    bad = {run.run_key.gate for run in incident.runs}
-    lines = (*incident.last_of_each, *incident.first_of_each, *incident.before.values())
+    group = found.group
+    newest, oldest = group[0], group[-1]
+    last, bad = newest.last.run_key, {run.run_key.gate for one in group for run in one.runs}
+    before = client.ask(lambda store: _good_before(store, oldest, bad))
+    lines = [run for one in group for run in (*one.last_of_each, one.first)]
+    lines += [*oldest.runs, *before.found]
     attempts = {line.attempt.id for line in lines}
-    most, since = len(incident.runs), incident.first.run_key.date
-    reports = client.ask(lambda store: store.reports_of(attempts))
-    past = client.ask(lambda store: store.past_reports(bad, last.date, most, index))
-    notes = client.ask(lambda store: notes_from(store, gates, since, last.date, index))
-    reports_by_run = {report.run_id: report for report in reports.found}
+    answer = client.ask(lambda store: store.reports_of(attempts))
+    lacking = client.ask(lambda store: tuple(lacking_rows(store, group).items()))
+    reports = {report.run_id: report for report in answer.found}
     after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
     states = airflow.states_of(session, task.dag_id, last.dag_run_id, after)
     waiting = [
@@ -169,93 +207,113 @@ def _page(
         for waiting_id in after
         if waiting_id in states
     ]
-    newest = (reports_by_run.get(run.run_id) for run in incident.last_of_each)
-    views = [view_of_report(report) for report in newest if report]
-    acknowledged = [note for note in notes.found if note.kind == ACKNOWLEDGED]
+    views = [
+        view_of_report(reports[run.run_id]) for run in newest.last_of_each if run.run_id in reports
+    ]
+    # A note on several slices is shown once.
+    notes = {(note.at, note.author, note.kind): note for one in group for note in one.notes}
+    faults = faults_of(group, reports)
     page = {
         "dag_id": task.dag_id,
         "task_id": task.task_id,
-        "map_index": index,
-        "gate": bad.pop() if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
-        "incident": incident,
-        "others": [other for other in incidents if other is not incident][:_MOST_LISTED],
+        "map_index": task.map_index,
+        "gate": next(iter(bad)) if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
+        "has_suites": len(bad) > 1,
+        "group": group,
+        "newest": newest,
+        "oldest": oldest,
+        "runs": len({(run.run_key.date, run.attempt.id) for one in group for run in one.runs}),
+        "others": [other for other in found.incidents if other not in group][:_MOST_LISTED],
+        "lacking": dict(lacking.found),
         "last": views,
         "contract": next((view.contract for view in views if view.contract), None),
-        "faults": faults_of(incident, reports_by_run, past.found),
-        "versions": versions_of(incident, reports_by_run),
+        "faults": faults[:_MOST_FAULTS],
+        "more_faults": len(faults[_MOST_FAULTS:]),
+        "versions": versions_of(oldest, reports, {run.run_key.gate: run for run in before.found}),
         "waiting": waiting,
         "assets": airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
         "owners": airflow.owners_of(session, task.dag_id),
-        "notes": notes.found[-_MOST_NOTES:],
-        "acknowledged": acknowledged[-1] if acknowledged else None,
+        "notes": [notes[key] for key in sorted(notes)][-_MOST_NOTES:],
     }
-    return page, reports.problem or past.problem or notes.problem
+    return page, answer.problem or before.problem or lacking.problem
+
+
+def _good_before(store: Any, oldest: Incident, gates: set[str]) -> tuple[RunRow, ...]:
+    """The last good run of each suite on earlier data."""
+    until = _shifted(oldest.date, timedelta(days=-1))
+    index = oldest.map_index if oldest.map_index >= 0 else None
+    wanted = RunsWanted(gates, since=_shifted(oldest.date, -_NEAR), until=until, map_index=index)
+    good: dict[str, RunRow] = {}
+    for run in store.runs(wanted, 60 * len(gates)):
+        if run.outcome not in ("blocked", "broken") and run.partial is None:
+            good.setdefault(run.run_key.gate, run)
+    return tuple(good.values())
 
 
 @router.post("/incident")
-def add_note(
+def change(
     request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: Form
 ) -> Response:
-    """Stores an acknowledgement or a comment, also in Airflow's audit log."""
+    """Stores an acknowledgement, a comment or the end of incidents, also in Airflow's audit log; or
+    clears the tasks of open ones, oldest data first."""
     dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
-    kinds = {ACKNOWLEDGED: ACKNOWLEDGED, COMMENT: COMMENT}
+    kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, _CLEAR)}
     kind, text = chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
-    on = responses.day(form.get("on", ""))
-    index = responses.whole_number(form.get("instance", ""))
+    on, index = responses.day(form.get("on", "")), responses.whole_number(form.get("instance", ""))
     if on is None:
         raise _FOREIGN_FORM
-    if kind == COMMENT and not text:
-        raise Refused(HTTPStatus.BAD_REQUEST, "The comment is empty.")
-    dags = [dag_id] if dag_id else []
+    if kind in (COMMENT, CLOSED) and not text:
+        noun = "comment" if kind == COMMENT else "reason"
+        raise Refused(HTTPStatus.BAD_REQUEST, f"The {noun} is empty.")
     forbidden = "You do not have permission to edit this DAG."
-    require_editor(request, user, dags, Refused(HTTPStatus.NOT_FOUND, "Gate not found."), forbidden)
-    gates, problem = _gates(session, responses.store_client(), dag_id, task_id)
-    if not gates:
-        raise Refused(HTTPStatus.NOT_FOUND, problem or "Gate not found.")
-    note = IncidentNote(
-        gates[0],
-        on,
-        kind,
-        user.get_name(),
-        text,
-        -1 if index is None else index,
-        id=_note_id(form.get("note", "")),
-    )
+    missing = Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
+    require_editor(request, user, [dag_id] if dag_id else [], missing, forbidden)
+    task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
+    client = responses.store_client()
+    found = _find(session, client, task, on, form.get("first", ""))
+    if found.problem and not found.group:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
+    only = form.get("only", "")
+    about = [one for one in found.group if only in ("", one.id)]
+    if not about:
+        raise _GONE
+    back = responses.incident_address(dag_id, task_id, task.map_index, about[0].date, about[0].id)
+    if kind == _CLEAR:
+        return clear_tasks(request, session, user, about, back)
+    own, now = _note_id(form.get("note", "")), datetime.now(timezone.utc)
+    notes = [
+        IncidentNote(
+            one.last.run_key.gate,
+            one.date,
+            kind,
+            user.get_name(),
+            text,
+            one.map_index,
+            one.last.slice,
+            now,
+            # The same for a form that is sent twice, and another one for each slice.
+            id=str(own if len(about) == 1 else uuid5(own, one.id)),
+        )
+        for one in about
+    ]
+    dates = [one.date for one in about]
+    facts = {"gate": notes[0].gate, "date": on, "kind": kind, "text": text, "note": notes[0].id}
+    facts |= {"dates": dates} if len(dates) > 1 else {}
     return recorded_change(
         session,
         user,
         "dqx incident",
-        [airflow.TaskRef(dag_id, "", task_id, note.map_index)],
-        {"gate": note.gate, "date": on, "kind": kind, "text": text, "note": note.id},
-        lambda results: write_note(results, note),
-        responses.incident_address(dag_id, task_id, note.map_index, on),
+        [task],
+        facts,
+        lambda results: write_notes(results, notes),
+        back,
     )
 
 
-def _note_id(text: str) -> str:
+def _note_id(text: str) -> UUID:
     """The id that the page assigned to the note, so that a form that is sent twice is stored
     once."""
     try:
-        return str(UUID(text))
+        return UUID(text)
     except ValueError as error:
         raise _FOREIGN_FORM from error
-
-
-def _gates(
-    session: Any, client: StoreClient, dag_id: str, task_id: str
-) -> tuple[tuple[str, ...], str | None]:
-    """The names under which the newest attempts of a task reported, one for each suite; and why
-    there are none."""
-    recent = airflow.recent_runs(session, [(dag_id, task_id)], DEPTH)
-    gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
-    return tuple(gates.found), gates.problem
-
-
-def _chosen(incidents: Sequence[Incident], on: date | None) -> Incident | None:
-    """The incident of a date of its data; the newest one without a date."""
-    if on is None:
-        return incidents[0] if incidents else None
-    for incident in incidents:
-        if incident.first.run_key.date <= on <= incident.last.run_key.date:
-            return incident
-    return None

@@ -118,10 +118,14 @@ def runs_address(dag_id: str, task_id: str, map_index: int = -1) -> str:
     return address("runs", dag_id=dag_id, task_id=task_id, instance=instance)
 
 
-def incident_address(dag_id: str, task_id: str, map_index: int = -1, on: object = "") -> str:
-    """The incident of a gate: the newest, or that of a date of its data."""
+def incident_address(
+    dag_id: str, task_id: str, map_index: int = -1, on: object = "", first: str = ""
+) -> str:
+    """The incident of a gate: the newest, or that of a date of its data; of several on a date, the
+    one that began with the run `first`."""
     instance = map_index if map_index >= 0 else ""
-    return address("incident", dag_id=dag_id, task_id=task_id, instance=instance, on=on)
+    query = {"dag_id": dag_id, "task_id": task_id, "instance": instance, "on": on, "first": first}
+    return address("incident", **query)
 
 
 def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str, report: str = "") -> str:

@@ -182,6 +182,8 @@ class GateReport:
     :param partial: the selection, if not all assertions were judged.
     :param until: the last date, in a summary of several dates, which is never stored.
     :param unpromoted: as `not_promoted`, in such a summary.
+    :param slice: the rows that the run is about, as JSON: where it read each dataset, and the
+        values of `promote_slice`. None from an earlier version.
     :param spark_version: that of the session; None without Spark.
     :param ansi: whether SQL was evaluated in Spark's ANSI mode; None if unknown.
     """
@@ -202,6 +204,7 @@ class GateReport:
     partial: PartialRun | None = None
     until: date | None = None
     unpromoted: tuple[str, ...] = ()
+    slice: str | None = None
     spark_version: str | None = None
     ansi: bool | None = None
 

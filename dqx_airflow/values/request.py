@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import Field, dataclass, field, fields, replace
 from datetime import date
@@ -11,6 +12,7 @@ from typing import Any
 from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
 from dqx_airflow.values.contracts import EnforcedContract
 from dqx_airflow.values.outcomes import Severity
+from dqx_airflow.values.redact import redact_urls
 from dqx_airflow.values.sources import ImportedFile, SourceFile, SourceLocation
 
 FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
@@ -381,6 +383,14 @@ class GateRequest(RunOptions):
         """The run key of the gate as a whole, if this is the request for one of its suites."""
         job = self.origin.job if self.origin is not None else None
         return replace(self.run_key, gate=job) if job else self.run_key
+
+    @property
+    def slice(self) -> str:
+        """The rows that the gate is about on a date, as JSON: where it reads each dataset, and the
+        values of `promote_slice`."""
+        places = {ref.name: redact_urls(ref.location) for ref in self.datasets}
+        content = {"read": places, "rows": dict(self.promote_slice)}
+        return json.dumps({key: value for key, value in content.items() if value}, sort_keys=True)
 
     @property
     def run_keys(self) -> tuple[RunKey, ...]:

@@ -525,7 +525,25 @@ def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Callable[...,
     notice = changed([report_of("passed", 3)])
     assert notice.markdown.startswith("Gate `lake.gate` recovered, passed: ")
     assert notice.payload["recovered"]
-    assert notice.payload["incident_url"].endswith("?dag_id=lake&task_id=gate")
+    assert notice.payload["incident_url"].endswith("?dag_id=lake&task_id=gate&on=2024-05-17")
+
+
+def test_a_good_date_is_no_recovery_of_another_one(changed: Callable[..., Any]) -> None:
+    def run(outcome: str, minute: int, on: int, store: str = "zurich") -> list[GateReport]:
+        report = failing(report_of(outcome, minute), "a")
+        key = replace(report.run_key, date=date(2024, 5, on))
+        return [replace(report, run_key=key, slice=json.dumps({"rows": {"store": store}}))]
+
+    assert changed(run("blocked", 1, 17)) is not None
+    assert changed(run("passed", 2, 18)) is None
+    other = changed(run("blocked", 3, 18))
+    assert other.payload["incident_url"].endswith("&on=2024-05-18")
+    assert changed(run("passed", 4, 17, "basel")) is None
+    assert changed(run("blocked", 5, 17)) is None
+    recovered = changed(run("passed", 6, 17))
+    assert recovered.payload["recovered"]
+    assert recovered.payload["incident_url"].endswith("&on=2024-05-17")
+    assert changed(run("passed", 7, 17)) is None
 
 
 class AfterFailure(SummaryTask):

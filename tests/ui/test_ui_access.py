@@ -30,6 +30,7 @@ PAGES = (
     "alerts",
     "rows.csv?dag_id=lake",
     "incident?dag_id=lake",
+    "slices",
     "review",
     "runs?dag_id=lake",
     "icon.svg",

@@ -45,6 +45,7 @@ PAGES = {
     "contract": "contract?id=orders",
     "runs": "runs?dag_id=lake&task_id=gate",
     "incident": "incident?dag_id=lake&task_id=gate",
+    "slices": "slices",
     "alerts": "alerts",
     "review": "review",
     "nowhere": "dataset?place=nowhere",

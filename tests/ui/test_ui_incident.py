@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOON, NOT_EMPTY, NULLS, Html, Scene, report_of
 
 from dqx_airflow.results.incidents import notes_from
-from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome, Responsible
+from dqx_airflow.values import (
+    Attempt,
+    DatasetSnapshot,
+    EnforcedContract,
+    Outcome,
+    Responsible,
+    RunKey,
+    Status,
+)
 
 if TYPE_CHECKING:
     from httpx import Response
@@ -31,8 +40,12 @@ CONTRACT = EnforcedContract(
 LATE = replace(NOT_EMPTY, name="orders.late")
 
 
-def days_of(scene: Scene, outcomes: str, **changes: Any) -> None:
-    """The runs of a gate on the last days, oldest first: p(assed) or b(locked)."""
+def days_of(scene: Scene, outcomes: str, rows: str = "", **changes: Any) -> None:
+    """The runs of a gate on the last days, oldest first: p(assed) or b(locked).
+
+    :param rows: the dataset that the gate would promote.
+    """
+    target = "s3://lake/silver" if rows else None
     for place, letter in enumerate(reversed(outcomes)):
         on, is_bad = DAY - timedelta(days=place), letter == "b"
         version = 100 - place
@@ -41,23 +54,39 @@ def days_of(scene: Scene, outcomes: str, **changes: Any) -> None:
             on=on,
             verdicts=(BAD_NULLS if is_bad else NULLS, NOT_EMPTY),
             outcome=Outcome.BLOCKED if is_bad else Outcome.PASSED,
-            datasets=(DatasetSnapshot("orders", "s3://lake/orders", "delta", version, 5000),),
+            datasets=(
+                DatasetSnapshot(
+                    "orders", "s3://lake/orders", "delta", version, 5000, promote_to=target
+                ),
+            ),
             contract=CONTRACT,
             **changes,
         )
         scene.ran(report, number=place + 1)
 
 
-def test_an_incident_shows_its_start_and_version(get: Get, scene: Scene) -> None:
+def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
+    get: Get, scene: Scene
+) -> None:
     scene.dag()
-    days_of(scene, "ppbbb")
+    days_of(scene, "pbpbb", rows="orders")
+    late = replace(LATE, status=Status.FAILED, value=0, scaled_value=0)
+    scene.store(
+        report_of(90, on=DAY - timedelta(days=1), verdicts=(late, BAD_NULLS), started_at=NOON)
+    )
     page = Html(get(HERE).text)
     assert page.unbalanced == []
     assert "Open incident: lake.gate" in page.text
-    assert "since 2024-03-18 12:00:40 UTC" in page.text
-    assert "data from 2024-03-18 runs 3" in page.text
-    assert "orders 98 97 s3://lake/orders" in page.text
-    assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-18" in page.text
+    assert "data of 2024-03-19 to 2024-03-20 open slices 2" in page.text
+    assert "detected 2024-03-19 12:00:40 UTC" in page.text
+    assert "orders : 5000 rows not in s3://lake/silver" in page.text
+    assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-20" in page.text
+    assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-19" in page.text
+    assert "orders.late 0 > 0 2024-03-19" in page.text
+    assert "orders 99 98 s3://lake/orders" in page.text
+    earlier = Html(get(f"{HERE}&on=2024-03-17").text)
+    assert "data of 2024-03-17 open slices 1" in earlier.text
+    assert "2024-03-20" not in earlier.text.partition("Other incidents")[0]
 
 
 def test_of_several_suites_the_blocking_one_is_shown(get: Get, scene: Scene) -> None:
@@ -91,8 +120,8 @@ def test_all_suites_that_stopped_the_task_are_on_one_page(
             else:
                 scene.store(replace(report, attempt=attempt))
     page = Html(get(HERE).text)
-    assert "Open incident: lake.gate 1" in page.text
-    assert "data from 2024-03-19 runs 2" in page.text
+    assert "Open incident: lake.gate" in page.text
+    assert "data of 2024-03-19 to 2024-03-20 open slices 2" in page.text
     assert "Orders.id lake.gate/Orders 50% < MAX_NULLS (10%) 2024-03-19" in page.text
     assert "Strict.id lake.gate/Strict 50% < MAX_NULLS (10%) 2024-03-20" in page.text
     (form,) = Html(get(HERE, "eve").text).forms
@@ -123,15 +152,63 @@ def test_an_incident_lists_waiting_tasks_and_assets(get: Get, scene: Scene) -> N
     assert page.links["silver"] == "../dags/lake/runs/scheduled__2024-03-20/tasks/silver"
 
 
-def test_a_good_run_resolves_an_incident_with_its_recovery_time(get: Get, scene: Scene) -> None:
+def repaired(scene: Scene, number: int, on: date, **changes: Any) -> None:
+    """A later attempt that passed, of the run of a day, as after the gate was cleared."""
+    report = report_of(number, on=on, verdicts=(NULLS,), outcome=Outcome.PASSED, **changes)
+    again = timedelta(days=1, hours=2)
+    scene.store(
+        replace(
+            report,
+            started_at=report.started_at + again,
+            finished_at=report.finished_at + again,
+            attempt=Attempt(2, f"again {number}"),
+        )
+    )
+
+
+def test_a_repaired_incident_stays_with_its_times_and_its_link(
+    get: Get, post: Get, scene: Scene
+) -> None:
     scene.dag()
-    days_of(scene, "bpbbp")
-    page = Html(get(HERE).text)
-    assert "Resolved incident: lake.gate" in page.text
-    assert "recovered 2024-03-20 12:00:40 UTC recovery time 2 days" in page.text
+    days_of(scene, "bpbbb")
+    gone = "2024-03-18"
+    (form,) = Html(get(f"{HERE}&on={gone}", "eve").text).forms
+    assert post("incident", **form, kind="acknowledged", text="I am on it").status_code == 303
+    repaired(scene, 50, date(2024, 3, 18))
+    page = Html(get(f"{HERE}&on={gone}").text)
+    assert "Repaired incident: lake.gate" in page.text
+    assert "repaired 2024-03-19 14:00:40 UTC time to repair 1 day 2 hours" in page.text
+    assert "acknowledged by eve" in page.text
+    assert "I am on it" in page.text
+    assert "data of 2024-03-19 to 2024-03-20" in Html(get(HERE).text).text
     earlier = Html(get(page.links["2024-03-16"]).text).text
-    assert "data from 2024-03-16 runs 1" in earlier
-    assert "recovery time 1 day" in earlier
+    assert "Open incident: lake.gate" in earlier  # the good days after it repair nothing
+    assert "data of 2024-03-16 open slices 1" in earlier
+
+
+def test_the_link_stays_when_airflow_has_forgotten_the_runs(get: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.store(report_of())
+    assert "Open incident: lake.gate" in Html(get(f"{HERE}&on={DAY}").text).text
+
+
+def test_an_editor_closes_an_incident_with_a_reason(get: Get, post: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "bb")
+    (form,) = Html(get(HERE, "eve").text).forms
+    assert post("incident", **form, kind="closed", text="").status_code == 400
+    older = [value for value, text in form_choices(get(HERE, "eve").text) if text == "2024-03-19"]
+    post("incident", **{**form, "only": older[0]}, kind="closed", text="the store was shut")
+    page = Html(get(f"{HERE}&on=2024-03-19").text)
+    assert "Closed incident: lake.gate" in page.text
+    assert "closed eve" in page.text
+    assert "the store was shut" in page.text
+    assert "data of 2024-03-20 open slices 1" in Html(get(HERE).text).text
+
+
+def form_choices(html: str) -> list[tuple[str, str]]:
+    """The values and the texts of the choices of slices."""
+    return re.findall(r'<option value="([^"]+)">([^<]+)</option>', html)
 
 
 def test_a_missing_incident_is_not_found(get: Get, scene: Scene) -> None:
@@ -203,3 +280,103 @@ def test_only_editors_of_the_dag_write(get: Get, post: Get, scene: Scene) -> Non
     assert notes(scene) == []
     assert get(HERE, "ben").status_code == 403
     assert get(HERE, None).status_code == 401
+
+
+def states_of(scene: Scene) -> dict[tuple[str, str], str | None]:
+    """The states of the task instances, by the date of their run and their task."""
+    from airflow.models.taskinstance import TaskInstance
+    from sqlalchemy import select
+
+    scene.session.expire_all()
+    query = select(TaskInstance.run_id, TaskInstance.task_id, TaskInstance.state)
+    return {
+        (run_id.removeprefix("scheduled__"), task_id): state and str(state)
+        for run_id, task_id, state in scene.session.execute(query)
+    }
+
+
+def waiting_days(scene: Scene) -> None:
+    """Three days of which two are blocked, each with a task that waits."""
+    scene.dag()
+    days_of(scene, "bpb", rows="orders")
+    scene.chain("gate", "silver")
+    for place in range(3):
+        scene.task(
+            task_id="silver",
+            on=DAY - timedelta(days=place),
+            state="upstream_failed",
+            number=20 + place,
+            operator="EmptyOperator",
+        )
+
+
+def test_the_open_slices_are_listed_oldest_first_and_cleared_in_order(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    waiting_days(scene)
+    board = Html(get("board").text)
+    assert "2 open slices" in board.text
+    page = Html(get(board.links["2 open slices"], "eve").text)
+    assert page.unbalanced == []
+    assert page.text.index("2024-03-18") < page.text.index("2024-03-20")
+    assert "orders : 5000 rows not in s3://lake/silver" in page.text
+    assert "2024-03-19" not in page.text
+    form = page.forms[0]
+    assert post("slices", **form).headers["location"] == "slices"
+    states = states_of(scene)
+    assert {day for (day, _), state in states.items() if state is None} == {
+        "2024-03-18",
+        "2024-03-20",
+    }
+    assert states["2024-03-20", "silver"] is None
+    assert states["2024-03-19", "silver"] == "upstream_failed"
+    assert post("slices", **form).status_code == 409  # they wait already
+
+
+def test_only_who_may_clear_the_tasks_gets_the_buttons(get: Get, post: Get, scene: Scene) -> None:
+    waiting_days(scene)
+    (form,) = Html(get(HERE, "eve").text).forms
+    (all_of_gate, *_) = Html(get("slices", "eve").text).forms
+    assert not Html(get("slices").text).forms
+    assert "2024-03-18" not in get("slices", "ben").text
+    assert "open slice" not in get("board", "ben").text.replace("Open slices", "")
+    for user in ("ada", "ben", None):
+        assert post("slices", user, **all_of_gate).status_code in (401, 403, 404)
+        assert post("incident", user, **form, kind="clear").status_code in (401, 403, 404)
+        assert post("incident", user, **form, kind="closed", text="x").status_code in (
+            401,
+            403,
+            404,
+        )
+    assert (
+        post("slices", headers={"Origin": "https://evil.example"}, **all_of_gate).status_code == 403
+    )
+    assert None not in states_of(scene).values()
+    assert notes(scene) == []
+    assert post("incident", **form, kind="clear").status_code == 303
+    assert states_of(scene)["2024-03-20", "gate"] is None
+    assert states_of(scene)["2024-03-18", "gate"] == "failed"  # not of this incident
+
+
+def test_slices_of_one_date_have_their_own_incidents(get: Get, scene: Scene) -> None:
+    scene.dag()
+    for number, store in enumerate(("zurich", "basel"), start=1):
+        key = RunKey("lake.gate", DAY, f"manual__{store}")
+        text = f'{{"rows": {{"store": "{store}"}}}}'
+        scene.store(report_of(number, run_key=key, slice=text))
+    page = Html(get(f"{HERE}&on={DAY}").text)
+    assert "open slices 2" in page.text
+    key = RunKey("lake.gate", DAY, "manual__basel")
+    scene.store(
+        report_of(
+            3,
+            run_key=key,
+            slice='{"rows": {"store": "basel"}}',
+            outcome=Outcome.PASSED,
+            verdicts=(NULLS,),
+            started_at=NOON + timedelta(hours=1),
+        )
+    )
+    page = Html(get(f"{HERE}&on={DAY}").text)
+    assert "store = zurich" in page.text
+    assert "open slices 1" in page.text

@@ -1,0 +1,103 @@
+"""Incidents by slice; a partial run does not change the state of what it did not judge."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+
+from dqx_airflow.results.incidents import CLOSED, IncidentNote, groups_of, incidents_of
+from dqx_airflow.results.report_rows import RunRow
+from dqx_airflow.values import Attempt, Outcome, PartialRun, RunKey, Selection, Severity
+
+
+def _line(number: int, letter: str, day: int) -> RunRow:
+    """The run of an hour on the data of a day: `P` and `B` are whole runs that passed or were
+    blocked, `pa` and `ba` those of a tag."""
+    on = date(2024, 3, day)
+    at = datetime(2024, 3, 20, number, tzinfo=timezone.utc)
+    outcome = Outcome.BLOCKED if letter[0] in "Bb" else Outcome.PASSED
+    tag = letter[1:]
+    partial = PartialRun(Selection(tags=(tag,)), 1, 2) if tag else None
+    key = RunKey("lake.gate", on, f"run {number}")
+    attempt, counts = Attempt(1, str(number)), (2, 2, 0, 0, 0)
+    facts = (outcome, Severity.P0, *counts, None, None, at, at)
+    return RunRow(str(number), key, attempt, "orders", *facts, partial)
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ("1B 1P", "1: 0 until 1"),
+        ("1B 2P", "1: 0"),  # a good tomorrow does not repair yesterday
+        ("1P 1B", "1: 1"),
+        ("1B 2B 1P", "1: 0 until 2; 2: 1"),
+        ("1B 1B 1P 1B", "1: 0 1 until 2; 1: 3"),
+        ("1B 1pa", "1: 0"),
+        ("1B 1pa 1P", "1: 0 until 2"),
+        ("1ba 1pa", "1: 0 until 1"),
+        ("1ba 1pb", "1: 0"),
+        ("1ba 1bb 1pa 1pb", "1: 0 1 until 3"),
+        ("1ba 1P", "1: 0 until 1"),
+    ],
+)
+def test_a_slice_is_repaired_by_a_good_run_that_judges_its_failures(
+    runs: str, expected: str
+) -> None:
+    lines = [_line(number, text[1:], int(text[0])) for number, text in enumerate(runs.split())]
+    found = [
+        f"{incident.date.day}: {' '.join(run.run_id for run in reversed(incident.runs))}"
+        + (f" until {incident.repair.run_id}" if incident.repair else "")
+        for incident in reversed(incidents_of(reversed(lines)))
+    ]
+    assert "; ".join(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "is_same"),
+    [
+        ({"rows": {"store": "zurich"}}, {"rows": {"store": "zurich"}}, True),
+        ({"rows": {"store": "zurich"}}, {"rows": {"store": "basel"}}, False),
+        ({"rows": {"store": "zurich"}}, {}, False),
+        ({"read": {"orders": "/a"}}, {"read": {"orders": "/b"}}, False),
+        ({"read": {"orders": "/a"}}, {"read": {"orders": "/a", "customers": "/c"}}, True),
+        (None, {"rows": {"store": "basel"}}, True),  # a run of an earlier version
+    ],
+)
+def test_a_slice_is_the_same_rows_of_the_same_datasets(
+    bad: object, good: object, is_same: bool
+) -> None:
+    slices = [None if text is None else json.dumps(text) for text in (bad, good)]
+    lines = [
+        replace(_line(number, letter, 1), slice=text)
+        for number, (letter, text) in enumerate(zip("BP", slices, strict=True))
+    ]
+    (incident,) = incidents_of(lines)
+    assert (incident.repair is not None) is is_same
+
+
+def test_instances_of_a_mapped_gate_have_their_own_incidents() -> None:
+    bad, good = _line(0, "B", 1), _line(1, "P", 1)
+    bad = replace(bad, run_key=replace(bad.run_key, scheduler_run="r[0]"))
+    good = replace(good, run_key=replace(good.run_key, scheduler_run="r[1]"))
+    (incident,) = incidents_of([bad, good])
+    assert incident.is_open
+
+
+def test_a_person_closes_an_incident_until_the_slice_is_bad_again() -> None:
+    first, again = _line(0, "B", 1), _line(2, "B", 1)
+    note = IncidentNote("lake.gate", first.run_key.date, CLOSED, "eve", "not needed")
+    closing = replace(note, at=first.finished_at + timedelta(minutes=30))
+    (incident,) = incidents_of([first], [closing])
+    assert (incident.status, incident.is_open) == ("closed", False)
+    assert incident.time_to_end == timedelta(minutes=30)
+    (incident,) = incidents_of([first, again], [closing])
+    assert (incident.status, incident.is_open) == ("blocked", True)
+
+
+def test_open_incidents_of_neighbouring_dates_form_a_group() -> None:
+    lines = [_line(number, "B", day) for number, day in enumerate((1, 2, 5, 9, 10, 11))]
+    groups = [[one.date.day for one in group] for group in groups_of(incidents_of(lines))]
+    assert groups == [[11, 10, 9], [5], [2, 1]]

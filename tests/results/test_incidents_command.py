@@ -1,0 +1,75 @@
+"""`dql incidents`: what is open, how it ended, and closing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import DatasetSnapshot, Outcome
+
+from .samples import PASSED, RUN_KEY, sample_report
+
+
+def dql(*arguments: str) -> Result:
+    variables = {"DQX_RESULTS_ROOT": None, "FORCE_COLOR": None, "NO_COLOR": None}
+    return CliRunner().invoke(app, ["incidents", *arguments], env=variables)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    """Blocked on two days, of which the first has passed since, and good on the third."""
+    store = ResultsStore(str(tmp_path / "store"))
+    lacks = DatasetSnapshot("orders", "/o", "delta", rows=7, promote_to="/silver")
+    good = {"outcome": Outcome.PASSED, "verdicts": (PASSED,)}
+    for number, (day, changes) in enumerate(((1, {}), (2, {}), (3, good), (1, good)), start=1):
+        key = replace(RUN_KEY, date=date(2024, 3, day), scheduler_run=f"day {day}")
+        report = sample_report(
+            number, attempt=number, run_key=key, datasets=(lacks,), minutes=number, **changes
+        )
+        store.write(report)
+    return str(tmp_path / "store")
+
+
+def test_the_dates_that_are_still_blocked_are_listed(root: str) -> None:
+    header, line = dql("--root", root).stdout.splitlines()
+    assert header.split()[:4] == ["id", "gate", "date", "status"]
+    assert line.split()[1:6] == ["orders_to_silver", "2024-03-02", "blocked", "orders:", "7"]
+    both = json.loads(dql("--root", root, "--all", "--format", "json").stdout)
+    assert [(one["date"], one["status"], one["seconds_to_end"]) for one in both] == [
+        ("2024-03-01", "repaired", 180.0),
+        ("2024-03-02", "blocked", None),
+    ]
+    assert both[1]["not_promoted"] == [{"dataset": "orders", "target": "/silver", "rows": 7}]
+    assert dql("--root", root, "--gate", "other").stdout == "no open slice\n"
+
+
+def test_an_incident_is_closed_with_a_reason(root: str) -> None:
+    (one,) = json.loads(dql("--root", root, "--format", "json").stdout)
+    at = ("--root", root, "--close", one["id"][:8])
+    refused = dql(*at)
+    assert refused.exit_code == 2
+    assert "needs a reason" in refused.output
+    assert dql(*at, "--reason", "not needed", "--author", "eve").stdout == (
+        "closed: gate orders_to_silver, data of 2024-03-02\n"
+    )
+    assert dql("--root", root).stdout == "no open slice\n"
+    *_, closed = json.loads(dql("--root", root, "--all", "--format", "json").stdout)
+    assert closed["status"] == "closed"
+    assert closed["notes"][0]["author"] == "eve"
+    assert "has ended: closed" in dql(*at, "--reason", "again").output
+    assert "no incident has an id" in dql("--root", root, "--close", "zz", "--reason", "x").output
+    assert closed["seconds_to_detect"] >= 0
+
+
+def test_a_missing_store_is_an_error(tmp_path: Path) -> None:
+    missing = dql("--root", str(tmp_path / "none"))
+    assert missing.exit_code == 4
+    assert "no results under" in missing.output
+    assert "no results root given" in dql().output
