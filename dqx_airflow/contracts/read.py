@@ -12,7 +12,7 @@ from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.extensions import read_acceptances, read_renames, with_extension
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
 from dqx_airflow.contracts.source.references import FileReader, References, no_files
-from dqx_airflow.contracts.source.schema_errors import schema_errors
+from dqx_airflow.contracts.source.schema_errors import load_schema, schema_errors
 from dqx_airflow.contracts.source.unknown_keys import unknown_keys
 from dqx_airflow.contracts.source.variables import Variables
 from dqx_airflow.contracts.source.yaml_document import Document, Mapping, Scalar, read_document
@@ -71,12 +71,11 @@ def read_contract(
                 document, read, diagnostics.append, sources, prepare=known.in_document
             )
             _check_version(document.root, reader, diagnostics)
-            diagnostics += schema_errors(document.root, reader.schema())
+            schema = load_schema(reader.dialect.value)
+            diagnostics += schema_errors(document.root, schema)
             reading = ClauseReader(document.root, references, diagnostics.append)
             contract = reader.read(reading)
-            unknown = unknown_keys(
-                document.root, reader.schema(), references, is_open=reader.is_open
-            )
+            unknown = unknown_keys(document.root, schema, references, is_open=reader.is_open)
             accepted = read_acceptances(reading, [model.name for model in contract.models])
             incident = with_extension(reading, contract.incident)
             renames = tuple(read_renames(reading, contract.models))

@@ -10,6 +10,7 @@ import pytest
 from contract_text import misaccounted, show_contract
 from dialect_parts import EXAMPLES, HERE, contracts_of, part_cases, read_text, show_part
 from markdown_cases import Case, cases
+from standard_schemas import SCHEMAS, schema_text, stored_at
 
 from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.diagnostics import draw
@@ -69,3 +70,9 @@ def test_a_dialect_is_imported_for_its_documents_alone() -> None:
         [sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True
     )
     assert run.stdout.split() == ["fabric"]
+
+
+@pytest.mark.parametrize("standard", SCHEMAS)
+def test_the_schema_of_a_standard_is_that_of_its_package(standard: str) -> None:
+    """After an update of the package: `python tools/schemas/standard_schemas.py`."""
+    assert stored_at(standard).read_text(encoding="utf-8") == schema_text(standard)

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dqx_airflow.contracts.source.schema_errors import schema_errors
-from dqx_airflow.contracts.source.schemas import load_schema
+from dqx_airflow.contracts.source.schema_errors import load_schema, schema_errors
 from dqx_airflow.contracts.source.yaml_document import (
     Mapping,
     Node,
@@ -95,7 +94,7 @@ def read_manifest(source: SourceFile) -> Manifest:
         return Manifest(source, (), None, (), {}, tuple(diagnostics))
     if isinstance(root.get("model"), Mapping) and "manifestSpecVersion" not in root.entries:
         return _from_yaml(source, root, diagnostics)
-    errors = schema_errors(root, load_schema("datalex/datalex-manifest"))
+    errors = schema_errors(root, load_schema("datalex"))
     diagnostics += [_as_datalex(error) for error in errors]
     promises: list[ManifestContract] = []
     tables: dict[str, tuple[str, ...]] = {}

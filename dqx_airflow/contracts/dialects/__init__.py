@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.model import Contract, Dialect
@@ -15,7 +14,7 @@ from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
 
 @dataclass(frozen=True, slots=True)
 class DialectReader:
-    """A dialect: its JSON Schema, and its reader.
+    """A dialect: its reader, and what distinguishes it.
 
     `read` may assume that the document is valid against the schema if that reports nothing; it is
     also called for invalid documents, and takes from them what it can. `versions` are the supported
@@ -36,7 +35,6 @@ class DialectReader:
     """
 
     dialect: Dialect
-    schema: Callable[[], dict[str, Any]]
     read: Callable[[ClauseReader], Contract]
     sign: str
     version_key: str | None = None

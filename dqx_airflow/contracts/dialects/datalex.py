@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from copy import deepcopy
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.datalex.manifest import doubts_about
@@ -21,8 +18,6 @@ from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, spark_type_of
 from dqx_airflow.contracts.dialects.extensions import slug, unique_name, with_unique_names
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
-from dqx_airflow.contracts.source.schemas import load_schema
-from dqx_airflow.contracts.source.unknown_keys import STATES
 from dqx_airflow.contracts.source.yaml_document import Mapping
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 
@@ -50,19 +45,6 @@ def _demand(constraint: str, column: str) -> Demand | None:
     if name in _REQUIRED:
         return Required()
     return Unique((column,)) if name == "unique" else None
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    """The published schema, with the mappings whose unknown keys may state rules."""
-    schema = deepcopy(load_schema("datalex/datalex-manifest"))
-    parts = schema["$defs"]
-    signature = parts["contract"]["properties"]["signature"]
-    for part in (parts["field"], signature["properties"]["outputs"]["items"]):
-        part[STATES] = "rules"
-    for part in (parts["entity"], parts["contract"], signature):
-        part[STATES] = "sections"
-    return schema
 
 
 def _read(reading: ClauseReader) -> Contract:
@@ -223,8 +205,7 @@ def _type_of(written: str) -> str | None:
 
 READER = DialectReader(
     Dialect.DATALEX,
-    schema=_schema,
-    read=_read,
+    _read,
     sign="`manifestSpecVersion` and `domains` at the top",
     cannot_say=frozenset({"version", "keys", "quality"}),
     versions_models=True,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.column_paths import column_path
@@ -38,7 +37,6 @@ from dqx_airflow.contracts.model import (
     Model,
     Rule,
 )
-from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
 
@@ -312,8 +310,5 @@ def _unmeasured(reading: ClauseReader, quality: Mapping | None) -> None:
 
 
 READER = DialectReader(
-    Dialect.PRODUCT,
-    partial(load_schema, "product"),
-    _read,
-    sign="`contract:` and `schema:` with `fields` side by side at the top",
+    Dialect.PRODUCT, _read, sign="`contract:` and `schema:` with `fields` side by side at the top"
 )

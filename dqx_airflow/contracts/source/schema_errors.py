@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from dqx_airflow.contracts.source import yaml_document
@@ -21,6 +24,14 @@ _TYPE_NAMES = {
     "null": "null",
 }
 _LONGEST = 60
+
+
+@cache
+def load_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a dialect. Those of the standards were written by `tools/schemas`."""
+    text = files(__package__).joinpath(f"schemas/{name}.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
 
 
 def schema_errors(root: Node, schema: Mapping[str, Any]) -> tuple[Diagnostic, ...]:

@@ -14,7 +14,6 @@ from dqx_airflow.contracts.dialects.dcs.fields import FieldContext, read_field
 from dqx_airflow.contracts.dialects.dcs.quality import read_older_quality, read_quality
 from dqx_airflow.contracts.dialects.dcs.service_levels import (
     VERSIONS,
-    load_schema,
     read_servers,
     read_service_levels,
     text_duration_s,
@@ -218,8 +217,7 @@ def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Mo
 
 READER = DialectReader(
     Dialect.DCS,
-    schema=load_schema,
-    read=_read,
+    _read,
     sign="`dataContractSpecification: 1.2.1`",
     version_key=_VERSION_KEY,
     versions=VERSIONS,

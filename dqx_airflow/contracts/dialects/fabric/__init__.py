@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
 from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Required
 from dqx_airflow.contracts.dialects import DialectReader
@@ -37,7 +36,6 @@ from dqx_airflow.contracts.model import (
     Model,
     Rule,
 )
-from dqx_airflow.contracts.source.schemas import load_schema
 from dqx_airflow.contracts.source.yaml_document import Mapping
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.values import FORMATS
@@ -259,7 +257,6 @@ def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool
 
 READER = DialectReader(
     Dialect.FABRIC,
-    partial(load_schema, "fabric"),
     _read,
     sign="`contract:` at the top, with `schema.columns` in it",
     meaning_key="semantic",

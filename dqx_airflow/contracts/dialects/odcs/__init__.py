@@ -16,7 +16,7 @@ from dqx_airflow.contracts.dialects.extensions import (
     with_unique_names,
 )
 from dqx_airflow.contracts.dialects.odcs.properties import is_column, mark_computed, read_property
-from dqx_airflow.contracts.dialects.odcs.schema import VERSIONS, load_schema, read_rules
+from dqx_airflow.contracts.dialects.odcs.schema import VERSIONS, read_rules
 from dqx_airflow.contracts.dialects.odcs.service import (
     FILES,
     SPARK,
@@ -241,7 +241,6 @@ def _odd_ends(model: str, own_ends: list[Element], other_ends: list[Element]) ->
 
 READER = DialectReader(
     Dialect.ODCS,
-    load_schema,
     _read,
     sign="`apiVersion: v3.2.0` and `kind: DataContract`",
     version_key="apiVersion",
