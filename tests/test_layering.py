@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": set(),
     "dql": {"lark", "sympy", "sqlglot", "yaml"},
     "plan": {"sympy"},
-    "contracts": {"croniter", "yaml", "sqlglot", "deltalake", "pyarrow"},
+    "contracts": {"croniter", "yaml", "sqlglot", "deltalake", "pyarrow", "jinja2", "markupsafe"},
     "importing": {"lark", "sqlglot", "yaml"},
     "editor": {"lark", "pygls", "lsprotocol", "pyarrow", "deltalake"},
     "tuning": {"sympy", "yaml", "gymnasium", "pyarrow", "deltalake"},
