@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -92,6 +92,15 @@ class ExpectationArguments:
     def paths(self, key: str) -> tuple[str, ...]:
         return tuple(dotted_path(str(name)) for name in self.items(key))
 
+    def names(self, *keys: str) -> list[str]:
+        """The columns at some keys as SQL."""
+        return [sql_name(self.path(key)) for key in keys]
+
+    @property
+    def name(self) -> str:
+        """The column of the expectation as SQL."""
+        return sql_name(self.own_column())
+
     def own_column(self) -> str:
         """The column of the expectation; by default that of its field."""
         if self.column is None or self.given.get("column") is not None:
@@ -106,9 +115,10 @@ class ExpectationArguments:
 
 
 Expectations: TypeAlias = "dict[str, Callable[[ExpectationArguments], Demands]]"
+Bounds: TypeAlias = "list[tuple[str, Any]]"
 
 
-def each_value(arguments: ExpectationArguments, demands: tuple[ValueDemand, ...]) -> Demands:
+def each_value(arguments: ExpectationArguments, *demands: ValueDemand) -> Demands:
     """The demands; if `mostly` is less than 1, for that share of the values, as one predicate."""
     share = arguments.mostly()
     if share == 1:
@@ -119,7 +129,12 @@ def each_value(arguments: ExpectationArguments, demands: tuple[ValueDemand, ...]
     return (RowsSatisfy(all_hold(arguments.own_column(), demands), share=share),)
 
 
-def bounds_in(arguments: ExpectationArguments) -> list[tuple[str, Any]]:
+def each_row(arguments: ExpectationArguments, predicate: str) -> Demands:
+    """A predicate over the rows, or `mostly` of them."""
+    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+
+
+def bounds_in(arguments: ExpectationArguments) -> Bounds:
     """The bounds as comparisons: `(">=", 1)`."""
     bounds = []
     for key, strict, ops in (("min", "strict_min", ">>="), ("max", "strict_max", "<<=")):
@@ -134,45 +149,24 @@ def bounds_in(arguments: ExpectationArguments) -> list[tuple[str, Any]]:
     return bounds
 
 
-def conditions_in(arguments: ExpectationArguments) -> tuple[Condition, ...]:
-    bounds = bounds_in(arguments)
+def conditions_in(bounds: Bounds, factor: int = 1) -> tuple[Condition, ...]:
+    """The bounds as conditions on a number, multiplied by a factor."""
     if not all(is_finite_number(value) for _, value in bounds):
         raise NoCounterpartError("its bounds are not numbers")
+    sizes = [value if factor == 1 else round(factor * value, 9) for _, value in bounds]
     match bounds:
         case [(">=", low), ("<=", high)] if low <= high:
-            return (Condition("between", low, high),)
-    return tuple(Condition(op, value) for op, value in bounds)
+            return (Condition("between", *sizes),)
+    return tuple(Condition(op, size) for (op, _), size in zip(bounds, sizes, strict=True))
 
 
-def _exists(arguments: ExpectationArguments) -> Demands:
-    arguments.own_column()
-    return (Presence(),)
-
-
-def _measured(metric: str) -> Callable[[ExpectationArguments], Demands]:
-    """An expectation about a metric of DQL."""
-
-    def demands(arguments: ExpectationArguments) -> Demands:
-        column = arguments.own_column()
-        return tuple(
-            MetricRule(metric, (column,), condition) for condition in conditions_in(arguments)
-        )
-
-    return demands
-
-
-def _non_null_share(arguments: ExpectationArguments) -> Demands:
-    column = arguments.own_column()
-    percentages = (
-        replace(
-            condition,
-            bound=round(100 * condition.bound, 9),
-            high=None if condition.high is None else round(100 * condition.high, 9),
-        )
-        for condition in conditions_in(arguments)
-    )
-    return tuple(
-        MetricRule("count", (column,), percentage, is_percent=True) for percentage in percentages
+def _measured(
+    metric: str, *, is_percent: bool = False
+) -> Callable[[ExpectationArguments], Demands]:
+    """An expectation about a metric of DQL; a percentage is a share in its bounds."""
+    return lambda arguments: tuple(
+        MetricRule(metric, (arguments.own_column(),), condition, is_percent)
+        for condition in conditions_in(bounds_in(arguments), 100 if is_percent else 1)
     )
 
 
@@ -180,15 +174,13 @@ def _computed(expression: str) -> Callable[[ExpectationArguments], Demands]:
     """An expectation about an aggregate of Spark; the braces stand for the column."""
 
     def demands(arguments: ExpectationArguments) -> Demands:
-        name = sql_name(arguments.own_column())
-        query = aggregate_query(expression.format(name))
-        return tuple(QueryGives(query, condition) for condition in conditions_in(arguments))
+        query = aggregate_query(expression.format(arguments.name))
+        return tuple(QueryGives(query, bound) for bound in conditions_in(bounds_in(arguments)))
 
     return demands
 
 
 def _quantiles(arguments: ExpectationArguments) -> Demands:
-    name = sql_name(arguments.own_column())
     match arguments.take("quantile_ranges"):
         case {"quantiles": [*shares], "value_ranges": [*ranges]} if len(shares) == len(ranges):
             pass
@@ -198,51 +190,44 @@ def _quantiles(arguments: ExpectationArguments) -> Demands:
     for share, bounds in zip(shares, ranges, strict=True):
         if not is_finite_number(share) or not 0 <= share <= 1:
             raise NoCounterpartError("a quantile is a number between 0 and 1")
-        query = aggregate_query(f"percentile({name}, {share})")
         match bounds:
             case [low, high] if is_finite_number(low) and is_finite_number(high):
-                demands.append(QueryGives(query, Condition("between", low, high)))
+                condition = Condition("between", low, high)
             case [None, high] if is_finite_number(high):
-                demands.append(QueryGives(query, Condition("<=", high)))
+                condition = Condition("<=", high)
             case [low, None] if is_finite_number(low):
-                demands.append(QueryGives(query, Condition(">=", low)))
+                condition = Condition(">=", low)
             case _:
                 raise NoCounterpartError("a value range is a list of two numbers")
+        query = aggregate_query(f"percentile({arguments.name}, {share})")
+        demands.append(QueryGives(query, condition))
     return tuple(demands)
 
 
 def _distinct_in_set(arguments: ExpectationArguments) -> Demands:
-    arguments.own_column()
     return (OneOf(arguments.values("value_set")),)
 
 
 def _distinct_contain_set(arguments: ExpectationArguments) -> Demands:
-    name = sql_name(arguments.own_column())
-    values = tuple(dict.fromkeys(arguments.values("value_set")))
-    query = aggregate_query(
-        f"count(DISTINCT CASE WHEN {name} IN ({literals(values)}) THEN {name} END)"
-    )
-    return (QueryGives(query, Condition("==", len(values))),)
-
-
-def _distinct_equal_set(arguments: ExpectationArguments) -> Demands:
-    return (*_distinct_in_set(arguments), *_distinct_contain_set(arguments))
+    name, values = arguments.name, tuple(dict.fromkeys(arguments.values("value_set")))
+    found = f"count(DISTINCT CASE WHEN {name} IN ({literals(values)}) THEN {name} END)"
+    return (QueryGives(aggregate_query(found), Condition("==", len(values))),)
 
 
 def _most_common(arguments: ExpectationArguments) -> Demands:
-    column, values = arguments.own_column(), arguments.values("value_set")
     arguments.take("ties_okay")
+    column, values = arguments.own_column(), arguments.values("value_set")
     return (MetricRule("most_common", (column,), NONE, values=values),)
 
 
 def _z_scores(arguments: ExpectationArguments) -> Demands:
-    column, threshold = arguments.own_column(), arguments.take("threshold")
+    name, threshold = arguments.name, arguments.take("threshold")
     is_double, share = arguments.take("double_sided", True), arguments.mostly()
     if not is_finite_number(threshold):
         raise NoCounterpartError("its threshold is not a number")
     if is_double and share == 1:
-        return (MetricRule("max_z_score", (column,), Condition("<", threshold)),)
-    name = sql_name(column)
+        below = Condition("<", threshold)
+        return (MetricRule("max_z_score", (arguments.own_column(),), below),)
     if share == 1:
         query = aggregate_query(f"(max({name}) - avg({name})) / stddev_samp({name})")
         return (QueryGives(query, Condition("<", threshold)),)
@@ -262,8 +247,7 @@ def _in_order(metric: str) -> Callable[[ExpectationArguments], Demands]:
     """An expectation about the order of rows, which a table does not have."""
 
     def demands(arguments: ExpectationArguments) -> Demands:
-        column = arguments.own_column()
-        claim = f"{metric}({column}, order_by ...) == 0"
+        claim = f"{metric}({arguments.own_column()}, order_by ...) == 0"
         raise NoCounterpartError(f"the rows of a table have no order: write {claim} in DQL")
 
     return demands
@@ -284,12 +268,17 @@ _OF_COLUMNS: Expectations = {
     "expect_column_unique_value_proportion_to_be_between": _measured("distinctness"),
     "expect_column_distinct_values_to_be_in_set": _distinct_in_set,
     "expect_column_distinct_values_to_contain_set": _distinct_contain_set,
-    "expect_column_distinct_values_to_equal_set": _distinct_equal_set,
+    "expect_column_distinct_values_to_equal_set": lambda arguments: (
+        *_distinct_in_set(arguments),
+        *_distinct_contain_set(arguments),
+    ),
     "expect_column_most_common_value_to_be_in_set": _most_common,
-    "expect_column_proportion_of_non_null_values_to_be_between": _non_null_share,
+    "expect_column_proportion_of_non_null_values_to_be_between": _measured(
+        "count", is_percent=True
+    ),
     "expect_column_quantile_values_to_be_between": _quantiles,
     "expect_column_stdev_to_be_between": _computed("stddev_samp({})"),
-    "expect_column_to_exist": _exists,
+    "expect_column_to_exist": lambda _: (Presence(),),
     "expect_column_value_z_scores_to_be_less_than": _z_scores,
     "expect_column_values_to_be_decreasing": _in_order("increase_count"),
     "expect_column_values_to_be_increasing": _in_order("decrease_count"),
@@ -342,24 +331,15 @@ def _unique_within_record(arguments: ExpectationArguments) -> Demands:
     return _of_kept_rows(arguments, names, predicate, is_total=True)
 
 
-def _a_greater_than_b(arguments: ExpectationArguments) -> Demands:
-    return _pair(arguments, ">=" if arguments.take("or_equal", False) is True else ">")
-
-
-def _pair_equal(arguments: ExpectationArguments) -> Demands:
-    return _pair(arguments, "=")
-
-
 def _pair_in_set(arguments: ExpectationArguments) -> Demands:
-    column, other_column = (sql_name(arguments.path(key)) for key in ("column_A", "column_B"))
-    pairs = []
+    names, pairs = arguments.names("column_A", "column_B"), []
     for pair in arguments.items("value_pairs_set"):
         match pair:
             case [first, second]:
-                pairs.append(f"({_equals(column, first)} AND {_equals(other_column, second)})")
+                pairs.append(f"({_equals(names[0], first)} AND {_equals(names[1], second)})")
             case _:
                 raise NoCounterpartError("its value_pairs_set is not a list of pairs")
-    return _of_kept_rows(arguments, [column, other_column], " OR ".join(pairs), is_of_nulls=True)
+    return _of_kept_rows(arguments, names, " OR ".join(pairs), is_of_nulls=True)
 
 
 def _equals(name: str, value: Any) -> str:
@@ -371,8 +351,8 @@ def _equals(name: str, value: Any) -> str:
 
 
 def _pair(arguments: ExpectationArguments, op: str) -> Demands:
-    column, other_column = (sql_name(arguments.path(key)) for key in ("column_A", "column_B"))
-    return _of_kept_rows(arguments, [column, other_column], f"{column} {op} {other_column}")
+    names = arguments.names("column_A", "column_B")
+    return _of_kept_rows(arguments, names, f" {op} ".join(names))
 
 
 def _of_kept_rows(
@@ -405,19 +385,10 @@ def _of_kept_rows(
     return (RowsSatisfy(predicate, dialect, share),)
 
 
-def _of_type(arguments: ExpectationArguments) -> Demands:
-    return _typed(arguments, [arguments.text("type_")])
-
-
-def _in_type_list(arguments: ExpectationArguments) -> Demands:
-    return _typed(arguments, arguments.items("type_list"))
-
-
 def _typed(arguments: ExpectationArguments, names: list[Any]) -> Demands:
     """The column has a Spark type, which other systems name differently."""
-    name = sql_name(arguments.own_column())
     types = dict.fromkeys(_spark_type(str(written)) for written in names)
-    begins = [f"typeof({name}) LIKE {quote_literal(kind + '%')}" for kind in types]
+    begins = [f"typeof({arguments.name}) LIKE {quote_literal(kind + '%')}" for kind in types]
     arguments.mostly()  # a column has one type
     return (RowsSatisfy(" OR ".join(begins), "spark"),)
 
@@ -442,7 +413,7 @@ def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
 def _count_between(metric: str) -> Callable[[ExpectationArguments], Demands]:
     """An expectation about a range for the number of rows or columns."""
     return lambda arguments: tuple(
-        MetricRule(metric, (), condition) for condition in conditions_in(arguments)
+        MetricRule(metric, (), condition) for condition in conditions_in(bounds_in(arguments))
     )
 
 
@@ -465,11 +436,17 @@ def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
 
 
 _OF_TABLES: Expectations = {
-    "expect_column_pair_values_a_to_be_greater_than_b": _a_greater_than_b,
-    "expect_column_pair_values_to_be_equal": _pair_equal,
+    "expect_column_pair_values_a_to_be_greater_than_b": lambda arguments: _pair(
+        arguments, ">=" if arguments.take("or_equal", False) is True else ">"
+    ),
+    "expect_column_pair_values_to_be_equal": lambda arguments: _pair(arguments, "="),
     "expect_column_pair_values_to_be_in_set": _pair_in_set,
-    "expect_column_values_to_be_in_type_list": _in_type_list,
-    "expect_column_values_to_be_of_type": _of_type,
+    "expect_column_values_to_be_in_type_list": lambda arguments: _typed(
+        arguments, arguments.items("type_list")
+    ),
+    "expect_column_values_to_be_of_type": lambda arguments: _typed(
+        arguments, [arguments.text("type_")]
+    ),
     "expect_compound_columns_to_be_unique": _compound_unique,
     "expect_multicolumn_sum_to_equal": _multicolumn_sum,
     "expect_multicolumn_values_to_be_unique": _unique_within_record,
@@ -483,8 +460,8 @@ _OF_TABLES: Expectations = {
 
 
 def _not_null(arguments: ExpectationArguments) -> Demands:
-    column, share = arguments.own_column(), arguments.mostly()
-    return (Required(),) if share == 1 else (Complete(column, share),)
+    share = arguments.mostly()
+    return (Required(),) if share == 1 else (Complete(arguments.own_column(), share),)
 
 
 def _null(arguments: ExpectationArguments) -> Demands:
@@ -502,39 +479,30 @@ def _unique(arguments: ExpectationArguments) -> Demands:
     return (Unique((column,)),)
 
 
-def _in_set(arguments: ExpectationArguments) -> Demands:
-    arguments.own_column()
-    return each_value(arguments, (OneOf(arguments.values("value_set")),))
-
-
-def _not_in_set(arguments: ExpectationArguments) -> Demands:
-    name = sql_name(arguments.own_column())
-    predicate = f"{name} NOT IN ({literals(arguments.values('value_set'))})"
-    return (RowsSatisfy(predicate, share=arguments.mostly()),)
-
-
 def _values_between(arguments: ExpectationArguments) -> Demands:
-    arguments.own_column()
-    return each_value(arguments, tuple(Bound(op, value) for op, value in bounds_in(arguments)))
+    return each_value(arguments, *(Bound(op, value) for op, value in bounds_in(arguments)))
 
 
 def _lengths_between(arguments: ExpectationArguments) -> Demands:
-    arguments.own_column()
     lengths = []
     for op, value in bounds_in(arguments):
         if not isinstance(value, int):
             raise NoCounterpartError("its bounds are not whole numbers")
         strict = {">": 1, "<": -1}.get(op, 0)
         lengths.append(Length(f"{op[0]}=", value + strict))
-    return each_value(arguments, tuple(lengths))
+    return each_value(arguments, *lengths)
 
 
 def _lengths_equal(arguments: ExpectationArguments) -> Demands:
-    arguments.own_column()
     value = arguments.take("value")
     if not isinstance(value, int):
         raise NoCounterpartError("its value is not a whole number")
-    return each_value(arguments, (Length(">=", value), Length("<=", value)))
+    return each_value(arguments, Length(">=", value), Length("<=", value))
+
+
+def _not_in_set(arguments: ExpectationArguments) -> Demands:
+    values = literals(arguments.values("value_set"))
+    return each_row(arguments, f"{arguments.name} NOT IN ({values})")
 
 
 def _regex(text: object) -> str:
@@ -545,45 +513,27 @@ def _regex(text: object) -> str:
     return text
 
 
-def _match_regex(arguments: ExpectationArguments) -> Demands:
-    arguments.own_column()
-    return each_value(arguments, (Pattern(_regex(arguments.take("regex"))),))
-
-
-def _not_match_regex(arguments: ExpectationArguments) -> Demands:
-    return _none_match(arguments, [arguments.take("regex")])
-
-
 def _match_regex_list(arguments: ExpectationArguments) -> Demands:
-    name = sql_name(arguments.own_column())
     expressions = [_regex(item) for item in arguments.items("regex_list")]
     if arguments.take("match_on", "any") == "all":
-        return each_value(arguments, tuple(Pattern(expression) for expression in expressions))
-    predicate = " OR ".join(rlike(name, item) for item in expressions)
-    return (RowsSatisfy(predicate, share=arguments.mostly()),)
-
-
-def _not_match_regex_list(arguments: ExpectationArguments) -> Demands:
-    return _none_match(arguments, arguments.items("regex_list"))
+        return each_value(arguments, *map(Pattern, expressions))
+    return each_row(arguments, " OR ".join(rlike(arguments.name, item) for item in expressions))
 
 
 def _none_match(arguments: ExpectationArguments, expressions: list[Any]) -> Demands:
-    name = sql_name(arguments.own_column())
-    predicate = " AND ".join(f"NOT ({rlike(name, _regex(item))})" for item in expressions)
-    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+    matches = (rlike(arguments.name, _regex(item)) for item in expressions)
+    return each_row(arguments, " AND ".join(f"NOT ({match})" for match in matches))
 
 
 def _like(key: str, negation: str = "") -> Callable[[ExpectationArguments], Demands]:
     """An expectation with one or several LIKE patterns."""
 
     def demands(arguments: ExpectationArguments) -> Demands:
-        name = sql_name(arguments.own_column())
         written = arguments.items(key) if key.endswith("_list") else [arguments.text(key)]
         is_any = not negation and arguments.take("match_on", "any") != "all"
-        link = " OR " if is_any else " AND "
         patterns = (quote_literal(str(item)) for item in written)
-        predicate = link.join(f"{name} {negation}LIKE {pattern}" for pattern in patterns)
-        return (RowsSatisfy(predicate, share=arguments.mostly()),)
+        likes = (f"{arguments.name} {negation}LIKE {pattern}" for pattern in patterns)
+        return each_row(arguments, (" OR " if is_any else " AND ").join(likes))
 
     return demands
 
@@ -593,10 +543,10 @@ _PART_OF_FORM = re.compile(r"%(?P<directive>.)|(?P<word>[A-Za-z']+)|(?P<sign>[^%
 
 
 def _strftime(arguments: ExpectationArguments) -> Demands:
-    name, share = sql_name(arguments.own_column()), arguments.mostly()
+    name = arguments.name
     form = quote_literal(_form_of_spark(arguments.text("strftime_format")))
     parsed = f"try_to_timestamp({name}, {form}) IS NOT NULL"
-    return (RowsSatisfy(f"if({name} IS NULL, NULL, {parsed})", share=share),)
+    return each_row(arguments, f"if({name} IS NULL, NULL, {parsed})")
 
 
 def _form_of_spark(written: str) -> str:
@@ -622,20 +572,28 @@ _OF_VALUES: Expectations = {
     "expect_column_value_lengths_to_be_between": _lengths_between,
     "expect_column_value_lengths_to_equal": _lengths_equal,
     "expect_column_values_to_be_between": _values_between,
-    "expect_column_values_to_be_in_set": _in_set,
+    "expect_column_values_to_be_in_set": lambda arguments: each_value(
+        arguments, OneOf(arguments.values("value_set"))
+    ),
     "expect_column_values_to_be_null": _null,
     "expect_column_values_to_be_unique": _unique,
     "expect_column_values_to_match_like_pattern": _like("like_pattern"),
     "expect_column_values_to_match_like_pattern_list": _like("like_pattern_list"),
-    "expect_column_values_to_match_regex": _match_regex,
+    "expect_column_values_to_match_regex": lambda arguments: each_value(
+        arguments, Pattern(_regex(arguments.take("regex")))
+    ),
     "expect_column_values_to_match_strftime_format": _strftime,
     "expect_column_values_to_match_regex_list": _match_regex_list,
     "expect_column_values_to_not_be_in_set": _not_in_set,
     "expect_column_values_to_not_be_null": _not_null,
     "expect_column_values_to_not_match_like_pattern": _like("like_pattern", "NOT "),
     "expect_column_values_to_not_match_like_pattern_list": _like("like_pattern_list", "NOT "),
-    "expect_column_values_to_not_match_regex": _not_match_regex,
-    "expect_column_values_to_not_match_regex_list": _not_match_regex_list,
+    "expect_column_values_to_not_match_regex": lambda arguments: _none_match(
+        arguments, [arguments.take("regex")]
+    ),
+    "expect_column_values_to_not_match_regex_list": lambda arguments: _none_match(
+        arguments, arguments.items("regex_list")
+    ),
 }
 
 
@@ -668,6 +626,8 @@ def translate(
         raise NoCounterpartError("its kwargs are not a mapping")
     arguments = ExpectationArguments(given, column, sql_dialect)
     try:
+        if kind not in _OF_TABLES:
+            arguments.own_column()
         demands = _KINDS[kind](arguments)
         where = row_condition(arguments.take("row_condition"), arguments.take("condition_parser"))
     except NoCounterpartError as error:
