@@ -26,11 +26,11 @@ from peers.environments import CACHE, ENVIRONMENTS, Engine, interpreter
 
 from dqx_airflow.cli.contract.files import contract_files
 from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.enforced_contract import counts, coverage
 from dqx_airflow.contracts.enforcement.lint import lint
 from dqx_airflow.contracts.model import Treatment
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.diagnostics.codes import CODES
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.dql.check import check_source

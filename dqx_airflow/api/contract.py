@@ -24,6 +24,7 @@ from dqx_airflow.api.run import (
     with_keywords_of,
 )
 from dqx_airflow.contracts.demands import Demand, OfType, OnlyColumns, Presence
+from dqx_airflow.contracts.document import FolderReader, no_files
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforced,
@@ -36,9 +37,7 @@ from dqx_airflow.contracts.model import Contract as ContractModel
 from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.contracts.publishing import PublishedVersion
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.registry.open import registry_at
-from dqx_airflow.contracts.registry.versions import Publication
-from dqx_airflow.contracts.source.references import FolderReader, no_files
+from dqx_airflow.contracts.registry import Publication, registry_at
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
 from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.dql.check import check_source

@@ -20,7 +20,7 @@ from dqx_airflow.contracts.datalex.binding import (
     find_manifest,
     manifest_findings,
 )
-from dqx_airflow.contracts.datalex.manifest import Manifest, read_manifest
+from dqx_airflow.contracts.dialects.datalex import Manifest, read_manifest
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import SourceFile

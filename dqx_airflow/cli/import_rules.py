@@ -74,7 +74,7 @@ def import_rules(
     not translated, with the reason. The exit code is 1 if a rule is not translated, 2 if a file
     cannot be read.
     """
-    from dqx_airflow.contracts.dialects.dcs.service_levels import SQL_DIALECTS
+    from dqx_airflow.contracts.dialects.standards import SQL_DIALECTS
     from dqx_airflow.importing.suite import ImportOutcome, suite_of
     from dqx_airflow.importing.tools import TOOLS
 

@@ -154,7 +154,7 @@ from dqx_airflow.operators import DqlGateOperator
 
 def _settings(table: ObservedTable) -> list[tuple[str, object]]:
     """The settings of a gate about the table, except for its location."""
-    from dqx_airflow.contracts.column_paths import column_path
+    from dqx_airflow.contracts.model import column_path
 
     settings: list[tuple[str, object]] = [("format", table.format)]
     if table.clock is not None:

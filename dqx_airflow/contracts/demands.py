@@ -1,7 +1,7 @@
 """The kinds of demands on data that contracts make, each with all that its readers ask of it.
 
 A kind is a class: its words, its quality dimension, what identifies it, and which of its fields
-make it stricter. What it claims in DQL is in `contracts.compile.demands`, its form in another tool
+make it stricter. What it claims in DQL is in `contracts.compile.suite`, its form in another tool
 in `contracts.export.great_expectations`. All demands on a column except `Required` and `Presence`
 are about the values that are not NULL.
 """

@@ -12,13 +12,20 @@ from math import floor
 from typing import Any
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.column_paths import column_path, plain_name
-from dqx_airflow.contracts.dialects.clause_reader import with_type
-from dqx_airflow.contracts.dialects.extensions import looks_personal
+from dqx_airflow.contracts.dialects.clause_reader import looks_personal, with_type
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
-from dqx_airflow.contracts.export import odcs
-from dqx_airflow.contracts.export.exported import filled, yaml_text
-from dqx_airflow.contracts.model import Contract, Dialect, Field, Lifecycle, Model, Rule, Server
+from dqx_airflow.contracts.export import filled, odcs, yaml_text
+from dqx_airflow.contracts.model import (
+    Contract,
+    Dialect,
+    Field,
+    Lifecycle,
+    Model,
+    Rule,
+    Server,
+    column_path,
+    plain_name,
+)
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.metrics.types import Family, family_of, parts_of
 from dqx_airflow.values import SourceFile, Span

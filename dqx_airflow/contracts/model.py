@@ -1,5 +1,5 @@
 """A contract in the form shared by all dialects: plain frozen values, each rule with its YAML
-position.
+position; and the paths of its columns as DQL writes them: `address.`zip code``.
 
 A reader of a dialect creates a `Contract`; coverage, compilation, diff, lint and export depend on
 nothing else. A part of the document without a rule is a `Note`: documented, or unsupported.
@@ -7,6 +7,7 @@ nothing else. A part of the document without a rule is a `Note`: documented, or 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,6 +15,38 @@ from enum import Enum
 
 from dqx_airflow.contracts.demands import Demand, Literal, Required, Unique, percent_text
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span
+
+_PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<plain>[^.`]+)")
+
+
+def column_path(name: str) -> str:
+    """A column as DQL writes it: in backticks unless it is a plain word."""
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def dotted_path(name: str) -> str:
+    """The path of a name in which each dot leads into a struct, as in Spark."""
+    return ".".join(map(column_path, name.split(".")))
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """The names in a path: `address`, `zip code` for ``address.`zip code` ``."""
+    return tuple(
+        (part["quoted"] or "").replace("``", "`") or part["plain"] or ""
+        for part in _PART.finditer(path)
+    )
+
+
+def plain_name(path: str) -> str:
+    """A column as other tools write it: without the backticks of DQL."""
+    return ".".join(parts_of(path))
+
+
+def without_quoted(path: str) -> str:
+    """A path without the names in backticks, which may contain any characters."""
+    return _PART.sub(lambda part: part["plain"] or "", path)
 
 
 class Dialect(str, Enum):

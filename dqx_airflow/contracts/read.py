@@ -8,14 +8,24 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from dqx_airflow.contracts.dialects import DialectReader, reader_of, recognised
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.extensions import read_acceptances, read_renames, with_extension
+from dqx_airflow.contracts.dialects.clause_reader import (
+    ClauseReader,
+    read_acceptances,
+    read_renames,
+    with_extension,
+)
+from dqx_airflow.contracts.document import (
+    Document,
+    FileReader,
+    Mapping,
+    References,
+    Scalar,
+    Variables,
+    no_files,
+    read_document,
+)
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
-from dqx_airflow.contracts.source.references import FileReader, References, no_files
-from dqx_airflow.contracts.source.schema_errors import load_schema, schema_errors
-from dqx_airflow.contracts.source.unknown_keys import unknown_keys
-from dqx_airflow.contracts.source.variables import Variables
-from dqx_airflow.contracts.source.yaml_document import Document, Mapping, Scalar, read_document
+from dqx_airflow.contracts.schema import load_schema, schema_errors, unknown_keys
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of
 from dqx_airflow.values import SourceFile
 

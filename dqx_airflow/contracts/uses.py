@@ -17,7 +17,8 @@ from datetime import date
 from pathlib import Path
 
 from dqx_airflow.contracts.datalex.binding import reference_of
-from dqx_airflow.contracts.datalex.manifest import Manifest
+from dqx_airflow.contracts.dialects.datalex import Manifest
+from dqx_airflow.contracts.document import FolderReader, no_files
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     is_version,
     lifecycle_status,
@@ -26,7 +27,6 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import PublishedVersion
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.source.references import FolderReader, no_files
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import SourceFile, Span

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dqx_airflow.contracts.datalex.binding import check_blocks, find_manifest
-from dqx_airflow.contracts.datalex.manifest import read_manifest
+from dqx_airflow.contracts.dialects.datalex import read_manifest
 from dqx_airflow.datasets.dqx_toml import FILE_NAME, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.check import Checked, check_source

@@ -22,9 +22,13 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
-from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations
-from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
-from dqx_airflow.contracts.dialects.foreign.values import predicate as value_predicate
+from dqx_airflow.contracts.dialects.foreign import (
+    Translation,
+    aggregate_query,
+    great_expectations,
+    sql_name,
+)
+from dqx_airflow.contracts.dialects.foreign import predicate as value_predicate
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (

@@ -17,8 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from dqx_airflow.contracts.demands import Condition, QueryGives, Required
-from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.contracts.dialects.foreign.values import aggregate_query, sql_name
+from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, sql_name
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,

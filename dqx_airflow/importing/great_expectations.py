@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dqx_airflow.contracts.dialects.foreign import great_expectations
-from dqx_airflow.contracts.dialects.foreign.conditions import row_condition
-from dqx_airflow.contracts.dialects.foreign.thresholds import severity_of
+from dqx_airflow.contracts.dialects.foreign import great_expectations, severity_of
+from dqx_airflow.contracts.dialects.foreign.great_expectations import row_condition
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,

@@ -14,8 +14,7 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
-from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.contracts.dialects.foreign.values import literals, rlike, sql_name
+from dqx_airflow.contracts.dialects.foreign import Translation, literals, rlike, sql_name
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,

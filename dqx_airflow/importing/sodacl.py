@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
-from dqx_airflow.contracts.dialects.foreign import Translation, soda, sodacl
-from dqx_airflow.contracts.dialects.foreign.values import aggregate_query
+from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, soda
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     VARIABLE,
@@ -408,7 +407,7 @@ def _sodacl_meaning(
         return change_claims(match), OF_SCANS
     written = str(settings.get("valid format", "")).replace("_", " ").lower()
     difference = "the format is checked as DQL defines it" if written in _OWN_FORMATS else None
-    return sodacl.translate({text: settings} if settings else text), difference
+    return soda.translate_sodacl({text: settings} if settings else text), difference
 
 
 IS_SHARE = re.compile(r"(missing|invalid|duplicate)_percent\b")
@@ -454,7 +453,7 @@ def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation:
     if condition is not None and not comparison:
         return Translation("failed_rows", (RowsSatisfy(f"NOT ({sql})"),))
     counted = aggregate_query(f"count_if({sql})") if condition is not None else count_of(sql)
-    compared = soda.comparisons(sodacl.threshold(comparison or "= 0") or {})
+    compared = soda.comparisons(soda.threshold(comparison or "= 0") or {})
     if not compared:
         raise NoCounterpartError(f"failed rows: '{comparison}' does not compare with a number")
     return Translation("failed_rows", tuple(QueryGives(counted, limit) for limit in compared))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.demands import claim_of
 from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql
 from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, RuleContext
+from dqx_airflow.contracts.compile.suite import claim_of
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
-from dqx_airflow.contracts.dialects.extensions import slug
+from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.dql import nodes

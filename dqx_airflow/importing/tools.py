@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.contracts.dialects.dcs.service_levels import sql_dialect_of
+from dqx_airflow.contracts.dialects.standards import sql_dialect_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import (
     databricks_dqx,

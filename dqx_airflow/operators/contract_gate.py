@@ -114,8 +114,8 @@ class ContractGateOperator(GateOperator):
 
     def _enforced(self, source: FoundSource, on: date | None) -> Enforcement:
         """What can be enforced; the version is only pinned if it is known."""
+        from dqx_airflow.contracts.document import FolderReader, no_files
         from dqx_airflow.contracts.enforcement.enforced_contract import enforce
-        from dqx_airflow.contracts.source.references import FolderReader, no_files
         from dqx_airflow.values import SourceFile
 
         read = no_files if source.path is None else FolderReader(source.path.parent)
@@ -136,7 +136,7 @@ class ContractGateOperator(GateOperator):
 
     def _known_variables(self) -> dict[str, str]:
         """:raises GateMisconfigured: one is invalid, or may be a secret."""
-        from dqx_airflow.contracts.source.variables import given_variables
+        from dqx_airflow.contracts.document import given_variables
         from dqx_airflow.errors import RequestError
 
         given = self.variables or {}

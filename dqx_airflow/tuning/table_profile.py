@@ -23,7 +23,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.json
 
-from dqx_airflow.contracts.dialects.extensions import slug
+from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.contracts.drafting import (
     ObservedColumn,
     ObservedTable,

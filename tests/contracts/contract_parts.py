@@ -15,8 +15,8 @@ from textwrap import indent
 from contract_text import show_rules
 from markdown_cases import Block
 
+from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.read import ReadContract, read_contract
-from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
+from dqx_airflow.contracts.document import leaves, show_path
 from dqx_airflow.contracts.model import Contract, Field, Rule
 from dqx_airflow.contracts.read import ReadContract
-from dqx_airflow.contracts.source.yaml_document import leaves, show_path
 from dqx_airflow.diagnostics import draw
 
 

@@ -14,7 +14,7 @@ from written_rules import written_contract
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import Compiled, compile_contract
-from dqx_airflow.contracts.compile.demands import CLAIMS as COMPILED
+from dqx_airflow.contracts.compile.suite import CLAIMS as COMPILED
 from dqx_airflow.contracts.demands import Demand
 from dqx_airflow.contracts.export.great_expectations import _WRITERS as EXPORTED
 from dqx_airflow.contracts.read import read_contract

@@ -17,7 +17,7 @@ from dqx_airflow.contracts.datalex.binding import (
     manifest_findings,
     outputs_of,
 )
-from dqx_airflow.contracts.datalex.manifest import read_manifest
+from dqx_airflow.contracts.dialects.datalex import read_manifest
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source

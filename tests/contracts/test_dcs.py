@@ -10,8 +10,8 @@ from contract_text import show_contract
 from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.demands import Presence
+from dqx_airflow.contracts.document import Mapping, Node, Sequence, leaves, show_path
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Sequence, leaves, show_path
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.values import SourceFile
 

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.source.yaml_document import (
-    DEEPEST,
-    MOST_NODES,
-    Document,
-    find,
-    plain,
-    read_document,
-)
+from dqx_airflow.contracts.document import DEEPEST, MOST_NODES, Document, find, plain, read_document
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.values import SourceFile
 

@@ -16,7 +16,7 @@ from dqx_airflow.contracts.dialects.periods import (
     interval_s,
     seconds_of,
 )
-from dqx_airflow.contracts.source.yaml_document import Mapping, read_document
+from dqx_airflow.contracts.document import Mapping, read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.values import SourceFile
 

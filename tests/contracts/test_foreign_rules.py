@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_cases import Case, cases
 
-from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations, soda, sodacl
+from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations, soda
 from dqx_airflow.errors import NoCounterpartError
 
 ANYTHING = st.recursive(
@@ -78,7 +78,7 @@ def test_any_soda_check_is_translated_or_refused(kind: str, keys: dict[str, obje
 @given(SODACL_WORDS.map(" ".join) | ANYTHING)
 @settings(max_examples=150, deadline=None)
 def test_any_sodacl_check_is_translated_or_refused(check: object) -> None:
-    assert _is_translated_or_refused(lambda: sodacl.translate(check))
+    assert _is_translated_or_refused(lambda: soda.translate_sodacl(check))
 
 
 @given(st.sampled_from(EXPECTATION_KINDS), st.dictionaries(st.sampled_from(ARGUMENTS), ANYTHING))

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from second_lane import few_first
 
+from dqx_airflow.contracts.document import FolderReader, Mapping, Node, Sequence
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.model import UnknownKey
 from dqx_airflow.contracts.read import ReadContract, read_contract
-from dqx_airflow.contracts.source.references import FolderReader
-from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Sequence
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent / "examples"

@@ -9,8 +9,14 @@ import pytest
 from contract_parts import CASES
 from markdown_cases import Case, cases
 
-from dqx_airflow.contracts.source.references import FolderReader, References, no_files
-from dqx_airflow.contracts.source.yaml_document import Mapping, plain, read_document
+from dqx_airflow.contracts.document import (
+    FolderReader,
+    Mapping,
+    References,
+    no_files,
+    plain,
+    read_document,
+)
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.values import SourceFile

@@ -15,8 +15,7 @@ from contract_edits import contract_of
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.contracts.publishing import period_of
-from dqx_airflow.contracts.registry.open import registry_at
-from dqx_airflow.contracts.registry.versions import Publication, Registry
+from dqx_airflow.contracts.registry import Publication, Registry, registry_at
 from dqx_airflow.errors import RegistryError
 
 ID = "bronze.wagers"
@@ -89,8 +88,8 @@ def test_a_published_version_is_read_back_unchanged(registry: Registry) -> None:
 
 
 def test_referenced_files_are_published_with_it(registry: Registry, tmp_path: Path) -> None:
+    from dqx_airflow.contracts.document import FolderReader
     from dqx_airflow.contracts.read import read_contract
-    from dqx_airflow.contracts.source.references import FolderReader
     from dqx_airflow.values import SourceFile
 
     (tmp_path / "parts").mkdir()

@@ -26,7 +26,7 @@ from written_rules import written_contract
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.run import run
 from dqx_airflow.contracts.compile import compile_contract, sql_exact
-from dqx_airflow.contracts.compile.measured import spark_text
+from dqx_airflow.contracts.compile.measures import spark_text
 from dqx_airflow.contracts.compile.sql_exact import DIALECTS, Row, table
 from dqx_airflow.contracts.compile.sql_meanings import CountOfRows, Query, SqlAggregate
 from dqx_airflow.contracts.compile.sql_rules import query_rule

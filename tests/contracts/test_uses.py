@@ -12,7 +12,7 @@ from markdown_cases import Case, cases
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.contracts.registry.open import registry_at
+from dqx_airflow.contracts.registry import registry_at
 from dqx_airflow.contracts.uses import (
     ConsumerUse,
     ContractCall,

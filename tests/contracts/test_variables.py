@@ -13,10 +13,9 @@ from typer.testing import CliRunner
 from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.contract_validator import ContractValidator
 from dqx_airflow.cli.main import app
+from dqx_airflow.contracts.document import FolderReader, given_variables
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.contracts.read import ReadContract, read_contract
-from dqx_airflow.contracts.source.references import FolderReader
-from dqx_airflow.contracts.source.variables import given_variables
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, to_json
 

@@ -17,9 +17,8 @@ import re
 from dataclasses import replace
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.dialects.clause_reader import with_type
-from dqx_airflow.contracts.model import Clause, Contract, Dialect, Field, Model, Rule
+from dqx_airflow.contracts.model import Clause, Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.values import Severity, Span
 
 _RULE = re.compile(r"(?P<path>.*?)\.(?P<name>\w+)(?P<options>( \S+)*?) = (?P<demand>.+)")

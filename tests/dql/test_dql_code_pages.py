@@ -19,10 +19,10 @@ from markdown_cases import Case, cases
 
 import dqx_airflow
 from dqx_airflow.contracts.datalex.binding import check_blocks, manifest_findings
-from dqx_airflow.contracts.datalex.manifest import read_manifest
+from dqx_airflow.contracts.dialects.datalex import read_manifest
+from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.diagnostics import CODES, draw
 from dqx_airflow.diagnostics.codes import page, reason
 from dqx_airflow.diagnostics.diagnostic import Diagnostic

@@ -3,7 +3,7 @@ packages publish, without restrictions that are arbitrary or mistaken.
 
     python tools/schemas/standard_schemas.py
 
-writes them to `dqx_airflow/contracts/source/schemas/`; a test compares.
+writes them to `dqx_airflow/contracts/schemas/`; a test compares.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.contracts import source
-from dqx_airflow.contracts.source.unknown_keys import STATES
+import dqx_airflow.contracts
+from dqx_airflow.contracts.schema import STATES
 
 _SEVERAL = ("allOf", "anyOf", "oneOf")
 
@@ -225,7 +225,7 @@ def schema_text(name: str) -> str:
 
 def stored_at(name: str) -> Path:
     """The file of a schema."""
-    return Path(source.__file__).with_name("schemas") / f"{name}.schema.json"
+    return Path(dqx_airflow.contracts.__file__).with_name("schemas") / f"{name}.schema.json"
 
 
 if __name__ == "__main__":

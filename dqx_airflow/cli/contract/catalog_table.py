@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.contracts.dialects.extensions import slug
+from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.contracts.drafting import ObservedTable
 from dqx_airflow.datasets.connection import Connection
 from dqx_airflow.dql.syntax.grammar import unquoted

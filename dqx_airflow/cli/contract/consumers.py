@@ -161,7 +161,7 @@ def _by_manifest(
     :raises RequestError: there is no manifest with the contract.
     """
     from dqx_airflow.contracts.datalex.binding import find_manifest
-    from dqx_airflow.contracts.datalex.manifest import read_manifest
+    from dqx_airflow.contracts.dialects.datalex import read_manifest
     from dqx_airflow.contracts.uses import promise_reliances
     from dqx_airflow.diagnostics.diagnostic import did_you_mean
     from dqx_airflow.diagnostics.renderers import draw

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dqx_airflow.cli.project import CONTRACT_ENDINGS
 from dqx_airflow.contracts.dialects import recognised
-from dqx_airflow.contracts.source.yaml_document import Mapping, read_document
+from dqx_airflow.contracts.document import Mapping, read_document
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import SourceFile
 

@@ -12,7 +12,7 @@ from dqx_airflow.diagnostics.renderers import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.datalex.binding import Impact
-    from dqx_airflow.contracts.datalex.manifest import Manifest
+    from dqx_airflow.contracts.dialects.datalex import Manifest
 
 
 def impact(
@@ -71,7 +71,7 @@ def impact(
 
 def _manifest(path: Path) -> Manifest | None:
     """The manifest in a file; None, with a message, if it is invalid."""
-    from dqx_airflow.contracts.datalex.manifest import read_manifest
+    from dqx_airflow.contracts.dialects.datalex import read_manifest
     from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 

@@ -11,7 +11,7 @@ from dqx_airflow.errors import RegistryError, RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.publishing import PublishedVersion
-    from dqx_airflow.contracts.registry.versions import Registry
+    from dqx_airflow.contracts.registry import Registry
 
 
 def codeowners(
@@ -62,7 +62,7 @@ def registry_at(place: str) -> Registry:
 
     :raises RequestError: the location is invalid.
     """
-    from dqx_airflow.contracts.registry.open import registry_at as found_at
+    from dqx_airflow.contracts.registry import registry_at as found_at
 
     try:
         return found_at(place)

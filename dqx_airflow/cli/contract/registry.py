@@ -150,8 +150,8 @@ def show(
 
 def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     """A contract with its files, named relative to its folder."""
+    from dqx_airflow.contracts.document import FolderReader
     from dqx_airflow.contracts.read import read_contract
-    from dqx_airflow.contracts.source.references import FolderReader
     from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 

@@ -15,9 +15,9 @@ import typer
 from dqx_airflow.cli.command_group import EXIT_WRONG
 from dqx_airflow.cli.contract.files import contract_files, is_contract
 from dqx_airflow.cli.project import CONTRACT_ENDINGS, variables_in
+from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.model import Contract, Model
 from dqx_airflow.contracts.read import ReadContract, read_contract
-from dqx_airflow.contracts.source.references import FolderReader
 from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.diagnostics.renderers import draw

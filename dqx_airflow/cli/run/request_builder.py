@@ -373,9 +373,9 @@ class _CallReader:
         self, path: Path, source: SourceFile, template: GateRequest, given: Mapping[str, DatasetRef]
     ) -> GateRequest | None:
         """The request for a contract; None if there are errors."""
+        from dqx_airflow.contracts.document import FolderReader
         from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
         from dqx_airflow.contracts.enforcement.enforced_contract import enforce
-        from dqx_airflow.contracts.source.references import FolderReader
 
         options = self.options
         try:

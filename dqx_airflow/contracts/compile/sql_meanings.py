@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.compile.sql_predicates import RuleContext
 from dqx_airflow.contracts.demands import QueryGives
+from dqx_airflow.contracts.model import plain_name
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
 

@@ -1,26 +1,77 @@
-"""The suite of a contract: its checks, the names of its assertions, and its text."""
+"""The suite of a contract: what compiles each demand, its checks, their names, and its text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import Any
 
-from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.columns import ways
-from dqx_airflow.contracts.compile.demands import claim_of
+from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.compile import columns, measures, terms
+from dqx_airflow.contracts.compile.columns import PREDICATES, ways
+from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql, row_meaning
 from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.demands import OfType
-from dqx_airflow.contracts.dialects.extensions import unique_name
+from dqx_airflow.contracts.dialects.clause_reader import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.formatter import WIDTH, format_source
 from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
-from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.dql.printer import show_name, show_text, show_where
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import DatasetRef, Severity, SourceFile
+
+
+def claim_of(context: RuleContext) -> CompiledClaim | EnforcedByType:
+    """The claim for a rule.
+
+    :raises NoCounterpartError: there is none, with the reason.
+    """
+    demand = context.rule.demand
+    return CLAIMS[type(demand)](context, demand)
+
+
+def _among_rows(context: RuleContext, demand: demands.AmongRows) -> CompiledClaim | EnforcedByType:
+    where = row_meaning(context, demand.where, demand.sql_dialect)
+    if isinstance(where, RowSql | TableSql | Query):
+        raise NoCounterpartError(f"DQL cannot express the filter: {demand.where}")
+    rule = replace(context.rule, demand=demand.demand)
+    claim = claim_of(replace(context, rule=rule, is_filtered=True))
+    if isinstance(claim, EnforcedByType):
+        raise NoCounterpartError(
+            "a column has the same type in all rows, so a filter has no effect"
+        )
+    return replace(claim, text=claim.text + show_where(where))
+
+
+CLAIMS: dict[type, Callable[[RuleContext, Any], CompiledClaim | EnforcedByType]] = {
+    demands.Presence: columns.presence,
+    demands.OfType: columns.of_type,
+    demands.OnlyColumns: columns.only_columns,
+    demands.Required: columns.required,
+    **dict.fromkeys(PREDICATES, columns.value),
+    demands.UniqueItems: columns.unique_items,
+    demands.Unique: measures.unique,
+    demands.Distinct: measures.distinct,
+    demands.Complete: measures.complete,
+    demands.AllComplete: measures.all_complete,
+    demands.MetricRule: measures.measured,
+    demands.QueryGives: measures.query_gives,
+    demands.Refers: measures.refers,
+    demands.RowsSatisfy: measures.rows_satisfy,
+    demands.AmongRows: _among_rows,
+    demands.Fresh: measures.fresh,
+    demands.Prompt: measures.prompt,
+    demands.Retained: measures.retained,
+    demands.Volume: measures.volume,
+    demands.HourlyVolume: measures.hourly_volume,
+    demands.Arrives: measures.arrives,
+}
+"""What makes the claim of a rule, by the type of its demand."""
+
 
 _FILE = "suite.dql"
 _INDENT = " " * 4

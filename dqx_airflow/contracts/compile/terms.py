@@ -7,9 +7,8 @@ from datetime import date
 from enum import Enum
 from fractions import Fraction
 
-from dqx_airflow.contracts.column_paths import parts_of, without_quoted
 from dqx_airflow.contracts.demands import Literal, literal_text
-from dqx_airflow.contracts.model import Field
+from dqx_airflow.contracts.model import Field, parts_of, without_quoted
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.spark_values import timestamp_in

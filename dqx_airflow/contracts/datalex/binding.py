@@ -18,7 +18,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dqx_airflow.contracts.datalex.manifest import ContractPort, Manifest, ManifestContract
+from dqx_airflow.contracts.dialects.datalex import ContractPort, Manifest, ManifestContract
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related, did_you_mean
 from dqx_airflow.dql.syntax.datalex_blocks import Block, Value, read_blocks
 from dqx_airflow.values import SourceFile, Span

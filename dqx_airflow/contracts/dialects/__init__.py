@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.document import Mapping, Scalar
 from dqx_airflow.contracts.model import Contract, Dialect
-from dqx_airflow.contracts.source.unknown_keys import has_misspelled
-from dqx_airflow.contracts.source.yaml_document import Mapping, Scalar
+from dqx_airflow.contracts.schema import has_misspelled
 
 
 @dataclass(frozen=True, slots=True)

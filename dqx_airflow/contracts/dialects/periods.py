@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 from math import isfinite
 
-from dqx_airflow.contracts.source.yaml_document import Node, Scalar, show_path
+from dqx_airflow.contracts.document import Node, Scalar, show_path
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, nearest
 
 MINUTE_S = 60

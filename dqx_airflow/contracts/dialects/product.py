@@ -10,24 +10,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
+    PlacedRule,
     bound_rules,
     field_of,
     reference_rule,
     report_unknown_type,
-    spark_type_of,
-    with_type,
-)
-from dqx_airflow.contracts.dialects.extensions import (
-    PlacedRule,
     rules_of_no_field,
+    spark_type_of,
     with_rules,
+    with_type,
     with_unique_names,
 )
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, interval_s
+from dqx_airflow.contracts.document import Mapping, Node, Scalar
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -36,8 +34,8 @@ from dqx_airflow.contracts.model import (
     Lifecycle,
     Model,
     Rule,
+    column_path,
 )
-from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
 
 _TYPES = {

@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dqx_airflow.contracts.column_paths import column_path, plain_name
 from dqx_airflow.contracts.demands import Digits
-from dqx_airflow.contracts.model import Contract, Field, Model, Server
+from dqx_airflow.contracts.model import Contract, Field, Model, Server, column_path, plain_name
 from dqx_airflow.datasets.databases import DATABASES
 from dqx_airflow.datasets.settings import S3A_ENDPOINT, format_of, settings_of, spark_location
 from dqx_airflow.diagnostics.diagnostic import did_you_mean

@@ -17,6 +17,7 @@ from dqx_airflow.contracts.compile.sql_meanings import filled_in, placeholders
 from dqx_airflow.contracts.compile.sql_predicates import RuleContext, written_name
 from dqx_airflow.contracts.compile.sql_rules import parsed
 from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy
+from dqx_airflow.contracts.document import FileReader, no_files
 from dqx_airflow.contracts.model import (
     Clause,
     Contract,
@@ -29,7 +30,6 @@ from dqx_airflow.contracts.model import (
     day_of,
 )
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.source.references import FileReader, no_files
 from dqx_airflow.contracts.versions import end_of_period
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of
 from dqx_airflow.dql.check import check_source

@@ -2,12 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
-from dqx_airflow.contracts.export.exported import Exported, Loss
-from dqx_airflow.contracts.model import Contract
+import yaml
+
+from dqx_airflow.contracts.demands import Bound, Demand, Length, MultipleOf, Pattern, UniqueItems
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
+from dqx_airflow.values.exact import WrittenFloat
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A part of the contract that the export lacks. `path` is its position."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A contract in another format. `losses` list everything that `text` leaves out."""
+
+    text: str
+    losses: tuple[Loss, ...] = ()
+
+
+def unsupported_clauses(contract: Contract) -> Iterator[Loss]:
+    """The clauses without rules that data could violate: no format has them."""
+    for note in contract.notes:
+        if note.treatment is Treatment.UNSUPPORTED:
+            yield Loss(note.clause.path, f"not checked at all: {note.reason}")
+
+
+def loss_of(contract: Contract, model: Model, item: Field | None, rule: Rule, reason: str) -> Loss:
+    """The loss of a rule that a format cannot express, by the name of its assertion."""
+    return Loss(contract.assertion_name(model, item, rule), reason)
+
+
+_BOUNDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
+
+
+def keywords_of(demand: Demand, *, is_array: bool) -> dict[str, Any] | None:
+    """The keyword of a demand with its value; None if there is none for it.
+
+    :param is_array: the values are arrays, whose items are counted.
+    """
+    match demand:
+        case Bound(op=op, value=value):
+            return {_BOUNDS[op]: value}
+        case Length(op=op, count=count):
+            end = "min" if op == ">=" else "max"
+            return {end + ("Items" if is_array else "Length"): count}
+        case Pattern(expression=expression):
+            return {"pattern": expression}
+        case MultipleOf(divisor=divisor):
+            return {"multipleOf": divisor}
+        case UniqueItems():
+            return {"uniqueItems": True}
+    return None
+
+
+def yaml_text(plain: Any) -> str:
+    """Keys in their order, multi-line strings as blocks, lists below their key."""
+    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def filled(plain: dict[str, Any]) -> dict[str, Any]:
+    """The keys that have a value: no null, no empty string, list or mapping."""
+    return {key: value for key, value in plain.items() if value not in (None, "", [], {})}
+
+
+class _Dumper(yaml.SafeDumper):
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+def _number(dumper: yaml.SafeDumper, number: WrittenFloat) -> yaml.ScalarNode:
+    return dumper.represent_float(float(number))
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(WrittenFloat, _number)
+
 
 __all__ = ["FORMATS", "ExportFormat", "Exported", "Loss"]
 

@@ -14,12 +14,11 @@ from math import ceil, floor
 from typing import Any
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.column_paths import plain_name
 from dqx_airflow.contracts.dialects import reader_of
+from dqx_airflow.contracts.dialects.foreign import sql_name
 from dqx_airflow.contracts.dialects.foreign.great_expectations import MEASURED
-from dqx_airflow.contracts.dialects.foreign.values import sql_name
-from dqx_airflow.contracts.export.exported import Exported, Loss, loss_of, unsupported_clauses
-from dqx_airflow.contracts.model import Contract, Field, Model, Rule
+from dqx_airflow.contracts.export import Exported, Loss, loss_of, unsupported_clauses
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule, plain_name
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values import Severity

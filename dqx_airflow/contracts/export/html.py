@@ -13,7 +13,7 @@ from markupsafe import Markup
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.demands import Demand, OfType, Presence
 from dqx_airflow.contracts.enforcement.enforced_contract import counts, coverage
-from dqx_airflow.contracts.export.exported import Exported
+from dqx_airflow.contracts.export import Exported
 from dqx_airflow.contracts.model import Contract, Treatment
 
 _TERMS = ("terms", "usage", "price", "support", "sla.support", "sla.changes", "authoritative")

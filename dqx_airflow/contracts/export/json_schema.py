@@ -7,13 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.export.exported import (
-    Exported,
-    Loss,
-    keywords_of,
-    loss_of,
-    unsupported_clauses,
-)
+from dqx_airflow.contracts.export import Exported, Loss, keywords_of, loss_of, unsupported_clauses
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values.exact import is_finite_number

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.column_paths import plain_name
-from dqx_airflow.contracts.dialects.extensions import is_sensitive
-from dqx_airflow.contracts.dialects.foreign import great_expectations
-from dqx_airflow.contracts.dialects.foreign.values import sql_name
+from dqx_airflow.contracts.dialects.clause_reader import is_sensitive
+from dqx_airflow.contracts.dialects.foreign import great_expectations, sql_name
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
-from dqx_airflow.contracts.export.exported import (
+from dqx_airflow.contracts.export import (
     Exported,
     Loss,
     filled,
@@ -29,7 +27,7 @@ from dqx_airflow.contracts.export.great_expectations import (
     missing_rows,
     too_many_digits,
 )
-from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment, plain_name
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity
 from dqx_airflow.values.exact import is_finite_number

@@ -1,15 +1,39 @@
 """Rules of contracts in other languages, as demands: ONE module for each language.
 
 Each has `translate`, which takes a rule as plain values and returns a `Translation`, or says in
-words why there is no counterpart.
+words why there is no counterpart. Here is what they share: thresholds, severities, and the SQL of
+demands that some values may violate. Columns are written as in DQL: `address.city`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from dqx_airflow.contracts.demands import Demand
+from dqx_airflow.contracts.demands import (
+    Bound,
+    Condition,
+    Demand,
+    Length,
+    Literal,
+    MetricRule,
+    OfFormat,
+    OneOf,
+    Pattern,
+    QueryGives,
+    Unique,
+)
+from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.model import parts_of
+from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.metrics.patterns.bounds import ended
+from dqx_airflow.metrics.patterns.syntax import PatternError
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values import Severity
+from dqx_airflow.values.exact import is_finite_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +52,161 @@ class Translation:
     severity: Severity | None = None
     share: float = 1.0
     remarks: tuple[str, ...] = ()
+
+
+_WORDS = {
+    **dict.fromkeys(("p0", "critical", "blocker", "fatal"), Severity.P0),
+    **dict.fromkeys(("p1", "error", "high", "major"), Severity.P1),
+    **dict.fromkeys(("p2", "warning", "warn", "medium", "minor"), Severity.P2),
+    **dict.fromkeys(("p3", "info", "low", "informational", "notice"), Severity.P3),
+}
+
+
+def severity_of(word: str | None) -> Severity | None:
+    """The severity for a word; None for no word, and for an unknown one."""
+    return _WORDS.get(word.strip().lower()) if word else None
+
+
+_OPERATORS = {
+    "must_be": "==",
+    "must_not_be": "!=",
+    "must_be_greater_than": ">",
+    "must_be_greater_or_equal_to": ">=",
+    "must_be_greater_than_or_equal": ">=",
+    "must_be_greater_than_or_equal_to": ">=",
+    "must_be_less_than": "<",
+    "must_be_less_or_equal_to": "<=",
+    "must_be_less_than_or_equal": "<=",
+    "must_be_less_than_or_equal_to": "<=",
+    "must_be_between": "between",
+    "must_not_be_between": "not between",
+    "must_be_not_between": "not between",
+}
+
+
+def is_threshold(key: str) -> bool:
+    """True for a key such as `mustBe` or `must_be_between`."""
+    return slug(key) in _OPERATORS
+
+
+def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...]:
+    """All comparisons of a rule.
+
+    :raises NoCounterpartError: one of them cannot be made.
+    """
+    bounds = []
+    for key, value in rule.items():
+        if not is_threshold(key):
+            continue
+        op = _OPERATORS[slug(key)]
+        condition = _condition(op, value)
+        if condition is None:
+            wanted = "two numbers, the lower first" if op.endswith("between") else "a number"
+            raise NoCounterpartError(f"{key} takes {wanted}")
+        bounds.append(condition)
+    return tuple(bounds)
+
+
+def permits_none(condition: Condition, *, is_percent: bool = False) -> bool:
+    """True if only zero satisfies the condition on a count, or on a percentage of the rows."""
+    op, bound = condition.op, condition.bound
+    if op == "==" or is_percent:
+        return op in ("==", "<=") and bound == 0
+    return (op == "<" and 0 < bound <= 1) or (op == "<=" and 0 <= bound < 1)
+
+
+def _condition(op: str, value: object) -> Condition | None:
+    if not op.endswith("between"):
+        return Condition(op, value) if is_finite_number(value) else None
+    match value:
+        case [low, high] if is_finite_number(low) and is_finite_number(high) and low <= high:
+            return Condition(op, low, high)
+    return None
+
+
+ColumnDemand: TypeAlias = OneOf | Pattern | OfFormat | Bound | Length
+"""A demand that each value of a column satisfies, or not."""
+
+
+def values_in(items: object) -> tuple[Literal, ...] | None:
+    """The values in a list, without NULL; None if it is not a list, or has nothing to compare
+    with."""
+    if not isinstance(items, list):
+        return None
+    values = tuple(item for item in items if item is not None)
+    return values if values and all(map(is_value, values)) else None
+
+
+def is_value(item: object) -> bool:
+    """True for a value that a column may have: no mapping, no list, no NaN."""
+    return isinstance(item, str | bool) or is_finite_number(item)
+
+
+def sql_name(column: str) -> str:
+    """A DQL column as Spark SQL: each part of its path in backticks."""
+    return quote_name(*parts_of(column))
+
+
+def rlike(name: str, expression: str) -> str:
+    """A string matches an expression in which `$` is the end of the string, as Spark SQL."""
+    with suppress(PatternError):  # its mistakes are reported when the SQL is parsed
+        expression = ended(expression)
+    return f"{name} RLIKE {quote_literal(expression)}"
+
+
+def predicate(column: str, demand: ColumnDemand) -> str:
+    """A Spark SQL predicate that is true if the value of the column satisfies the demand."""
+    name = sql_name(column)
+    match demand:
+        case OneOf(values):
+            return f"{name} IN ({literals(values)})"
+        case Pattern(expression):
+            return rlike(name, expression)
+        case OfFormat(format_name):
+            form = TEXT_FORMATS[format_name]
+            return form.sql(name, rlike(name, whole(form.pattern)))
+        case Bound(op, value):
+            return f"{name} {op} {literals((value,))}"
+        case Length(op, count):
+            return f"char_length({name}) {op} {count}"
+
+
+def all_hold(column: str, demands: tuple[ColumnDemand, ...]) -> str:
+    return " AND ".join(predicate(column, demand) for demand in demands)
+
+
+def aggregate_query(value: str) -> str:
+    """The query for an aggregate over the rows of a model."""
+    return " ".join(("SELECT", value.strip(), "FROM {model}"))
+
+
+def literals(values: tuple[Literal, ...]) -> str:
+    return ", ".join("NULL" if value is None else quote_literal(value) for value in values)
+
+
+def invalid_values(
+    column: str, demands: tuple[ColumnDemand, ...], condition: Condition, *, is_percent: bool
+) -> tuple[Demand, ...]:
+    """The demands of a condition on the number of invalid values; NULL is not invalid."""
+    if permits_none(condition, is_percent=is_percent):
+        return demands
+    match demands:
+        case (OneOf(values),):
+            return (MetricRule("invalid_count", (column,), condition, is_percent, values),)
+        case (Pattern(expression),):
+            measured = MetricRule(
+                "invalid_count", (column,), condition, is_percent, pattern=expression
+            )
+            return (measured,)
+    invalid = f"count_if(NOT ({all_hold(column, demands)}))"
+    value = f"100 * {invalid} / count(*)" if is_percent else invalid
+    return (QueryGives(aggregate_query(value), condition),)
+
+
+def repeated_rows(
+    columns: tuple[str, ...], condition: Condition, *, is_percent: bool
+) -> tuple[Demand, ...]:
+    """The demands of a condition on the number of duplicates in columns."""
+    if permits_none(condition, is_percent=is_percent):
+        return (Unique(columns),)
+    return (MetricRule("duplicate_count", columns, condition, is_percent),)

@@ -5,33 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from dqx_airflow.contracts.column_paths import column_path
 from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.extensions import (
+from dqx_airflow.contracts.dialects.clause_reader import (
+    ClauseReader,
     PlacedRule,
     RuleOfModel,
     check_address,
     with_unique_names,
 )
 from dqx_airflow.contracts.dialects.odcs.properties import is_column, mark_computed, read_property
-from dqx_airflow.contracts.dialects.odcs.schema import VERSIONS, read_rules
 from dqx_airflow.contracts.dialects.odcs.service import (
     FILES,
     SPARK,
+    VERSIONS,
     Element,
     OdcsContext,
     elements_of,
     kind_of,
     physical_name,
     read_consumers,
+    read_rules,
     read_servers,
     read_service,
     with_policy,
 )
-from dqx_airflow.contracts.model import Contract, Dialect, Field, Lifecycle, Model, Rule, Server
-from dqx_airflow.contracts.source.yaml_document import Mapping
+from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.model import (
+    Contract,
+    Dialect,
+    Field,
+    Lifecycle,
+    Model,
+    Rule,
+    Server,
+    column_path,
+)
 
 _STATUS = {
     "proposed": "draft",

@@ -1,22 +1,182 @@
-"""Properties of an ODCS schema, with the options of their logical types."""
+"""Properties of an ODCS schema, with their types and the options of these."""
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.column_paths import column_path
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, bound_rule, with_type
-from dqx_airflow.contracts.dialects.extensions import is_sensitive, with_unique_names
-from dqx_airflow.contracts.dialects.foreign.values import sql_name
-from dqx_airflow.contracts.dialects.odcs import spark_types
-from dqx_airflow.contracts.dialects.odcs.schema import read_rules
-from dqx_airflow.contracts.dialects.odcs.service import Element, OdcsContext, physical_name
-from dqx_airflow.contracts.model import Field, Rule
-from dqx_airflow.contracts.source.yaml_document import Mapping, Node, Scalar, Sequence, plain
+from dqx_airflow.contracts.dialects.clause_reader import (
+    ClauseReader,
+    bound_rule,
+    is_sensitive,
+    spark_type_of,
+    with_type,
+    with_unique_names,
+)
+from dqx_airflow.contracts.dialects.foreign import sql_name
+from dqx_airflow.contracts.dialects.odcs.service import (
+    Element,
+    OdcsContext,
+    physical_name,
+    read_rules,
+)
+from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence, plain
+from dqx_airflow.contracts.model import Field, Rule, column_path
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, parts_of
+
+_LOGICAL = {
+    "string": "string",
+    "date": "date",
+    "timestamp": "timestamp",
+    "number": "number",
+    "integer": "whole_number",
+    "boolean": "boolean",
+    "object": "struct",
+    "array": "array",
+    "map": "map",
+    "vector": "array",
+}
+_SPOKEN = (None, "postgres", "bigquery", "snowflake")
+"""The dialects whose types are tried if Spark has no such name, in this order."""
+
+_DOCUMENT_WORDS = {"json", "jsonb", "variant", "super"}
+_NESTED_WORDS = {
+    "array": {"array", "list", "repeated", *_DOCUMENT_WORDS},
+    "map": {"map", "object", *_DOCUMENT_WORDS},
+    "object": {"struct", "object", "record", "row", "map", *_DOCUMENT_WORDS},
+    "vector": {"vector", "array"},
+    "string": _DOCUMENT_WORDS,
+}
+_STRUCTS = {"struct", "record", "row"}
+_FAMILY = {
+    "string": Family.TEXT,
+    "date": Family.TIME,
+    "timestamp": Family.TIME,
+    "number": Family.NUMBER,
+    "integer": Family.NUMBER,
+    "boolean": Family.BOOLEAN,
+}
+_UNLIMITED = 2**31 - 1
+_BARE_NUMBER = re.compile(r"(?:decimal|dec|numeric|number|bignumeric|bigdecimal)", re.IGNORECASE)
+_LENGTH_IN_BRACKETS = re.compile(r"(\w*char\w*)\s*\[(\d+)\]", re.IGNORECASE)
+
+# By sqlglot's names for the types of all databases.
+_SPARK = {
+    **dict.fromkeys(("TEXT", "MEDIUMTEXT", "LONGTEXT", "TINYTEXT", "UUID", "NAME"), "string"),
+    **dict.fromkeys(("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "BPCHAR", "ENUM"), "string"),
+    **dict.fromkeys(("INT", "MEDIUMINT", "SERIAL", "USMALLINT"), "int"),
+    **dict.fromkeys(("BIGINT", "BIGSERIAL", "UINT"), "bigint"),
+    **dict.fromkeys(("SMALLINT", "SMALLSERIAL", "UTINYINT"), "smallint"),
+    "TINYINT": "tinyint",
+    "UBIGINT": "decimal(20,0)",
+    **dict.fromkeys(("DOUBLE", "FLOAT"), "double"),
+    "DATE": "date",
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "DATETIME"), "timestamp"),
+    **dict.fromkeys(("DATETIME2", "SMALLDATETIME", "DATETIME64"), "timestamp"),
+    "TIMESTAMPNTZ": "timestamp",
+    **dict.fromkeys(("BOOLEAN", "BIT"), "boolean"),
+    **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "LONGBLOB", "IMAGE"), "binary"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalType:
+    """A database type in Spark: its type there, and the maximum length of a string."""
+
+    spark_type: str
+    most_characters: int | None = None
+
+
+def logical_type(word: str | None) -> str | None:
+    """The Spark type for a logical type, or a word for several; None if Spark has none."""
+    return _LOGICAL.get(word) if word is not None else None
+
+
+def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> PhysicalType | None:
+    """The Spark type for a physical type; None if there is none."""
+    text = written.strip()
+    if match := _LENGTH_IN_BRACKETS.fullmatch(text):
+        text = f"{match[1]}({match[2]})"
+    if _BARE_NUMBER.fullmatch(text):
+        return PhysicalType("number")
+    spark_type = spark_type_of(text)
+    if is_spark and spark_type is not None:
+        return _without_length(spark_type)
+    dialects = _SPOKEN if is_spark else (sql_dialect,)
+    understood = (_transpiled(text, dialect) for dialect in dialects)
+    return next((physical for physical in understood if physical is not None), None)
+
+
+def agrees(logical: str, spark_type: str) -> bool:
+    """Whether values of a Spark type are values of a logical type."""
+    name = re.split(r"[<(]", spark_type, maxsplit=1)[0]
+    if name == "binary":  # without a logical type
+        return logical == "string"
+    if logical in _FAMILY:
+        family = Family.NUMBER if name == "number" else family_of(spark_type)
+        return family is _FAMILY[logical]
+    return name == _LOGICAL.get(logical) or (logical == "object" and name == "map")
+
+
+def names_nested(logical: str, written: str) -> bool:
+    """True for a physical type that only says that the values are nested: `RECORD`."""
+    return _word(written) in _NESTED_WORDS.get(logical, ())
+
+
+def may_be_json(logical: str, written: str | None) -> bool:
+    """True for an object or array that a column may hold in several ways: as a struct, a map or an
+    array, or as JSON in a string or a variant."""
+    word = _word(written or "")
+    return word not in _STRUCTS if logical == "object" else word in _DOCUMENT_WORDS
+
+
+def narrower(logical: str, spark_type: str) -> str:
+    """The narrower type if both are known: a `NUMBER` that is an integer."""
+    return "whole_number" if (logical, spark_type) == ("integer", "number") else spark_type
+
+
+def _word(written: str) -> str:
+    return re.split(r"[\s<(\[]", written.strip().lower(), maxsplit=1)[0]
+
+
+def _without_length(spark_type: str) -> PhysicalType:
+    if family_of(spark_type) is not Family.TEXT:
+        return PhysicalType(spark_type)
+    parts = parts_of(spark_type)
+    return PhysicalType("string", int(parts[0]) if parts else None)
+
+
+def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+    try:
+        data_type = exp.DataType.build(text, dialect=sql_dialect if sql_dialect != "ansi" else None)
+    except (SqlglotError, ValueError, RecursionError):
+        return None
+    kind = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
+    sizes = [part.name for part in data_type.expressions]
+    numbers = [int(size) for size in sizes if size.isdigit()]
+    if kind in ("DECIMAL", "BIGDECIMAL"):
+        if not numbers or numbers[0] > LONGEST_DECIMAL:
+            return PhysicalType("number")
+        return PhysicalType(f"decimal({numbers[0]},{numbers[1] if len(numbers) > 1 else 0})")
+    if kind == "DATE" and sql_dialect == "oracle":
+        return PhysicalType("timestamp")  # with a time of day
+    if kind in _SPARK:
+        is_text = _SPARK[kind] == "string" and bool(numbers) and numbers[0] < _UNLIMITED
+        return PhysicalType(_SPARK[kind], numbers[0] if is_text else None)
+    if data_type.args.get("nested") and data_type.expressions:
+        nested = spark_type_of(data_type.sql(dialect="spark"))
+        return PhysicalType(nested) if nested is not None else None
+    return None
+
 
 _BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _FORMATS = {name: name for name in TEXT_FORMATS} | {"date-time": "timestamp", "url": "url"}
@@ -295,9 +455,7 @@ def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, lis
     logical, written = (reading.text(node, key) for key in ("logicalType", "physicalType"))
     physical = None
     if written is not None:
-        physical = spark_types.physical_type(
-            written, context.sql_dialect, is_spark=context.is_spark
-        )
+        physical = physical_type(written, context.sql_dialect, is_spark=context.is_spark)
     if physical is None:
         declared = _by_logical(context, node, logical)
     else:
@@ -322,7 +480,7 @@ def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _De
     marks = [node.get("logicalType")]
     if logical is None:
         logical = next((_IMPLIED[key] for key in _IMPLIED if key in node.entries), None)
-    if logical is not None and written and spark_types.names_nested(logical, written):
+    if logical is not None and written and names_nested(logical, written):
         marks.append(physical_node)
     elif logical is None:
         reading.unsupported(physical_node, "Spark has no type of this name")
@@ -333,11 +491,11 @@ def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _De
         return _Declared(
             "timestamp", marks
         )  # 3.0 has a single type for dates with and without a time
-    spark_type = spark_types.logical_type(logical)
+    spark_type = logical_type(logical)
     if spark_type is None:
         reading.unsupported(marks[0], "Spark has no type for it that all versions can read")
     elif not _has_parts(node) and logical in _DOCUMENTS:
-        spark_type = "any" if spark_types.may_be_json(logical, written) else spark_type
+        spark_type = "any" if may_be_json(logical, written) else spark_type
     return _Declared(spark_type, marks)
 
 
@@ -352,8 +510,8 @@ def _by_physical(
     logical_node, marks = node.get("logicalType"), [node.get("physicalType")]
     if logical is None:
         return _Declared(spark_type, marks)
-    if spark_types.agrees(logical, spark_type):
-        return _Declared(spark_types.narrower(logical, spark_type), [*marks, logical_node])
+    if agrees(logical, spark_type):
+        return _Declared(narrower(logical, spark_type), [*marks, logical_node])
     options = reading.mapping(node, "logicalTypeOptions")
     if spark_type == "string" and logical in _TIMES and reading.text(options, "format"):
         reading.documented(logical_node, "its format is checked")

@@ -1,4 +1,4 @@
-"""Documents of YAML with the position of each value, and the rows of examples in them.
+"""Documents of YAML with the position of each value: their values, `$ref`, and variables.
 
 Scalars are resolved as in YAML 1.2: `yes` is a string and so is `2024-01-31`; only numbers may
 contain underscores, as in YAML 1.1.
@@ -10,14 +10,19 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass, field, replace
+from pathlib import Path as FilePath
 from typing import Any, NoReturn, TypeAlias
+from urllib.parse import unquote
 
 import yaml
 
 from dqx_airflow.contracts.model import ExampleRows
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span
 from dqx_airflow.values.exact import (
     MANY_DIGITS,
@@ -26,6 +31,7 @@ from dqx_airflow.values.exact import (
     finite_number,
     is_finite_number,
 )
+from dqx_airflow.values.redact import holds_credentials, is_secret_setting
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indexes on the path from the top of a document."""
@@ -442,3 +448,288 @@ def _of_mappings(rows: list[dict[str, object]], span: Span, spans: tuple[Span, .
     return ExampleRows(
         names, tuple(tuple(row.get(name) for name in names) for row in rows), span, spans
     )
+
+
+FileReader: TypeAlias = Callable[[str, str], "SourceFile | str"]
+"""Called with the name of the referring file and the path as written: the file, or why there is
+none."""
+
+MOST_FILES = 100
+_LONGEST_CHAIN = 50
+
+
+def no_files(_referrer: str, path: str) -> str:
+    """Reads nothing: for a contract that is not a file."""
+    return f"'{path}' is relative to the contract, but this contract is not a file"
+
+
+@dataclass(frozen=True, slots=True)
+class FolderReader:
+    """Reads files in a folder and below; `$ref` leads nowhere else."""
+
+    folder: FilePath
+
+    def __call__(self, referrer: str, path: str) -> SourceFile | str:
+        if "://" in path:
+            return "only local files are read: download it, and refer to the copy"
+        root = self.folder.resolve()
+        try:
+            place = (root / FilePath(referrer).parent / path).resolve()
+        except (OSError, ValueError, RuntimeError):  # a NUL in it, or circular links
+            return f"{path!a} is not a file path"
+        if not place.is_relative_to(root):
+            return f"'{path}' is outside the folder of the contract: move it there"
+        source = read_source(place, place.relative_to(root).as_posix())
+        return source.reason if isinstance(source, Unreadable) else source
+
+
+@dataclass(slots=True)
+class References:
+    """Resolves the `$ref`s of one contract. `sources` are the contents of all files, by name."""
+
+    top: Document
+    read: FileReader
+    report: Callable[[Diagnostic], None]
+    sources: dict[str, str] = field(default_factory=dict)
+    prepare: Callable[[Document], Document] = lambda document: document
+    """Applied to each document that is read."""
+    used: set[int] = field(default_factory=set)
+    """The `id` of each mapping that something refers to."""
+    _documents: dict[str, Document] = field(default_factory=dict)
+    _told: set[Span] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._documents[self.top.source.name] = self.top
+        self.sources[self.top.source.name] = self.top.source.text
+
+    def resolve(self, node: Mapping) -> Mapping:
+        """The mapping with the contents that it includes; its own keys win."""
+        entries = dict(node.entries)
+        chain: list[Scalar] = []
+        mapping = node
+        while isinstance(reference := mapping.get("$ref"), Scalar):
+            spans = [link.span for link in chain]
+            if reference.span in spans or len(chain) >= _LONGEST_CHAIN:
+                first = spans.index(reference.span) if reference.span in spans else 0
+                circle = " → ".join(str(link.value) for link in (*chain[first:], reference))
+                related = tuple(Related(span, "through this") for span in spans[first + 1 :])
+                self._error("E407", f"circular $ref: {circle}", reference, None, related)
+                break
+            chain.append(reference)
+            target = self.target(reference)
+            if target is None:
+                break
+            if self._leads_back(target, reference):
+                circle = f"{reference.value} contains this $ref"
+                self._error("E407", f"circular $ref: {circle}", reference, None)
+                break
+            self.used.add(id(target))
+            for key, entry in target.entries.items():
+                entries.setdefault(key, entry)
+            mapping = target
+        return Mapping(entries, node.path, node.span)
+
+    def _leads_back(self, target: Mapping, reference: Scalar) -> bool:
+        """True if something within a target refers back, directly or indirectly.
+
+        Empty targets that refer to each other are found because they form a chain.
+        """
+        chain: set[int] = set()
+        waiting: list[Node] = []
+        mapping: Mapping | None = target
+        while mapping is not None and id(mapping) not in chain:
+            chain.add(id(mapping))
+            waiting += [entry.node for entry in mapping.entries.values()]
+            further = mapping.get("$ref")
+            mapping = self.target(further) if isinstance(further, Scalar) else None
+        seen: set[int] = set()
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Scalar) or id(node) in seen:
+                continue
+            seen.add(id(node))
+            if isinstance(node, Sequence):
+                waiting += node.items
+                continue
+            waiting += [entry.node for entry in node.entries.values()]
+            inner = node.get("$ref")
+            if isinstance(inner, Scalar):
+                if inner.span == reference.span:
+                    return True
+                if (further_target := self.target(inner)) is not None:
+                    waiting.append(further_target)
+        return False
+
+    def target(self, reference: Scalar) -> Mapping | None:
+        """The mapping that a reference leads to; None, and reported, if there is none."""
+        written = str(reference.value)
+        place, _, pointer = written.partition("#")
+        document = self._document(place, reference) if place else self._home(reference)
+        if document is None or document.root is None:
+            return None
+        target: Node | None = document.root
+        walked: list[str | int] = []
+        for part in (unquote(part) for part in pointer.split("/") if part):
+            key = part.replace("~1", "/").replace("~0", "~")
+            step: str | int = key
+            if isinstance(target, Sequence) and key.isdigit():
+                step = int(key)
+            known = tuple(target.entries) if isinstance(target, Mapping) else ()
+            target = find(target, (step,)) if target is not None else None
+            if target is None:
+                where = "/".join(map(str, walked)) or "the top"
+                hint = did_you_mean(key, known) or f"{where} is empty"
+                self._error("E406", f"unresolved $ref: no '{key}' in {where}", reference, hint)
+                return None
+            walked.append(step)
+        if not isinstance(target, Mapping):
+            self._error("E406", f"$ref does not point to a mapping: {written}", reference, None)
+            return None
+        return target
+
+    def _home(self, reference: Scalar) -> Document:
+        return self._documents.get(reference.span.file, self.top)
+
+    def _document(self, place: str, reference: Scalar) -> Document | None:
+        source = self.read(reference.span.file, place)
+        if isinstance(source, str):
+            code = "E408" if "only files" in source or "outside" in source else "E406"
+            self._error(code, f"cannot follow $ref '{reference.value}'", reference, source)
+            return None
+        if source.name not in self._documents:
+            if len(self._documents) >= MOST_FILES:
+                self._error("E406", f"more than {MOST_FILES} files", reference, "refer to fewer")
+                return None
+            document = self.prepare(read_document(source))
+            self._documents[source.name] = document
+            self.sources[source.name] = source.text
+            for diagnostic in document.diagnostics:
+                self.report(diagnostic)
+        return self._documents[source.name]
+
+    def _error(
+        self,
+        code: str,
+        message: str,
+        reference: Scalar,
+        help_line: str | None,
+        related: tuple[Related, ...] = (),
+    ) -> None:
+        if reference.span not in self._told:
+            self._told.add(reference.span)
+            self.report(Diagnostic(message, reference.span, code, related=related, help=help_line))
+
+
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:[.-]\w+)*")
+_OF_READERS = {
+    *("description", "businessName", "authoritativeDefinitions", "support", "team", "price"),
+    *("roles", "tenant", "domain", "dataProduct", "context", "synonyms", "businessImpact"),
+}
+"""What is below these keys is for readers of the document: unresolved references stay there."""
+_OF_PLACES = {
+    *("server", "type", "environment", "format", "location", "path", "delimiter", "encoding"),
+    *("endpointUrl", "project", "catalog", "database", "namespace", "dataset", "schema"),
+}
+"""The keys of a server that locate data. The others are for its clients, and may be secret."""
+_PLACEHOLDERS = {
+    *("model", "table", "table_name", "object", "schema", "dataset", "database", "catalog"),
+    *("project", "field", "column", "property", "column_name"),
+}
+"""In SQL, these are the placeholders of the rule itself."""
+
+
+def given_variables(
+    words: Iterable[str], environment: MappingType[str, str], option: str = "--variable"
+) -> dict[str, str]:
+    """The variables of `NAME=VALUE`, or of `NAME` for one of the environment.
+
+    :raises RequestError: a word has another form, or may be a secret.
+    """
+    found = {}
+    for word in words:
+        name, is_given, value = word.partition("=")
+        if not _NAME.fullmatch(name):
+            hint = "write NAME=VALUE, or NAME to read the environment"
+            raise RequestError(f"{option} {name}: not the name of a variable", hint)
+        if is_given or name in environment:
+            found[name] = value if is_given else environment[name]
+        if is_secret_setting(name) or holds_credentials(found.get(name, "")):
+            hint = "the results keep the values of contracts: name a connection to read the data"
+            raise RequestError(f"{option} {name} may be a secret", hint)
+    return found
+
+
+@dataclass(slots=True)
+class Variables:
+    """The variables of one contract; None keeps all references. Other dialects and versions have
+    none: a reference there is text, which a warning says."""
+
+    known: MappingType[str, str] | None
+    report: Callable[[Diagnostic], None]
+    are_defined: bool
+    _resolved: dict[int, tuple[Node, Node]] = field(default_factory=dict)
+
+    def in_document(self, document: Document) -> Document:
+        """The document with the values of its references."""
+        if document.root is None or self.known is None or "${" not in document.source.text:
+            return document
+        return replace(document, root=self._node(document.root))
+
+    def _node(self, node: Node) -> Node:
+        if id(node) in self._resolved:  # several aliases of one anchor
+            return self._resolved[id(node)][1]
+        resolved = node
+        if isinstance(node, Scalar):
+            resolved = self._scalar(node)
+        elif isinstance(node, Sequence):
+            resolved = replace(node, items=tuple(map(self._node, node.items)))
+        else:
+            entries = {
+                key: replace(entry, node=self._node(entry.node))
+                for key, entry in node.entries.items()
+            }
+            resolved = replace(node, entries=entries)
+        self._resolved[id(node)] = node, resolved
+        return resolved
+
+    def _scalar(self, node: Scalar) -> Scalar:
+        if not isinstance(node.value, str) or not _REFERENCE.search(node.text):
+            return node
+        text = _REFERENCE.sub(lambda match: self._value(match, node), node.text)
+        if text == node.text:
+            return node
+        return replace(node, value=text, text=text, written=node.text)
+
+    def _value(self, match: re.Match[str], node: Scalar) -> str:
+        assert self.known is not None
+        name, has_default, default = match[1].partition(":-")
+        if node.path[-1:] == ("query",) and name.lower() in _PLACEHOLDERS and not has_default:
+            return match[0]
+        if not self.are_defined:
+            if _NAME.fullmatch(name) and _is_used(node.path):
+                message = f"{match[0]} is text here: variables begin with ODCS 3.2"
+                hint = "write apiVersion: v3.2.0, or the value itself"
+                self.report(Diagnostic(message, node.span, "W023", help=hint))
+            return match[0]
+        value = self.known.get(name) or (default if has_default else None)
+        if value is None and _is_used(node.path):
+            where = show_path(node.path)
+            if _NAME.fullmatch(name):
+                message = f"{where} has the unknown variable '{name}'"
+                hint = (
+                    f"list it in [contracts.variables] of dqx.toml, --variable {name}=VALUE or "
+                    f"variables= of the gate, or write a default: ${{{name}:-value}}"
+                )
+            else:
+                message = f"{where} has {match[0]}, which is not a variable"
+                hint = "write ${NAME} or ${NAME:-default}"
+            self.report(Diagnostic(message, node.span, "E429", help=hint))
+        return match[0] if value is None else value
+
+
+def _is_used(path: Path) -> bool:
+    """True for a value that decides what is checked, and where."""
+    if path[:1] == ("servers",):
+        return len(path) > 2 and path[2] in _OF_PLACES
+    return not _OF_READERS & set(path)

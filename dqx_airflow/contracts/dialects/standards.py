@@ -1,4 +1,4 @@
-"""Quality rules of the Data Contract Specification, of this version and of older ones."""
+"""What the two standards share: servers, the metrics of ODCS 3.1, and rules of quality."""
 
 from __future__ import annotations
 
@@ -8,31 +8,254 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dqx_airflow.contracts.demands import Presence, QueryGives, Required, ValueDemand
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.dcs.service_levels import SQL_DIALECTS, sql_dialect_of
-from dqx_airflow.contracts.dialects.extensions import PlacedRule, RuleOfModel, slug
-from dqx_airflow.contracts.dialects.foreign import (
-    Translation,
-    great_expectations,
-    library_metrics,
-    soda,
-    sodacl,
+from dqx_airflow.contracts.demands import (
+    Condition,
+    Demand,
+    MetricRule,
+    OneOf,
+    Pattern,
+    Presence,
+    QueryGives,
+    Required,
+    ValueDemand,
 )
-from dqx_airflow.contracts.dialects.foreign.thresholds import conditions, is_threshold, severity_of
-from dqx_airflow.contracts.model import Model, Promise
-from dqx_airflow.contracts.source import yaml_document
-from dqx_airflow.contracts.source.yaml_document import (
+from dqx_airflow.contracts.dialects.clause_reader import (
+    ClauseReader,
+    PlacedRule,
+    RuleOfModel,
+    check_address,
+    check_location,
+    slug,
+)
+from dqx_airflow.contracts.dialects.foreign import (
+    ColumnDemand,
+    Translation,
+    conditions,
+    great_expectations,
+    invalid_values,
+    is_threshold,
+    repeated_rows,
+    severity_of,
+    soda,
+    values_in,
+)
+from dqx_airflow.contracts.document import (
     Mapping,
     Node,
     Scalar,
     Sequence,
     leaves,
+    plain,
+    read_document,
     show_path,
 )
+from dqx_airflow.contracts.model import Model, Promise, Server, column_path
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, slip_of
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values import SourceFile
+from dqx_airflow.values import FORMATS, SourceFile
+
+DATABASES = {
+    **{name: name for name in ("bigquery", "clickhouse", "databricks", "dremio", "duckdb")},
+    **{name: name for name in ("exasol", "hive", "presto", "redshift", "snowflake")},
+    **{name: name for name in ("athena", "mysql", "oracle", "postgres", "teradata", "trino")},
+    **dict.fromkeys(("sqlserver", "synapse", "tsql", "mssql"), "tsql"),
+    **{"glue": "athena", "impala": "hive", "mariadb": "mysql", "sqlite": "sqlite"},
+    **dict.fromkeys(("postgresql", "pg", "pgsql"), "postgres"),
+}
+"""The SQL of databases, by its name in sqlglot."""
+SQL_DIALECTS = {
+    **DATABASES,
+    **dict.fromkeys(("spark", "dataframe", "kafka", "iceberg", "unity", "table")),
+    # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
+    **dict.fromkeys(("azure", "gcs", "local", "s3", "sftp"), "duckdb"),
+}
+"""The SQL dialects, with their names in sqlglot; None for Spark's own."""
+_TABLES = {
+    "bigquery": ("project", "dataset"),
+    "databricks": ("catalog", "schema"),
+    "glue": ("database",),
+    "oracle": ("schema",),
+    "postgres": ("schema",),
+    "redshift": ("database", "schema"),
+    "snowflake": ("database", "schema"),
+    "sqlserver": ("database", "schema"),
+    "trino": ("catalog", "schema"),
+}
+_STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
+STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
+"""The formats of files and messages."""
+_PLACES = ("location", "path", "topic", "stream")
+
+
+def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Server]:
+    """The servers; data cannot violate anything about them."""
+    reading.documented(servers, "the location of the data")
+    for name, entry in servers.entries.items() if servers is not None else ():
+        if not isinstance(entry.node, Mapping):
+            continue
+        server = reading.resolved(entry.node)
+        kind = (reading.text(server, "type") or "").strip().lower()
+        reading.one_of(server, "type", (*SQL_DIALECTS, *_STREAMS), is_open=True)
+        reading.one_of(server, "format", STORED_FORMATS)
+        check_address(reading, server, "endpointUrl", "uri")
+        check_location(reading, server, kind)
+        yield Server(
+            name,
+            kind,
+            entry.span,
+            location=_location(reading, server, kind),
+            format=reading.text(server, "format"),
+            environment=reading.text(server, "environment"),
+            options=(*_reader_options(reading, server), *endpoint_options(reading, server)),
+            sql_dialect=server_sql(kind),
+        )
+
+
+def server_sql(kind: str) -> str | None:
+    """The SQL of rules about a server. If its database is unknown, it is what all have in
+    common."""
+    return SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None
+
+
+def sql_dialect_of(word: str) -> str | None:
+    """The name in sqlglot for a `dialect`, None for Spark's own.
+
+    :raises KeyError: the dialect does not exist.
+    """
+    return SQL_DIALECTS[word.strip().lower()]
+
+
+def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
+    for key in _PLACES:
+        if (place := reading.text(server, key)) is not None:
+            return place
+    parts = [reading.text(server, key) for key in _TABLES.get(kind, ())]
+    return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
+
+
+def _reader_options(reading: ClauseReader, server: Mapping) -> tuple[tuple[str, str], ...]:
+    """Reader options for the files: JSON in a single array spans several lines."""
+    delimiter = reading.text(server, "delimiter")
+    if delimiter == "array":
+        return (("multiLine", "true"),)
+    if delimiter not in (None, "new_line") and reading.text(server, "format") == "csv":
+        return (("sep", delimiter),)
+    return ()
+
+
+def endpoint_options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
+    """Hadoop settings for an S3-compatible store that is not AWS."""
+    endpoint = reading.text(server, "endpointUrl")
+    if endpoint is not None:
+        yield "fs.s3a.endpoint", endpoint
+        # In MinIO and similar stores a bucket is part of the path, not of the host name.
+        yield "fs.s3a.path.style.access", "true"
+        if endpoint.lower().startswith("http:"):
+            yield "fs.s3a.connection.ssl.enabled", "false"
+
+
+_OLDER_NAMES = {
+    "duplicateCount": "duplicateValues",
+    "nullCheck": "nullValues",
+    "nullCount": "nullValues",
+    "missingCount": "missingValues",
+    "invalidCount": "invalidValues",
+    "validValues": "invalidValues",
+}
+_ARE_PERCENT = {"rows": False, "percent": True}
+
+
+def translate_metric(rule: MappingType[str, Any], column: str | None) -> Translation:
+    """The demands of a rule with a `metric` on a column, or on the rows of a model.
+
+    :raises NoCounterpartError: there are none.
+    """
+    written = str(rule.get("metric") or rule.get("rule") or "")
+    metric = _OLDER_NAMES.get(written, written)
+    if metric not in _METRICS:
+        raise NoCounterpartError(f"unknown metric '{written}': there is {', '.join(_METRICS)}")
+    compared = conditions(rule)
+    if not compared:
+        raise NoCounterpartError("it has no threshold: add one, such as mustBe or mustBeLessThan")
+    unit = str(rule.get("unit") or "rows")
+    if unit not in _ARE_PERCENT:
+        raise NoCounterpartError(f"unknown unit '{unit}': there is rows and percent")
+    arguments = rule.get("arguments") or {}
+    if not isinstance(arguments, MappingType):
+        raise NoCounterpartError("its arguments are not a mapping")
+    demands = (
+        demand
+        for condition in compared
+        for demand in _METRICS[metric](column, arguments, condition, _ARE_PERCENT[unit])
+    )
+    return Translation(slug(metric), tuple(demands))
+
+
+_Found = tuple[Demand, ...]
+
+
+def _null_values(column: str | None, _: Any, condition: Condition, is_percent: bool) -> _Found:
+    if column is None:
+        raise NoCounterpartError("it belongs to a field")
+    return (MetricRule("null_count", (column,), condition, is_percent),)
+
+
+def _missing_values(
+    column: str | None, arguments: MappingType[str, Any], condition: Condition, is_percent: bool
+) -> _Found:
+    if column is None:
+        raise NoCounterpartError("it belongs to a field")
+    missing = arguments.get("missingValues", [None, ""])
+    if missing == [None]:
+        return _null_values(column, arguments, condition, is_percent)
+    values = values_in(missing)
+    if values is None:
+        raise NoCounterpartError("missingValues takes a list of values")
+    return (MetricRule("missing_count", (column,), condition, is_percent, values),)
+
+
+def _invalid_values(
+    column: str | None, arguments: MappingType[str, Any], condition: Condition, is_percent: bool
+) -> _Found:
+    if column is None:
+        raise NoCounterpartError("it belongs to a field")
+    values, pattern = values_in(arguments.get("validValues")), arguments.get("pattern")
+    demands: list[ColumnDemand] = []
+    if values:
+        demands.append(OneOf(values))
+    if isinstance(pattern, str):
+        demands.append(Pattern(pattern))
+    if not demands:
+        raise NoCounterpartError("its arguments have neither validValues nor a pattern")
+    return invalid_values(column, tuple(demands), condition, is_percent=is_percent)
+
+
+def _duplicate_values(
+    column: str | None, arguments: MappingType[str, Any], condition: Condition, is_percent: bool
+) -> _Found:
+    names = arguments.get("properties", [])
+    if not isinstance(names, list):
+        raise NoCounterpartError("properties is not a list")
+    columns = (column,) if column is not None else tuple(column_path(str(name)) for name in names)
+    if not columns:
+        raise NoCounterpartError("its arguments have no properties: list the fields of the key")
+    return repeated_rows(columns, condition, is_percent=is_percent)
+
+
+def _row_count(_: Any, __: Any, condition: Condition, is_percent: bool) -> _Found:
+    if is_percent:
+        raise NoCounterpartError("the number of rows is not a percentage")
+    return (MetricRule("num_rows", (), condition),)
+
+
+_METRICS: dict[str, Callable[[str | None, MappingType[str, Any], Condition, bool], _Found]] = {
+    "nullValues": _null_values,
+    "missingValues": _missing_values,
+    "invalidValues": _invalid_values,
+    "duplicateValues": _duplicate_values,
+    "rowCount": _row_count,
+}
+
 
 _ABOUT = "checks for "
 _IN_A_FILE = "checks in another file are not read: move them here"
@@ -99,13 +322,13 @@ def _translations(
 def _parsed(node: Node | None) -> Node | None:
     """A node, or the contents of a YAML or JSON string."""
     if isinstance(node, Scalar):
-        return yaml_document.read_document(SourceFile("", node.text)).root
+        return read_document(SourceFile("", node.text)).root
     return node
 
 
 def _translated(kind: str, check: Node, model: Model) -> Translation:
     """:raises NoCounterpartError: there are no demands, or the model has no column for them."""
-    translation = _TRANSLATORS[kind](yaml_document.plain(check))
+    translation = _TRANSLATORS[kind](plain(check))
     paths = tuple(item.path for item in model.fields)
     if not has_place(translation, paths):
         raise NoCounterpartError(f"the model {model.name} has no field {translation.column}")
@@ -119,8 +342,8 @@ def _expectation(check: object) -> Translation:
 
 
 _TRANSLATORS: dict[str, Callable[[object], Translation]] = {
-    "soda_cl": sodacl.translate,
-    "sodacl": sodacl.translate,
+    "soda_cl": soda.translate_sodacl,
+    "sodacl": soda.translate_sodacl,
     "great_expectations": _expectation,
 }
 
@@ -207,7 +430,7 @@ def _sql(rule: _Rule) -> Iterable[PlacedRule]:
     except KeyError:
         hint = did_you_mean(str(written), SQL_DIALECTS)
         return _refused(rule, f"unknown SQL dialect '{written}'", "E422", hint)
-    compared = conditions(yaml_document.plain(rule.node))
+    compared = conditions(plain(rule.node))
     if not compared:
         return _refused(rule, _NO_THRESHOLD, "E425")
     demands = tuple(QueryGives(query.strip(), condition, dialect) for condition in compared)
@@ -215,7 +438,7 @@ def _sql(rule: _Rule) -> Iterable[PlacedRule]:
 
 
 def _library(rule: _Rule) -> Iterable[PlacedRule]:
-    translation = library_metrics.translate(yaml_document.plain(rule.node), rule.column)
+    translation = translate_metric(plain(rule.node), rule.column)
     return _rules(rule, translation, "metric", "rule", "arguments", "unit")
 
 
@@ -237,8 +460,8 @@ def _custom(rule: _Rule) -> Iterable[PlacedRule]:
 def _check(node: Node | None) -> MappingType[str, Any] | None:
     """The rule of another tool, which may also be a YAML string."""
     if isinstance(node, Scalar):
-        node = yaml_document.read_document(SourceFile("", node.text)).root
-    return yaml_document.plain(node) if isinstance(node, Mapping) else None
+        node = read_document(SourceFile("", node.text)).root
+    return plain(node) if isinstance(node, Mapping) else None
 
 
 def _rules(rule: _Rule, translation: Translation, *keys: str) -> Iterable[PlacedRule]:

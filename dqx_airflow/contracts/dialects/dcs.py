@@ -1,0 +1,752 @@
+"""The dialect of the Data Contract Specification, 0.9.3 to 1.2.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TypeAlias
+
+from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.demands import Arrives, Fresh, OnlyColumns, Prompt, Retained, Unique
+from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.dialects.clause_reader import (
+    ClauseReader,
+    RuleOfModel,
+    check_address,
+    is_sensitive,
+    rules_of_no_field,
+    spark_type_of,
+    with_rules,
+    with_type,
+    with_unique_names,
+)
+from dqx_airflow.contracts.dialects.periods import (
+    DAY_S,
+    cron_interval_s,
+    duration_s,
+    interval_s,
+    schedule_of,
+)
+from dqx_airflow.contracts.dialects.standards import read_older_quality, read_quality, read_servers
+from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, example_rows, show_path
+from dqx_airflow.contracts.model import (
+    Clause,
+    Contract,
+    Dialect,
+    ExampleRows,
+    Field,
+    Lifecycle,
+    Model,
+    Promise,
+    Rule,
+    Server,
+    column_path,
+    dotted_path,
+)
+from dqx_airflow.diagnostics.diagnostic import slip_of
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of
+from dqx_airflow.values import FieldSource
+
+VERSIONS = ("0.9.0", "0.9.1", "0.9.2", "0.9.3", "1.1.0", "1.2.0", "1.2.1")
+
+_LEEWAY = 0.1
+"""The allowed difference between an interval in words and that of a cron expression: months
+vary."""
+_OF_OPERATIONS = {
+    "availability": "concerns the system, not the data",
+    "support": "concerns people, not the data",
+    "backup": "concerns copies of the data",
+}
+_NO_FIELD = "field not found"
+_NO_INTERVAL = "not an interval"
+
+Place: TypeAlias = "tuple[Model, str]"
+"""A column of a model."""
+PlacedColumn: TypeAlias = "tuple[Model, str | None]"
+"""A column of a model; None if the model has to determine it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """The context for reading a service level."""
+
+    reading: ClauseReader
+    models: tuple[Model, ...]
+
+    def place(self, level: Mapping, key: str) -> Place | str:
+        """The column of `model.field`, or why there is none."""
+        written = self.reading.text(level, key)
+        if written is None:
+            return f"needs a {key} to be checked"
+        name, _, path = written.partition(".")
+        for model in self.models:
+            if model.name == name and model.field_at(path) is not None:
+                return model, path
+        # The name of a model may be left out if only one has such a field.
+        having = [model for model in self.models if model.field_at(written) is not None]
+        return (having[0], written) if len(having) == 1 else f"{_NO_FIELD} {written}"
+
+    def timed(self, level: Mapping) -> PlacedColumn | str:
+        """The column of the timestampField. Without one it is that of the only model, or the only
+        timestamp of all models."""
+        if self.reading.text(level, "timestampField") is not None:
+            return self.place(level, "timestampField")
+        if len(self.models) == 1:
+            return self.models[0], None
+        columns = [
+            (model, item.path)
+            for model in self.models
+            for item in model.fields
+            if (item.type or "").startswith("timestamp")
+        ]
+        return columns[0] if len(columns) == 1 else "the model is ambiguous: add a timestampField"
+
+    def seconds(self, level: Mapping, key: str) -> float | str:
+        """The duration at a key, or why there is none."""
+        if level.get(key) is None:
+            return f"needs a {key} to be checked"
+        seconds = text_duration_s(self.reading, level.get(key))
+        return seconds if seconds is not None else f"the {key} is not a duration"
+
+    def refuse(self, level: Mapping, keys: Iterable[str], reason: str) -> None:
+        path = show_path(level.path)
+        codes = {_NO_FIELD: "E420", _NO_INTERVAL: "E422"}
+        code = next((codes[start] for start in codes if reason.startswith(start)), None)
+        for key in keys:
+            dimension = "conformity" if path.endswith("retention") else "timeliness"
+            promise = Promise(path, path, dimension=dimension)
+            self.reading.unsupported(level.get(key), reason, code, promise=promise)
+
+
+def text_duration_s(reading: ClauseReader, node: Node | None) -> float | None:
+    """The seconds of a duration. The schema reports a value that is not a string."""
+    is_text = isinstance(node, Scalar) and isinstance(node.value, str)
+    return duration_s(node, reading.report) if node is not None and is_text else None
+
+
+def read_service_levels(
+    reading: ClauseReader, node: Mapping | None, models: tuple[Model, ...]
+) -> Iterator[RuleOfModel]:
+    """The rules of the service levels."""
+    levels = _Levels(reading, models)
+    for name, entry in node.entries.items() if node is not None else ():
+        level = reading.mapping(node, name)
+        if level is None:
+            reading.documented(entry.node, "in words alone")
+            continue
+        if name in _OF_OPERATIONS:
+            reading.documented(level, _OF_OPERATIONS[name])
+        reading.documented_keys(level, "description", reason="in words alone")
+        if name in _READERS:
+            yield from _READERS[name](levels, level)
+
+
+def _freshness(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
+    yield from _age(levels, level, ("threshold", "timestampField"), "freshness", Fresh)
+
+
+def _retention(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
+    keys = ("period", "timestampField")
+    if levels.reading.truth(level, "unlimited"):
+        levels.reading.documented_keys(
+            level, "unlimited", *keys, reason="unlimited: the data is never deleted"
+        )
+        return
+    levels.reading.documented_keys(level, "unlimited", reason="demands nothing")
+    yield from _age(levels, level, keys, "retention", Retained)
+
+
+def _age(
+    levels: _Levels,
+    level: Mapping,
+    keys: tuple[str, str],
+    name: str,
+    demand_of: Callable[[str | None, float], Fresh | Retained],
+) -> Iterator[RuleOfModel]:
+    """A limit on the age of a column: the keys of the duration and of the column."""
+    seconds, place = levels.seconds(level, keys[0]), levels.timed(level)
+    if isinstance(place, str):
+        levels.refuse(level, keys, place)
+    elif isinstance(seconds, str):
+        levels.refuse(level, keys, seconds)
+    else:
+        demand = demand_of(place[1], seconds)
+        yield place[0].name, None, levels.reading.rule(name, demand, *map(level.get, keys))
+
+
+def _latency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
+    keys = ("threshold", "sourceTimestampField", "processedTimestampField")
+    seconds = levels.seconds(level, keys[0])
+    source, processed = (levels.place(level, key) for key in keys[1:])
+    if isinstance(source, str):
+        levels.refuse(level, keys, source)
+    elif isinstance(processed, str):
+        levels.refuse(level, keys, processed)
+    elif isinstance(seconds, str):
+        levels.refuse(level, keys, seconds)
+    elif source[0] is not processed[0]:
+        levels.refuse(level, keys, "the two fields belong to different models")
+    else:
+        demand = Prompt(source[1], processed[1], seconds)
+        yield source[0].name, None, levels.reading.rule("latency", demand, *map(level.get, keys))
+
+
+def _frequency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
+    """New rows in every model at the interval of `interval` and `cron`, which must agree."""
+    reading = levels.reading
+    reading.documented_keys(level, "type", reason="how the data is processed")
+    written, cron = reading.text(level, "interval"), reading.text(level, "cron")
+    seconds = interval_s(written) if written is not None else None
+    of_cron = cron_interval_s(cron) if cron is not None else None
+    if seconds is None:
+        levels.refuse(level, ["interval"], f"{_NO_INTERVAL}: write daily, hourly or `15 minutes`")
+    if of_cron is None:
+        levels.refuse(
+            level, ["cron"], "not a cron expression with five fields that sets an interval"
+        )
+    elif seconds is not None and abs(seconds - of_cron) > _LEEWAY * seconds:
+        levels.refuse(
+            level,
+            ["interval", "cron"],
+            "the interval and the cron expression contradict each other",
+        )
+        return
+    nodes = (
+        level.get("interval") if seconds is not None else None,
+        level.get("cron") if of_cron is not None else None,
+    )
+    every_s = seconds if of_cron is None else of_cron
+    schedule = None if cron is None or of_cron is None else schedule_of(cron)
+    if every_s is not None:
+        for model in levels.models:
+            demand = Arrives(None, every_s, schedule)
+            yield model.name, None, reading.rule("frequency", demand, *nodes)
+
+
+_READERS = {
+    "freshness": _freshness,
+    "retention": _retention,
+    "latency": _latency,
+    "frequency": _frequency,
+}
+
+
+_FIELD_TYPES = {
+    **dict.fromkeys(("string", "text", "varchar"), "string"),
+    **dict.fromkeys(("number", "decimal", "numeric"), "number"),
+    **dict.fromkeys(("int", "integer"), "int"),
+    **dict.fromkeys(("long", "bigint"), "bigint"),
+    **dict.fromkeys(("timestamp", "timestamp_tz"), "timestamp"),
+    **dict.fromkeys(("object", "record", "struct"), "struct"),
+    "float": "float",
+    "double": "double",
+    "boolean": "boolean",
+    "timestamp_ntz": "timestamp_ntz",
+    "date": "date",
+    "time": "string",
+    "array": "array",
+    "map": "map",
+    "bytes": "binary",
+    "variant": "any",
+    "json": "any",
+    "null": "any",
+}
+_NESTED = {"array": ("items",), "map": ("keys", "values"), "struct": ("fields",)}
+_FORMATS = {"date-time": "timestamp", "datetime": "timestamp", "guid": "uuid"}
+_BOUNDS = {
+    "minimum": ("minimum", ">="),
+    "exclusiveMinimum": ("exclusive_minimum", ">"),
+    "maximum": ("maximum", "<="),
+    "exclusiveMaximum": ("exclusive_maximum", "<"),
+}
+_LENGTHS = {"minLength": ("min_length", ">="), "maxLength": ("max_length", "<=")}
+_REMARKS = ("title", "description", "example", "examples", "tags", "links", "lineage", "config")
+
+_SUBTYPES = (
+    *("IDENTITY", "TRANSFORMATION", "AGGREGATION"),
+    *("JOIN", "GROUP_BY", "FILTER", "SORT", "WINDOW", "CONDITIONAL"),
+)
+"""How a field derives from another one, in the terms of OpenLineage."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldContext:
+    """The context for reading a field.
+
+    `models` are the names of all models. `sql_dialect` is that of the server. `is_spark`: the
+    physical types for Databricks are those of the data.
+    """
+
+    reading: ClauseReader
+    models: tuple[str, ...]
+    sql_dialect: str | None
+    is_spark: bool
+
+
+def read_field(
+    around: FieldContext, name: str, path: str, entry: Entry, key_nodes: tuple[Node, ...] = ()
+) -> Field:
+    """A field of a model or of a struct. `key_nodes` declare that it belongs to the primary key."""
+    item = _with_properties(around, Field(name, path, None, entry.span), entry.node, key_nodes)
+    exists = Rule("exists", demands.Presence(), (_presence_clause(around.reading, entry),))
+    return replace(item, rules=with_unique_names((exists, *item.rules)), is_key=bool(key_nodes))
+
+
+def _presence_clause(reading: ClauseReader, entry: Entry) -> Clause:
+    """The field itself; if it has no properties, it is a leaf of the document."""
+    if isinstance(entry.node, Mapping) and entry.node.entries:
+        return Clause(show_path(entry.node.path), "", entry.span)
+    return replace(reading.clause(entry.node), span=entry.span)
+
+
+def _with_properties(
+    around: FieldContext, item: Field, written: Node, key_nodes: tuple[Node, ...] = ()
+) -> Field:
+    """The field with all of its properties."""
+    if not isinstance(written, Mapping):
+        return item
+    reading, node = around.reading, around.reading.resolved(written)
+    reading.documented_keys(node, *_REMARKS, "domain", "name")
+    reading.documented_keys(node, "pii", "classification", reason="determines what is masked")
+    item = _typed(around, node, _described(reading, node, item))
+    rules = (
+        *_type_rules(reading, node, item),
+        *_keys(around, node, item, key_nodes),
+        *_values(reading, node, item),
+        *(rule for _, rule in read_quality(reading, node, item.path, around.sql_dialect)),
+    )
+    return replace(item, rules=with_unique_names(rules))
+
+
+def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
+    classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
+    nodes = (*reading.items(node, "examples"), node.get("example"))
+    examples = [example for example in nodes if isinstance(example, Scalar)]
+    return replace(
+        item,
+        semantic=reading.text(node, "description"),
+        title=reading.text(node, "title"),
+        is_sensitive=reading.truth(node, "pii") is True or is_sensitive(classification, tags),
+        classification=classification,
+        tags=tags,
+        examples=tuple(example.value for example in examples),
+        example_spans=tuple(example.span for example in examples),
+        inputs=tuple(_inputs(reading, reading.mapping(node, "lineage"))),
+    )
+
+
+def _inputs(reading: ClauseReader, lineage: Mapping | None) -> Iterator[FieldSource]:
+    """The fields that this one derives from; one for each kind of derivation."""
+    for source in reading.mappings(lineage, "inputFields"):
+        origin = FieldSource(
+            reading.text(source, "namespace") or "",
+            reading.text(source, "name") or "",
+            reading.text(source, "field") or "",
+        )
+        ways = list(reading.mappings(source, "transformations"))
+        for transformation in ways:
+            reading.one_of(transformation, "type", ("DIRECT", "INDIRECT"))
+            reading.one_of(transformation, "subtype", _SUBTYPES)
+            yield replace(
+                origin,
+                type=reading.text(transformation, "type"),
+                subtype=reading.text(transformation, "subtype"),
+                description=reading.text(transformation, "description"),
+                masking=reading.truth(transformation, "masking") is True,
+            )
+        if not ways:
+            yield origin
+
+
+# Types -------------------------------------------------------------------------------------------
+
+
+def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
+    """The field with its type and its nested fields."""
+    reading = around.reading
+    physical = _physical_type(around, node)
+    if physical is not None:
+        written = reading.text(reading.mapping(node, "config"), "databricksType")
+        return with_type(replace(item, written_type=written), physical)
+    written = reading.text(node, "type")
+    field_type = _FIELD_TYPES.get(written.lower()) if written is not None else None
+    if field_type is None and "fields" in node.entries:
+        field_type = "struct"
+    if field_type == "struct" and not _has_fields(node):
+        field_type = "any"  # a struct, a map, or a JSON string
+    item = replace(item, type=field_type, written_type=written)
+    for kind, keys in _NESTED.items():
+        for key in keys if kind != field_type else ():
+            reading.unsupported(node.get(key), f"belongs to a field of type {kind}")
+    match field_type:
+        case "struct":
+            return replace(item, fields=tuple(_nested_fields(around, node, item)))
+        case "array":
+            return replace(item, items=_part(around, node, item, "items", "[]"))
+        case "map":
+            return replace(
+                item,
+                keys=_part(around, node, item, "keys", "{key}"),
+                values=_part(around, node, item, "values", "{value}"),
+            )
+    return item
+
+
+def _physical_type(around: FieldContext, node: Mapping) -> str | None:
+    """The Databricks type of a field; its nested fields, if any, are more precise."""
+    config = around.reading.mapping(node, "config")
+    written = around.reading.text(config, "databricksType")
+    has_fields = any(key in node.entries for keys in _NESTED.values() for key in keys)
+    if written is None or not around.is_spark or has_fields:
+        return None
+    spark_type = spark_type_of(written)
+    if spark_type is None and config is not None:
+        around.reading.unsupported(config.get("databricksType"), "not a Spark type")
+    return spark_type
+
+
+def _has_fields(node: Mapping) -> bool:
+    fields = node.get("fields")
+    return "$ref" in node.entries or (isinstance(fields, Mapping) and bool(fields.entries))
+
+
+def _nested_fields(around: FieldContext, node: Mapping, item: Field) -> Iterator[Field]:
+    fields = around.reading.mapping(node, "fields")
+    for name, entry in fields.entries.items() if fields is not None else ():
+        yield read_field(around, name, f"{item.path}.{column_path(name)}", entry)
+
+
+def _part(around: FieldContext, node: Mapping, item: Field, key: str, mark: str) -> Field | None:
+    """The items of an array, or the keys or values of a map."""
+    entry = node.entries.get(key)
+    if entry is None or not isinstance(entry.node, Mapping):
+        return None
+    return _with_properties(around, Field(mark, item.path + mark, None, entry.span), entry.node)
+
+
+def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
+    clause = node.get("type")
+    config = reading.mapping(node, "config")
+    if config is not None and item.written_type == reading.text(config, "databricksType"):
+        yield reading.rule("type", demands.OfType(), config.get("databricksType"), clause)
+        return
+    match (item.written_type or "").lower():
+        case "":
+            return
+        case "null":
+            yield reading.rule(
+                "type", demands.MetricRule("count", (item.path,), demands.NONE), clause
+            )
+        case "object" | "record" | "struct" if item.type == "any":
+            reading.documented(
+                clause, "an object with arbitrary fields: a struct, a map or JSON can contain it"
+            )
+        case "variant":
+            reading.documented(clause, "a column of any type can contain it")
+        case "json":
+            reading.unsupported(
+                clause, "may be a string, a struct or a variant, so no type can be checked"
+            )
+        case "time":
+            yield reading.rule("type", demands.OfType(), clause)
+            yield reading.rule("format", demands.OfFormat("time"), clause)
+        case _ if item.type is None or clause is None:
+            reading.unsupported(clause, "unknown type")
+        case _:
+            yield reading.rule("type", demands.OfType(), clause)
+
+
+# Keys --------------------------------------------------------------------------------------------
+
+
+def _keys(
+    around: FieldContext, node: Mapping, item: Field, key_nodes: tuple[Node, ...]
+) -> Iterator[Rule]:
+    reading = around.reading
+    demanded = [node.get("required")] if reading.truth(node, "required") else []
+    if demanded or key_nodes:
+        yield reading.rule("required", demands.Required(), *demanded, *key_nodes)
+    for key in ("required", "unique", "primaryKey", "primary"):
+        if reading.truth(node, key) is False:
+            reading.documented(node.get(key), "demands nothing")
+    if reading.truth(node, "unique"):
+        yield reading.rule("unique", demands.Unique((item.path,)), node.get("unique"))
+    yield from _references(around, node, item)
+
+
+def _references(around: FieldContext, node: Mapping, item: Field) -> Iterator[Rule]:
+    written, clause = around.reading.text(node, "references"), node.get("references")
+    if written is None or clause is None:
+        return
+    first, _, rest = written.partition(".")
+    # A model of this contract may have nested fields; elsewhere, a name may have several parts.
+    dataset, _, other = (first, ".", rest) if first in around.models else written.rpartition(".")
+    if not dataset or not other:
+        around.reading.unsupported(clause, "does not name a model and a field: write `model.field`")
+        return
+    demand = demands.Refers((item.path,), dataset, (dotted_path(other),))
+    yield around.reading.rule("references", demand, clause)
+
+
+# Values ------------------------------------------------------------------------------------------
+
+
+def _values(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
+    family = _family(item.type)
+    yield from _enum(reading, node)
+    yield from _text_rules(reading, node, family)
+    yield from _number_rules(reading, node, family)
+
+
+def _family(field_type: str | None) -> Family | None:
+    """The family of a type; None if the field may contain any value."""
+    if field_type in (None, "any"):
+        return None
+    return Family.NUMBER if field_type == "number" else family_of(str(field_type))
+
+
+def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
+    clause = node.get("enum")
+    accepted = tuple(value for value in reading.values(node, "enum") if value is not None)
+    if accepted:
+        yield reading.rule("enum", demands.OneOf(accepted), clause)
+    else:
+        reading.unsupported(clause, "permits no value: list the values")
+
+
+def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
+    clause, name = node.get("format"), (reading.text(node, "format") or "").lower()
+    name = _FORMATS.get(name, name)
+    if family is Family.TIME:
+        reading.documented(clause, "repeats the type")
+    elif family not in (None, Family.TEXT):
+        _refuse_keys(reading, node, ("format",), "texts")
+    elif name in TEXT_FORMATS:
+        yield reading.rule("format", demands.OfFormat(name), clause)
+    else:
+        meant = slip_of(name, [*TEXT_FORMATS, *_FORMATS])
+        code, hint = ("E422", f"did you mean '{meant}'?") if meant else (None, None)
+        reading.unsupported(clause, f"unknown format '{name}' here: write a pattern", code, hint)
+    if family not in (None, Family.TEXT):
+        _refuse_keys(reading, node, ("pattern", *_LENGTHS), "texts")
+        return
+    if (expression := reading.text(node, "pattern")) is not None:
+        yield reading.rule("pattern", demands.Pattern(expression), node.get("pattern"))
+    for key, (rule_name, op) in _LENGTHS.items():
+        count = reading.number(node, key)
+        if count is not None and count == int(count):
+            yield reading.rule(rule_name, demands.Length(op, int(count)), node.get(key))
+        else:
+            reading.unsupported(node.get(key), "not a whole number")
+
+
+def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
+    if family not in (None, Family.NUMBER):
+        _refuse_keys(reading, node, (*_BOUNDS, "precision", "scale"), "numbers")
+        return
+    for key, (rule_name, op) in _BOUNDS.items():
+        bound = reading.number(node, key)
+        if bound is not None:
+            yield reading.rule(rule_name, demands.Bound(op, bound), node.get(key))
+        else:
+            reading.unsupported(node.get(key), "not a number that values can be compared with")
+    precision, scale = reading.number(node, "precision"), reading.number(node, "scale")
+    if precision is not None or scale is not None:
+        digits = demands.Digits(int(precision or LONGEST_DECIMAL), int(scale or 0))
+        yield reading.rule("digits", digits, node.get("precision"), node.get("scale"))
+
+
+def _refuse_keys(reading: ClauseReader, node: Mapping, keys: Iterable[str], of_what: str) -> None:
+    for key in keys:
+        reading.unsupported(node.get(key), f"the specification defines it only for {of_what}")
+
+
+_VERSION_KEY = "dataContractSpecification"
+_DESCRIBED = ("info", "terms", "links", "tags", "id", _VERSION_KEY)
+_STATUS = {
+    "proposed": "draft",
+    "in development": "draft",
+    "draft": "draft",
+    "active": "active",
+    "deprecated": "deprecated",
+    "retired": "sunset",
+}
+_MODEL_REMARKS = (
+    "type",
+    "title",
+    "description",
+    "examples",
+    "config",
+    "tags",
+    "links",
+    "namespace",
+)
+
+
+def _read(reading: ClauseReader) -> Contract:
+    root = reading.root
+    reading.documented_keys(root, *_DESCRIBED)
+    reading.documented(
+        root.get("definitions"), "a definition: applies wherever a field refers to it"
+    )
+    reading.documented(root.get("examples"), "example data")
+    reading.unsupported(
+        root.get("schema"), "deprecated, and not in the language of the specification: write models"
+    )
+    info = reading.mapping(root, "info")
+    reading.one_of(info, "status", _STATUS)
+    contact = reading.mapping(info, "contact")
+    check_address(reading, contact, "url", "uri")
+    check_address(reading, contact, "email", "email")
+    servers = tuple(read_servers(reading, reading.mapping(root, "servers")))
+    models = tuple(_models(reading, servers))
+    return Contract(
+        Dialect.DCS,
+        dialect_version=reading.text(root, _VERSION_KEY),
+        id=reading.text(root, "id") or "",
+        version=reading.text(info, "version"),
+        span=root.span_of(_VERSION_KEY),
+        name=reading.text(info, "title"),
+        description=reading.text(info, "description"),
+        owner=reading.text(info, "owner"),
+        contacts=tuple(_contacts(reading, contact)),
+        models=_with_promises(reading, models),
+        servers=servers,
+        lifecycle=_lifecycle(reading, info),
+        tags=reading.texts(root, "tags"),
+    )
+
+
+def _contacts(reading: ClauseReader, contact: Mapping | None) -> Iterator[str]:
+    texts = (reading.text(contact, key) for key in ("name", "email", "url"))
+    return (text for text in texts if text is not None)
+
+
+def _lifecycle(reading: ClauseReader, info: Mapping | None) -> Lifecycle:
+    written = reading.text(info, "status")
+    terms = reading.mapping(reading.root, "terms")
+    seconds = text_duration_s(reading, reading.node(terms, "noticePeriod"))
+    return Lifecycle(
+        status=_STATUS.get(written.lower()) if written is not None else None,
+        written_status=written,
+        notice_days=ceil(seconds / DAY_S) if seconds is not None else None,
+    )
+
+
+# Models ------------------------------------------------------------------------------------------
+
+
+def _models(reading: ClauseReader, servers: tuple[Server, ...]) -> Iterator[Model]:
+    models = reading.mapping(reading.root, "models")
+    entries = models.entries if models is not None else {}
+    kinds = {server.type for server in servers}
+    around = FieldContext(
+        reading,
+        tuple(entries),
+        servers[0].sql_dialect if servers else None,
+        is_spark=not kinds or bool(kinds & {"databricks", "dataframe", "spark"}),
+    )
+    for name, entry in entries.items():
+        if isinstance(entry.node, Mapping):
+            with reading.of_model(name):
+                model = _model(around, name, entry, reading.resolved(entry.node))
+            yield model
+
+
+def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Model:
+    reading = around.reading
+    reading.documented_keys(node, *_MODEL_REMARKS)
+    keys = _key_nodes(reading, node)
+    fields = reading.mapping(node, "fields")
+    columns = tuple(
+        read_field(around, column, column_path(column), column_node, keys.get(column, ()))
+        for column, column_node in (fields.entries.items() if fields is not None else ())
+    )
+    if not columns:
+        reading.documented(node.get("fields"), "does not name a field")
+    paths = tuple(column.path for column in columns)
+    placed = tuple(read_quality(reading, node, None, around.sql_dialect, paths))
+    rules = (*_primary_key(reading, keys), *_closed(reading, node))
+    return Model(
+        name,
+        entry.span,
+        with_rules(columns, placed),
+        with_unique_names((*rules, *rules_of_no_field(columns, placed))),
+        description=reading.text(node, "description"),
+        title=reading.text(node, "title"),
+        is_closed=reading.truth(node, "additionalFields") is False,
+        tags=reading.texts(node, "tags"),
+        examples=(*_examples(reading, node), *_older_examples(reading, name)),
+    )
+
+
+def _examples(reading: ClauseReader, model: Mapping) -> Iterator[ExampleRows]:
+    examples = model.get("examples")
+    if isinstance(examples, Scalar) and isinstance(examples.value, str):
+        yield example_rows(examples)
+    for item in reading.items(model, "examples"):
+        yield example_rows(item)
+
+
+def _older_examples(reading: ClauseReader, model: str) -> Iterator[ExampleRows]:
+    """The examples of a model in the document, as in 0.9."""
+    for item in reading.mappings(reading.root, "examples"):
+        data = item.get("data")
+        if reading.text(item, "model") == model and data is not None:
+            yield example_rows(data)
+
+
+def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, ...]]:
+    """The columns of the primary key, with the leaves that declare it: of the model, or of the
+    fields.
+
+    Several key fields form a compound key, as in SQL.
+    """
+    nodes: dict[str, tuple[Node, ...]] = {}
+    for item in reading.scalars(model, "primaryKey"):
+        nodes[item.text] = (item,)
+    fields = reading.mapping(model, "fields")
+    for name, entry in fields.entries.items() if fields is not None else ():
+        node = reading.resolved(entry.node) if isinstance(entry.node, Mapping) else None
+        for key in ("primaryKey", "primary"):
+            if node is not None and reading.truth(node, key) and (key_node := node.get(key)):
+                nodes[name] = (*nodes.get(name, ()), key_node)
+    return nodes
+
+
+def _primary_key(reading: ClauseReader, keys: dict[str, tuple[Node, ...]]) -> Iterator[Rule]:
+    if keys:
+        nodes = [node for of_column in keys.values() for node in of_column]
+        yield reading.rule("primary_key", Unique(tuple(map(column_path, keys))), *nodes)
+
+
+def _closed(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
+    clause = node.get("additionalFields")
+    if reading.truth(node, "additionalFields") is False:
+        yield reading.rule("only_columns", OnlyColumns(), clause)
+    else:
+        reading.documented(clause, "demands nothing")
+
+
+def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Model, ...]:
+    """The models, with the rules about them outside of `models`."""
+    levels = reading.mapping(reading.root, "servicelevels")
+    promises = (*read_older_quality(reading, models), *read_service_levels(reading, levels, models))
+    kept = []
+    for model in models:
+        placed = tuple((column, rule) for name, column, rule in promises if name == model.name)
+        rules = with_unique_names((*model.rules, *rules_of_no_field(model.fields, placed)))
+        kept.append(replace(model, fields=with_rules(model.fields, placed), rules=rules))
+    return tuple(kept)
+
+
+READER = DialectReader(
+    Dialect.DCS,
+    _read,
+    sign="`dataContractSpecification: 1.2.1`",
+    version_key=_VERSION_KEY,
+    versions=VERSIONS,
+    is_open=True,
+)

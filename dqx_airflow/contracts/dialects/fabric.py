@@ -1,0 +1,503 @@
+"""The dialect of lakehouse tables in Fabric: one table, with everything below `contract:`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Required
+from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.dialects.clause_reader import (
+    ClauseReader,
+    PlacedRule,
+    bound_rules,
+    field_of,
+    is_sensitive,
+    most_digits,
+    reference_rule,
+    report_unknown_type,
+    rules_of_no_field,
+    spark_type_of,
+    with_rules,
+    with_type,
+    with_unique_names,
+)
+from dqx_airflow.contracts.dialects.periods import CADENCES, DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence
+from dqx_airflow.contracts.model import (
+    Consumer,
+    Contract,
+    Dialect,
+    Field,
+    IncidentResponse,
+    Lifecycle,
+    Model,
+    Rule,
+    column_path,
+)
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
+from dqx_airflow.values import FORMATS
+
+_SAY_CLOCK = "name the column: `measured_as: max(column) vs now()`"
+
+
+_AGE = re.compile(r"\s*max\(\s*`?([^`()]+?)`?\s*\)\s+vs\s+now\(\)\s*", re.IGNORECASE)
+
+
+_DELAY = re.compile(r"(?P<what>\w+)_p(?P<percentile>\d+)_(?P<unit>seconds|minutes|hours|days)")
+
+
+_WEEK_DAYS = 7
+_IN_TABLE = re.compile(
+    r"\s*`?(\w+)`?\s+in\s*\(\s*select\s+(?:distinct\s+)?`?(\w+)`?\s+from\s+(\w+(?:\.\w+)*)\s*\)\s*",
+    re.IGNORECASE,
+)
+_NAME = r"(?:`[^`]+`|[A-Za-z_]\w*)(?:\.(?:`[^`]+`|[A-Za-z_]\w*))*"
+_MEMBER = re.compile(
+    rf"(?<![\w`.])(?P<own>{_NAME}|\(\s*{_NAME}(?:\s*,\s*{_NAME})+\s*\))\s+(?P<op>(?:not\s+)?in)"
+    rf"(?:\s+(?:table\s+)?(?P<table>{_NAME})(?:\s*\(\s*(?P<other>{_NAME})\s*\))?"
+    rf"|\s*\(\s*(?:table\s+)?(?P<listed>{_NAME})\s*\))",
+    re.IGNORECASE,
+)
+"""`state_code IN dim_state`: the values of a column of another table."""
+_STRINGS = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
+_BARE_TABLE = re.compile(rf"\bin\s+(?!select\b){_NAME}", re.IGNORECASE)
+_NO_TABLES = re.compile(r"null|true|false|current_\w+|select|unnest|values", re.IGNORECASE)
+_UNITS_S = {"seconds": 1, "minutes": MINUTE_S, "hours": HOUR_S, "days": DAY_S}
+
+
+def promised_rules(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
+    """The rules, each with the path of its column; None for the table."""
+    quality = reading.mapping(top, "quality")
+    freshness = reading.mapping(quality, "freshness")
+    clock = _clock(reading, freshness)
+    for entry in reading.mappings(quality, "completeness"):
+        yield from _completeness(reading, entry)
+    for entry in reading.mappings(quality, "uniqueness"):
+        yield from _uniqueness(reading, entry)
+    tables = _Tables.of(reading, top)
+    for entry in reading.mappings(quality, "accuracy"):
+        yield from _accuracy(reading, entry, tables)
+    yield from _freshness(reading, freshness, clock)
+    yield from _volume(reading, reading.mapping(top, "volume"), clock)
+    yield from _retention(reading, reading.mapping(top, "lifecycle"), clock)
+    yield from _service(reading, reading.mapping(top, "sla"))
+
+
+def _clock(reading: ClauseReader, freshness: Mapping | None) -> str | None:
+    """The column with the time at which a row was created: `event_ts` in `max(event_ts) vs
+    now()`."""
+    match = _AGE.fullmatch(reading.text(freshness, "measured_as") or "")
+    return column_path(match[1]) if match else None
+
+
+def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
+    column, percent = reading.text(entry, "column"), reading.number(entry, "min_pct")
+    if column is None or percent is None:
+        reading.unsupported(entry, "it needs a `column` and a `min_pct`")
+    else:
+        path = column_path(column)
+        demand = demands.Complete(path, round(percent / 100, 12))
+        nodes = entry.get("min_pct"), entry.get("column")
+        yield path, reading.rule("completeness", demand, *nodes)
+
+
+def _uniqueness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
+    columns = tuple(map(column_path, reading.texts(entry, "keys")))
+    percent = reading.number(entry, "max_dup_pct")
+    if not columns:
+        reading.unsupported(entry, "it needs the `keys` that are unique")
+        return
+    column = columns[0] if len(columns) == 1 else None
+    keys = entry.get("keys")
+    if percent is None:
+        yield column, reading.rule("unique", demands.Unique(columns), keys)
+    else:
+        demand = demands.Distinct(columns, round(percent / 100, 12))
+        yield column, reading.rule("uniqueness", demand, entry.get("max_dup_pct"), keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What names in a rule may mean: the columns of the table, and the schemas that the contract
+    names, both in lower case."""
+
+    columns: frozenset[str]
+    schemas: frozenset[str]
+
+    @classmethod
+    def of(cls, reading: ClauseReader, top: Mapping) -> _Tables:
+        columns = [*reading.mappings(reading.mapping(top, "schema"), "columns")]
+        consumers = reading.mappings(top, "consumers")
+        tables = [reading.text(reading.mapping(top, "format"), "table_name")]
+        tables += [reading.text(consumer, "table_used") for consumer in consumers]
+        keys = (reading.text(column, "foreign_key") or "" for column in columns)
+        tables += [key.rpartition(".")[0] for key in keys]
+        schemas = ((table or "").rpartition(".")[0].lower() for table in tables)
+        names = ((reading.text(column, "name") or "").lower() for column in columns)
+        return cls(frozenset(names), frozenset(schemas) - {""})
+
+    def with_queries(self, predicate: str) -> str:
+        """The predicate with a query for each table after `IN`; strings are left alone."""
+        parts = _STRINGS.split(predicate.strip().rstrip(";"))
+        parts[::2] = [_MEMBER.sub(self._query, part) for part in parts[::2]]
+        return "".join(parts)
+
+    def _query(self, match: re.Match[str]) -> str:
+        table, listed = match["table"], match["listed"]
+        if _NO_TABLES.fullmatch(table or listed) or (listed or "").lower() in self.columns:
+            return match[0]
+        own = [name.rpartition(".")[2] for name in re.findall(_NAME, match["own"])]
+        table, others = table or listed, [match["other"]] if match["other"] else own
+        first, _, last = table.rpartition(".")
+        is_column = last.lower() in map(str.lower, own) or first.lower() not in self.schemas
+        if first and len(own) == 1 and not match["other"] and is_column:
+            table, others = first, [last]
+        query = " ".join(("SELECT", ", ".join(others), "FROM", table))
+        return f"{match['own']} {match['op']} ({query})"
+
+
+def _accuracy(reading: ClauseReader, entry: Mapping, tables: _Tables) -> Iterator[PlacedRule]:
+    written = reading.text(entry, "rule")
+    if written is None:
+        reading.unsupported(entry, "it needs a `rule`, a SQL predicate")
+        return
+    predicate = tables.with_queries(written)
+    bare = _BARE_TABLE.search("".join(_STRINGS.split(predicate)[::2]))
+    if match := _IN_TABLE.fullmatch(predicate):
+        column, other, table = match.groups()
+        demand = demands.Refers((column_path(column),), table, (column_path(other),))
+        yield column_path(column), reading.rule("references", demand, entry.get("rule"))
+    elif bare is not None:
+        reason = f"the column is ambiguous in '{bare[0]}'"
+        hint = "write `IN (SELECT column FROM table)`"
+        reading.unsupported(entry.get("rule"), reason, "E420", hint)
+    else:
+        yield None, reading.rule("accuracy", demands.RowsSatisfy(predicate), entry.get("rule"))
+
+
+def _freshness(
+    reading: ClauseReader, freshness: Mapping | None, clock: str | None
+) -> Iterator[PlacedRule]:
+    minutes = reading.number(freshness, "max_age_minutes")
+    if freshness is None or minutes is None:
+        reading.unsupported(freshness, "it needs a number of minutes: max_age_minutes")
+        return
+    nodes = freshness.get("max_age_minutes"), freshness.get("measured_as")
+    if clock is None and nodes[1] is not None:
+        for node in nodes:
+            reading.unsupported(node, f"the column is ambiguous: {_SAY_CLOCK}")
+        return
+    yield clock, reading.rule("freshness", demands.Fresh(clock, minutes * MINUTE_S), *nodes)
+
+
+def _volume(
+    reading: ClauseReader, volume: Mapping | None, clock: str | None
+) -> Iterator[PlacedRule]:
+    if volume is None:
+        return
+    baseline = reading.number(volume, "baseline_rows_per_day")
+    baseline_node = volume.get("baseline_rows_per_day")
+    # Two spellings with two meanings: the mean of a week, and each day.
+    for key, days in (("alert_band", _WEEK_DAYS), ("alert_if_outside_band", 1)):
+        band = _band(volume.get(key))
+        if band is None:
+            reading.unsupported(volume.get(key), "not a band: write [0.5, 2.0] or 0.5..2.0")
+        else:
+            demand = demands.Volume(*band, baseline, days if baseline is not None else _WEEK_DAYS)
+            yield None, reading.rule("volume", demand, volume.get(key), baseline_node)
+    reading.documented(baseline_node, "has no effect without an `alert_band`")
+    low, high = (
+        reading.number(volume, key) for key in ("trough_rows_per_hour", "peak_rows_per_hour")
+    )
+    if low is None and high is None:
+        return
+    nodes = volume.get("trough_rows_per_hour"), volume.get("peak_rows_per_hour")
+    yield clock, reading.rule("hourly_volume", demands.HourlyVolume(clock, low, high), *nodes)
+
+
+def _band(node: Node | None) -> tuple[float, float] | None:
+    """The multiples in `[0.5, 2.0]` and `0.5..2.0`."""
+    if isinstance(node, Sequence):
+        parts = [item.text for item in node.items if isinstance(item, Scalar)]
+    else:
+        parts = node.text.split("..") if isinstance(node, Scalar) else []
+    try:
+        low, high = map(float, parts)
+    except ValueError:
+        return None
+    return low, high
+
+
+def _retention(
+    reading: ClauseReader, life: Mapping | None, clock: str | None
+) -> Iterator[PlacedRule]:
+    days = reading.number(life, "retention_days")
+    node = reading.node(life, "retention_days")
+    if days is None:
+        reading.documented(node)
+    else:
+        yield clock, reading.rule("retention", demands.Retained(clock, days * DAY_S), node)
+
+
+def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]:
+    """The delays: `x-bronze_landing: {from: event_ts, to: landed_at}` names the two columns of
+    `bronze_landing_p99_minutes`."""
+    reading.documented_keys(
+        sla,
+        "incident_response",
+        "incident_runbook",
+        "business_hours",
+        reason="shown when a rule fails",
+    )
+    for key, entry in sla.entries.items() if sla is not None else ():
+        if (match := _DELAY.fullmatch(key)) is None:
+            continue
+        named = f"x-{match['what']}"
+        columns = reading.mapping(sla, named)
+        source, processed = (reading.text(columns, end) for end in ("from", "to"))
+        most = reading.number(sla, key)
+        digits = match["percentile"]
+        share = 1.0 if digits == "100" else float(f"0.{digits:0>2}")  # p99, p999
+        if source is None or processed is None:
+            reason = (
+                f"the two columns of the delay are unknown: add `{named}: {{from: ..., to: ...}}`"
+            )
+            reading.unsupported(entry.node, reason)
+        elif most is None or most <= 0 or share <= 0:
+            reading.unsupported(entry.node, "not a number of minutes above 0")
+        else:
+            ends = column_path(source), column_path(processed)
+            demand = demands.Prompt(*ends, most * _UNITS_S[match["unit"]], share)
+            assert columns is not None
+            nodes = entry.node, columns.get("from"), columns.get("to")
+            yield None, reading.rule(f"{match['what']}_latency", demand, *nodes)
+
+
+_STATUS = {
+    "draft": "draft",
+    "proposed": "draft",
+    "stable": "active",
+    "active": "active",
+    "deprecated": "deprecated",
+    "sunset": "sunset",
+}
+_CADENCES = ("weekly_max", "monthly_max", "quarterly_max", "yearly_max")
+_CONVENTIONS = {
+    "snake_case": r"[a-z][a-z0-9]*(_[a-z0-9]+)*",
+    "upper_snake_case": r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*",
+    "screaming_snake_case": r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*",
+    "camelcase": r"[a-z][a-zA-Z0-9]*",
+    "pascalcase": r"[A-Z][a-zA-Z0-9]*",
+    "lowercase": r"[^A-Z]+",
+    "uppercase": r"[^a-z]+",
+    "kebab_case": r"[a-z][a-z0-9]*(-[a-z0-9]+)*",
+}
+_MASK_ALL = {"restricted", "confidential", "secret"}
+
+_DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)
+
+
+def _read(reading: ClauseReader) -> Contract:
+    top = reading.mapping(reading.root, "contract")
+    reading.documented_keys(
+        top, "id", "version", "status", "description", "owner", "producer", "consumers"
+    )
+    owner = reading.mapping(top, "owner")
+    versioning = reading.mapping(top, "versioning")
+    contacts = (reading.text(owner, key) for key in ("primary", "secondary"))
+    sla = reading.mapping(top, "sla")
+    return Contract(
+        Dialect.FABRIC,
+        dialect_version=None,
+        id=reading.text(top, "id") or "",
+        version=reading.text(top, "version") or reading.text(versioning, "current_version"),
+        span=reading.root.span_of("contract"),
+        description=reading.text(top, "description"),
+        owner=reading.text(owner, "team") or reading.text(top, "owner"),
+        contacts=tuple(filter(None, contacts)),
+        models=(_model(reading, top),) if top is not None else (),
+        consumers=tuple(_consumers(reading, top)),
+        lifecycle=_lifecycle(reading, top, versioning),
+        tags=reading.texts(reading.mapping(top, "compliance"), "classifications"),
+        parts=tuple(top.entries) if top is not None else (),
+        incident=IncidentResponse(
+            channel=reading.text(owner, "slack") or reading.text(owner, "channel"),
+            runbook=reading.text(sla, "incident_runbook"),
+            response=reading.text(sla, "incident_response"),
+            business_hours=reading.text(sla, "business_hours"),
+        ),
+    )
+
+
+def _consumers(reading: ClauseReader, top: Mapping | None) -> Iterator[Consumer]:
+    for item in reading.mappings(top, "consumers"):
+        team = reading.text(item, "team")
+        if team is not None:
+            yield Consumer(team, reading.text(item, "use_case"), reading.text(item, "pin"))
+
+
+def _lifecycle(reading: ClauseReader, top: Mapping | None, versioning: Mapping | None) -> Lifecycle:
+    life = reading.mapping(top, "lifecycle")
+    reading.documented_keys(life, "status", "deprecation_date", "sunset_date", "successor")
+    reading.documented_keys(
+        versioning,
+        "scheme",
+        "current_version",
+        "breaking_change_cadence",
+        "deprecation_notice_days",
+        "dual_write_window_days",
+    )
+    reading.one_of(top, "status", _STATUS)
+    reading.one_of(life, "status", _STATUS)
+    reading.one_of(versioning, "scheme", ("semver",))
+    cadence = reading.text(versioning, "breaking_change_cadence")
+    if cadence is not None and not cadence.strip().lower().startswith((*CADENCES,)):
+        reading.one_of(versioning, "breaking_change_cadence", _CADENCES)
+    written = reading.text(life, "status") or reading.text(top, "status")
+    return Lifecycle(
+        status=_STATUS.get(written.lower()) if written else None,
+        written_status=written,
+        deprecation_date=reading.text(life, "deprecation_date"),
+        sunset_date=reading.text(life, "sunset_date"),
+        successor=reading.text(life, "successor"),
+        notice_days=reading.whole_number(versioning, "deprecation_notice_days"),
+        dual_write_days=reading.whole_number(versioning, "dual_write_window_days"),
+        cadence=reading.text(versioning, "breaking_change_cadence"),
+    )
+
+
+# The table and its columns -----------------------------------------------------------------------
+
+
+def _model(reading: ClauseReader, top: Mapping) -> Model:
+    layout = reading.mapping(top, "format")
+    location = reading.text(layout, "table_name")
+    reading.documented_keys(layout, "table_name", reason="the table of the contract")
+    stored = "a storage setting: it does not affect values"
+    reading.documented_keys(
+        layout, "storage", "partition_by", "z_order_by", "v_order", reason=stored
+    )
+    reading.documented_keys(layout, "rls_policy", reason="access rules for rows")
+    reading.one_of(layout, "storage", (*FORMATS, "hudi"))
+    schema = reading.mapping(top, "schema")
+    name = (location or reading.text(top, "id") or "data").rpartition(".")[2]
+    with reading.of_model(name):
+        fields = [_field(reading, column) for column in reading.mappings(schema, "columns")]
+        _check_layout(reading, layout, fields)
+        promises = tuple(promised_rules(reading, top))
+    masks_all = _masks_all(reading, top, fields)
+    masked = (replace(item, is_sensitive=item.is_sensitive or masks_all) for item in fields)
+    return Model(
+        name,
+        top.span_of("schema"),
+        with_rules(masked, promises),
+        with_unique_names(rules_of_no_field(fields, promises)),
+        description=reading.text(top, "description"),
+        location=location,
+        partition_by=reading.texts(layout, "partition_by"),
+    )
+
+
+def _check_layout(reading: ClauseReader, layout: Mapping | None, fields: list[Field]) -> None:
+    """Whether the table is partitioned and ordered by existing columns."""
+    names = [item.name for item in fields]
+    for key in ("partition_by", "z_order_by"):
+        for node in reading.items(layout, key):
+            column = getattr(node, "text", "")
+            if column not in names:
+                reason = f"{key} lists '{column}', which is not a column of the schema"
+                reading.mistaken(node, "W037", reason, did_you_mean(column, names))
+    convention = reading.text(layout, "naming_convention")
+    reading.documented_keys(
+        layout, "naming_convention", reason="the naming convention of the columns"
+    )
+    if layout is None or convention is None:
+        return
+    form = _CONVENTIONS.get(convention.strip().lower().replace("-", "_"))
+    if form is None:
+        reading.one_of(layout, "naming_convention", _CONVENTIONS)
+    elif broken := [name for name in names if not re.fullmatch(form, name)]:
+        reason = f"not in {convention}: {', '.join(broken)}"
+        reading.mistaken(
+            layout.get("naming_convention"),
+            "W038",
+            reason,
+            "rename the columns, or change the convention",
+        )
+
+
+def _field(reading: ClauseReader, column: Mapping) -> Field:
+    classification = reading.text(column, "pii_classification")
+    item = replace(
+        field_of(reading, column),
+        semantic=reading.text(column, "semantic") or reading.text(column, "description"),
+        unit=reading.text(column, "unit"),
+        is_sensitive=is_sensitive(classification),
+        classification=classification,
+    )
+    reading.documented_keys(column, "semantic", "description", "unit")
+    reading.documented_keys(
+        column, "pii_classification", reason="determines which values are masked"
+    )
+    spark_type = spark_type_of(item.written_type) if item.written_type else None
+    if spark_type is None:
+        report_unknown_type(reading, column, "type")
+    else:
+        item = with_type(item, spark_type)
+    return replace(item, rules=tuple(_column_rules(reading, column, item)))
+
+
+def _column_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
+    yield reading.rule("exists", Presence(), column.get("name"))
+    if item.type:
+        yield reading.rule("type", OfType(), column.get("type"))
+    if reading.truth(column, "nullable") is False:
+        yield reading.rule("required", Required(), column.get("nullable"))
+    else:
+        reading.documented_keys(column, "nullable", reason="NULL is permitted")
+    if (expression := reading.text(column, "regex")) is not None:
+        yield reading.rule("pattern", Pattern(expression), column.get("regex"))
+    if accepted := reading.values(column, "enum"):
+        yield reading.rule("enum", OneOf(accepted), column.get("enum"))
+    yield from bound_rules(reading, column, "min", "max", item.type)
+    yield from _precision(reading, column, item)
+    wanted = "a table and a column: write `schema.table.column`"
+    yield from reference_rule(reading, column, item.path, wanted)
+
+
+def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
+    """The decimal places that a text such as `2 decimals (cents)` allows."""
+    node, written = column.get("precision"), reading.text(column, "precision")
+    match = _DECIMALS.fullmatch(written) if written is not None else None
+    if match is None:
+        reading.unsupported(node, "not a number of digits: write it as `2 decimals`")
+    else:
+        yield reading.rule("digits", Digits(most_digits(item.type), int(match[1])), node)
+
+
+def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool:
+    """Whether all values are masked: for a restricted table, and for one with personal data in
+    unspecified columns."""
+    compliance = reading.mapping(top, "compliance")
+    reading.documented_keys(
+        compliance, "classifications", "sensitivity_label", "regulations", "requires_sorn"
+    )
+    classes = {name.lower() for name in reading.texts(compliance, "classifications")}
+    is_personal = any(name.startswith("pii") for name in classes)
+    is_marked = any(item.is_sensitive for item in fields)
+    return bool(classes & _MASK_ALL) or (is_personal and not is_marked)
+
+
+READER = DialectReader(
+    Dialect.FABRIC,
+    _read,
+    sign="`contract:` at the top, with `schema.columns` in it",
+    meaning_key="semantic",
+    weighs_meaning=True,
+    elements=("quality", "volume", "format", "versioning", "lifecycle"),
+    change_kinds=((("format", "storage"), "format_changed"),),
+    names_types_as_written=True,
+)
